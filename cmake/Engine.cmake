@@ -1,0 +1,34 @@
+# LibTorch and the library that uses it. Operators register through static initialisers, which a static archive
+# drops silently: hence a shared library, fed by one object library that owns the precompiled header.
+find_package(Torch REQUIRED)
+find_package(LAPACK QUIET)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+
+rankscope_register(lenses Lens lens lenses/lens.h lenses LENS_SOURCES)
+rankscope_register(attention AttentionVariant attention attention/variant.h attention_variants ATTENTION_SOURCES)
+file(GLOB ENGINE_SOURCES CONFIGURE_DEPENDS src/kernels/cpu/*.cpp src/spectral/*.cpp src/model/*.cpp src/scan/*.cpp)
+list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/model/spec.cpp ${CMAKE_SOURCE_DIR}/src/model/parameters.cpp)
+
+add_library(rankscope_engine_objects OBJECT ${ENGINE_SOURCES} ${LENS_SOURCES} ${ATTENTION_SOURCES}
+  src/checkpoint/load.cpp)
+target_precompile_headers(rankscope_engine_objects PRIVATE src/torch_pch.h)
+target_compile_options(rankscope_engine_objects PRIVATE -Winvalid-pch)
+add_library(rankscope_torch INTERFACE)  # torch's headers as system headers, and nothing of its warnings
+target_include_directories(rankscope_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(rankscope_torch INTERFACE ${TORCH_LIBRARIES})
+target_compile_options(rankscope_torch INTERFACE ${OpenMP_CXX_FLAGS})
+separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
+target_compile_options(rankscope_torch INTERFACE ${torch_flags})
+target_link_libraries(rankscope_engine_objects PUBLIC rankscope_base rankscope_torch PRIVATE rankscope_warnings)
+
+add_library(rankscope_engine SHARED)
+set_target_properties(rankscope_engine PROPERTIES OUTPUT_NAME rankscope DEFINE_SYMBOL "")
+target_link_libraries(rankscope_engine PRIVATE rankscope_engine_objects
+  PUBLIC rankscope_base $<BUILD_INTERFACE:rankscope_torch>)
+target_link_libraries(rankscope_engine PRIVATE OpenMP::OpenMP_CXX)
+if(LAPACK_FOUND)
+  target_compile_definitions(rankscope_engine_objects PRIVATE RANKSCOPE_HAVE_LAPACK=1)
+  target_link_libraries(rankscope_engine PRIVATE ${LAPACK_LIBRARIES})
+else()
+  target_compile_definitions(rankscope_engine_objects PRIVATE RANKSCOPE_HAVE_LAPACK=0)
+endif()

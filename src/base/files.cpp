@@ -1,0 +1,122 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "base/sha256.h"
+
+namespace rankscope {
+namespace fs = std::filesystem;
+namespace {
+
+Error io_error(const char* action, const fs::path& path) {
+  const int code = errno;
+  Error error(fmt::format("cannot {}: {}", action, std::strerror(code)));
+  error = std::move(error).in(path.string());
+  if (code == ENOENT) return std::move(error).hint("check the path");
+  if (code == EACCES) return std::move(error).hint("check the permissions");
+  if (code == ENOSPC) return std::move(error).hint("free some disk space or choose another --out");
+  return error;
+}
+
+// Closes on scope exit; a descriptor is the only thing here that needs it.
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+size_t regular_size(int fd, const fs::path& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) throw io_error("read the file", path);
+  if (!S_ISREG(info.st_mode)) throw Error("this is not a regular file").in(path.string());
+  return static_cast<size_t>(info.st_size);
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& path, uint64_t limit) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) throw io_error("open the file", path);
+  const size_t size = regular_size(file.fd, path);
+  if (size > limit)
+    throw Error(fmt::format("the file has {} bytes, more than the {} allowed here", size, limit)).in(path.string());
+  std::string out(size, '\0');
+  for (size_t done = 0; done < size;) {
+    const ssize_t got = ::read(file.fd, out.data() + done, size - done);
+    if (got < 0) throw io_error("read the file", path);
+    if (got == 0) throw Error("the file ended early").in(path.string());
+    done += static_cast<size_t>(got);
+  }
+  return out;
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  const fs::path part = path.string() + fmt::format(".part{}", ::getpid());
+  try {
+    const Descriptor file{::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+    if (file.fd < 0) throw io_error("write the file", path);
+    for (size_t done = 0; done < content.size();) {
+      const ssize_t put = ::write(file.fd, content.data() + done, content.size() - done);
+      if (put < 0) throw io_error("write the file", path);
+      done += static_cast<size_t>(put);
+    }
+    if (::fsync(file.fd) != 0) throw io_error("write the file", path);
+  } catch (...) {
+    ::unlink(part.c_str());
+    throw;
+  }
+  if (::rename(part.c_str(), path.c_str()) != 0) {
+    const Error error = io_error("write the file", path);
+    ::unlink(part.c_str());
+    throw error;
+  }
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) throw io_error("open the file", path);
+  size_ = regular_size(file.fd, path);
+  if (size_ == 0) return;
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (data == MAP_FAILED) throw io_error("map the file", path);
+  data_ = static_cast<const std::byte*>(data);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::release(size_t offset, size_t length) const {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t first = offset / page * page;
+  const size_t last = std::min(size_, offset + length);
+  // Pages at the edges may belong to a neighbour too; dropping them only costs a second read.
+  if (data_ != nullptr && first < last)
+    ::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
+}
+
+std::string sha256_file(const fs::path& path) {
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) throw io_error("open the file", path);
+  Sha256 hash;
+  const size_t piece = 1 << 20;
+  const auto buffer = std::make_unique<std::byte[]>(piece);
+  for (;;) {
+    const ssize_t got = ::read(file.fd, buffer.get(), piece);
+    if (got < 0) throw io_error("read the file", path);
+    if (got == 0) return hash.hex();
+    hash.update({buffer.get(), static_cast<size_t>(got)});
+  }
+}
+
+}  // namespace rankscope

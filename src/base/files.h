@@ -1,0 +1,42 @@
+// Files: whole reads with a limit, memory maps that give pages back, and writes that are whole or absent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace rankscope {
+
+/// The whole file, or an error if it is missing, not a regular file, unreadable or larger than `limit` bytes.
+std::string read_file(const std::filesystem::path& path, uint64_t limit = 1ull << 30);
+
+/// Writes beside `path` and renames: the file is there whole or not at all. A full disk is an error.
+void write_file(const std::filesystem::path& path, std::string_view content);
+
+/// A read-only map of a file. Pages come in as they are touched; `release` gives them back.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Drops the pages inside [offset, offset + length) from this process; touching them again reads the file.
+  void release(size_t offset, size_t length) const;
+
+ private:
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// SHA-256 of a file as lower-case hex, reading it in pieces.
+std::string sha256_file(const std::filesystem::path& path);
+
+}  // namespace rankscope

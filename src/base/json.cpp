@@ -1,0 +1,86 @@
+#include "base/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace rankscope {
+
+Json parse_json(std::string_view text, const std::string& place) {
+  try {
+    return Json::parse(text.begin(), text.end());
+  } catch (const Json::parse_error& e) {
+    const size_t at = std::min<size_t>(e.byte == 0 ? 0 : e.byte - 1, text.size());
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    throw Error("this is not valid JSON").in(fmt::format("{}, line {}, byte {}", place, line, at));
+  }
+}
+
+Json read_json(const std::filesystem::path& path, uint64_t limit) {
+  return parse_json(read_file(path, limit), path.string());
+}
+
+JsonObject::JsonObject(const Json& value, std::string place) : value_(value), place_(std::move(place)) {
+  if (!value_.is_object())
+    throw Error(fmt::format("expected a JSON object, but got {}", value_.type_name())).in(place_);
+}
+
+bool JsonObject::has(const char* key) const {
+  const auto it = value_.find(key);
+  return it != value_.end() && !it->is_null();
+}
+
+const Json& JsonObject::at(const char* key) const {
+  if (!has(key)) throw Error(fmt::format("the key \"{}\" is missing", key)).in(place_);
+  return *value_.find(key);
+}
+
+int64_t JsonObject::integer(const char* key, int64_t low, int64_t high) const {
+  const Json& v = at(key);
+  // A value above the signed range would wrap when read as int64.
+  const bool fits = v.is_number_integer() && !(v.is_number_unsigned() && v.get<uint64_t>() > INT64_MAX);
+  if (!fits || v.get<int64_t>() < low || v.get<int64_t>() > high)
+    throw Error(fmt::format("\"{}\" should be a whole number from {} to {}, but is {}", key, low, high,
+                            printable(v.dump(-1, ' ', true, Json::error_handler_t::replace))))
+        .in(place_);
+  return v.get<int64_t>();
+}
+
+int64_t JsonObject::integer(const char* key, int64_t low, int64_t high, int64_t otherwise) const {
+  return has(key) ? integer(key, low, high) : otherwise;
+}
+
+double JsonObject::number(const char* key, double low, double high) const {
+  const Json& v = at(key);
+  const double x = v.is_number() ? v.get<double>() : std::nan("");
+  if (!(x >= low && x <= high))
+    throw Error(fmt::format("\"{}\" should be a number from {} to {}, but is {}", key, low, high,
+                            printable(v.dump(-1, ' ', true, Json::error_handler_t::replace))))
+        .in(place_);
+  return x;
+}
+
+double JsonObject::number(const char* key, double low, double high, double otherwise) const {
+  return has(key) ? number(key, low, high) : otherwise;
+}
+
+bool JsonObject::boolean(const char* key, bool otherwise) const {
+  if (!has(key)) return otherwise;
+  if (!at(key).is_boolean()) throw Error(fmt::format("\"{}\" should be true or false", key)).in(place_);
+  return at(key).get<bool>();
+}
+
+std::string JsonObject::string(const char* key) const {
+  if (!at(key).is_string()) throw Error(fmt::format("\"{}\" should be a string", key)).in(place_);
+  return at(key).get<std::string>();
+}
+
+std::string JsonObject::string(const char* key, std::string otherwise) const {
+  return has(key) ? string(key) : otherwise;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,33 @@
+#include "base/suggest.h"
+
+#include <algorithm>
+
+namespace rankscope {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  const size_t n = b.size();
+  std::vector<size_t> before(n + 1), above(n + 1), row(n + 1);
+  for (size_t j = 0; j <= n; ++j) above[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= n; ++j) {
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before.swap(above);
+    above.swap(row);
+  }
+  return above[n];
+}
+
+std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& known, size_t count) {
+  name = name.substr(0, 100);  // a name from outside may be enormous
+  std::vector<std::pair<size_t, size_t>> order;
+  for (size_t i = 0; i < known.size(); ++i) order.emplace_back(edit_distance(name, known[i]), i);
+  std::stable_sort(order.begin(), order.end(), [](auto& x, auto& y) { return x.first < y.first; });
+  std::vector<std::string> out;
+  for (size_t i = 0; i < std::min(count, order.size()); ++i) out.push_back(known[order[i].second]);
+  return out;
+}
+
+}  // namespace rankscope
