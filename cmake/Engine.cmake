@@ -9,6 +9,13 @@ rankscope_register(attention AttentionVariant attention attention/variant.h atte
 file(GLOB ENGINE_SOURCES CONFIGURE_DEPENDS src/kernels/cpu/*.cpp src/spectral/*.cpp src/model/*.cpp src/scan/*.cpp)
 list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/model/spec.cpp ${CMAKE_SOURCE_DIR}/src/model/parameters.cpp)
 
+# A missing library is a file, not an #ifdef (a per-target define would also spoil the precompiled header).
+if(LAPACK_FOUND)
+  list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/kernels/cpu/lapack_absent.cpp)
+else()
+  list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/kernels/cpu/lapack.cpp)
+endif()
+
 add_library(rankscope_engine_objects OBJECT ${ENGINE_SOURCES} ${LENS_SOURCES} ${ATTENTION_SOURCES}
   src/checkpoint/load.cpp)
 target_precompile_headers(rankscope_engine_objects PRIVATE src/torch_pch.h)
@@ -27,8 +34,5 @@ target_link_libraries(rankscope_engine PRIVATE rankscope_engine_objects
   PUBLIC rankscope_base $<BUILD_INTERFACE:rankscope_torch>)
 target_link_libraries(rankscope_engine PRIVATE OpenMP::OpenMP_CXX)
 if(LAPACK_FOUND)
-  target_compile_definitions(rankscope_engine_objects PRIVATE RANKSCOPE_HAVE_LAPACK=1)
   target_link_libraries(rankscope_engine PRIVATE ${LAPACK_LIBRARIES})
-else()
-  target_compile_definitions(rankscope_engine_objects PRIVATE RANKSCOPE_HAVE_LAPACK=0)
 endif()
