@@ -1,0 +1,44 @@
+#include "base/stats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace rankscope {
+namespace {
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+}
+
+Estimate arithmetic_mean(std::span<const double> x) {
+  const auto n = static_cast<double>(x.size());
+  if (x.empty()) return {kNan, kNan};
+  double sum = 0;
+  for (const double v : x) sum += v;
+  const double mean = sum / n;
+  if (x.size() < 2) return {mean, kNan};
+  double squares = 0;
+  for (const double v : x) squares += (v - mean) * (v - mean);
+  return {mean, std::sqrt(squares / (n - 1) / n)};
+}
+
+Estimate geometric_mean(std::span<const double> x) {
+  std::vector<double> logs;
+  for (const double v : x) {
+    if (v == 0) return {0.0, kNan};
+    logs.push_back(std::log(v));
+  }
+  const Estimate e = arithmetic_mean(logs);
+  return {std::exp(e.value), std::exp(e.value) * e.stderr_};
+}
+
+double median(std::span<const double> x) {
+  if (x.empty()) return kNan;
+  std::vector<double> v(x.begin(), x.end());
+  const size_t mid = v.size() / 2;
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(mid), v.end());
+  if (v.size() % 2 == 1) return v[mid];
+  return 0.5 * (v[mid] + *std::max_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(mid)));
+}
+
+}  // namespace rankscope

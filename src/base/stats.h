@@ -1,0 +1,22 @@
+// Means over samples with their standard errors.
+#pragma once
+
+#include <span>
+
+namespace rankscope {
+
+struct Estimate {
+  double value;
+  double stderr_;  // NaN for fewer than two samples
+};
+
+/// Samples that are not finite are left out by the caller; an empty span gives NaN.
+Estimate arithmetic_mean(std::span<const double> x);
+
+/// exp(mean(log x)); its standard error by the delta method. A zero sample makes the mean zero.
+Estimate geometric_mean(std::span<const double> x);
+
+/// Median; the mean of the middle two for an even count.
+double median(std::span<const double> x);
+
+}  // namespace rankscope
