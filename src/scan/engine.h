@@ -1,0 +1,30 @@
+// The border between the program and librankscope.so: the program starts without torch and loads this table only
+// for the commands that need it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scan/scan.h"
+#include "scan/verify.h"
+
+namespace rankscope {
+
+struct LensInfo {
+  struct Metric {
+    std::string name, formula, meaning, mean;
+  };
+  std::string name, summary, cost;
+  std::vector<Metric> metrics;
+};
+
+struct Engine {
+  ScanResult (*scan)(const ScanRequest&, const ProgressCallback&);
+  std::vector<LayerError> (*verify)(const VerifyRequest&);
+  std::vector<LensInfo> (*lenses)();
+};
+
+}  // namespace rankscope
+
+/// Found by name with dlsym; null when the library was built for another version of the program.
+extern "C" const rankscope::Engine* rankscope_engine(const char* version);
