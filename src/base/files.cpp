@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -60,26 +61,37 @@ std::string read_file(const fs::path& path, uint64_t limit) {
   return out;
 }
 
+FileWriter::FileWriter(const fs::path& path)
+    : path_(path), part_(path.string() + fmt::format(".part{}", ::getpid())) {
+  fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw io_error("write the file", path_);
+}
+
+FileWriter::~FileWriter() {
+  if (fd_ < 0) return;  // committed
+  ::close(fd_);
+  ::unlink(part_.c_str());
+}
+
+void FileWriter::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd_, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) throw io_error("write the file", path_);
+    bytes = bytes.subspan(static_cast<size_t>(put));
+  }
+}
+
+void FileWriter::commit() {
+  if (::fsync(fd_) != 0 || ::rename(part_.c_str(), path_.c_str()) != 0) throw io_error("write the file", path_);
+  ::close(fd_);
+  fd_ = -1;
+}
+
 void write_file(const fs::path& path, std::string_view content) {
-  const fs::path part = path.string() + fmt::format(".part{}", ::getpid());
-  try {
-    const Descriptor file{::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (file.fd < 0) throw io_error("write the file", path);
-    for (size_t done = 0; done < content.size();) {
-      const ssize_t put = ::write(file.fd, content.data() + done, content.size() - done);
-      if (put < 0) throw io_error("write the file", path);
-      done += static_cast<size_t>(put);
-    }
-    if (::fsync(file.fd) != 0) throw io_error("write the file", path);
-  } catch (...) {
-    ::unlink(part.c_str());
-    throw;
-  }
-  if (::rename(part.c_str(), path.c_str()) != 0) {
-    const Error error = io_error("write the file", path);
-    ::unlink(part.c_str());
-    throw error;
-  }
+  FileWriter file(path);
+  file.write(content);
+  file.commit();
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {

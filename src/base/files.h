@@ -16,6 +16,23 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit = 1ull <
 /// Writes beside `path` and renames: the file is there whole or not at all. A full disk is an error.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
+/// The same for content that comes in pieces: `commit` puts the file in its place, leaving without it leaves nothing.
+class FileWriter {
+ public:
+  explicit FileWriter(const std::filesystem::path& path);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  void commit();
+
+ private:
+  std::filesystem::path path_, part_;
+  int fd_ = -1;
+};
+
 /// A read-only map of a file. Pages come in as they are touched; `release` gives them back.
 class MappedFile {
  public:

@@ -10,9 +10,17 @@
 
 namespace rankscope {
 
+namespace {
+constexpr int kDeepest = 64;
+}
+
 Json parse_json(std::string_view text, const std::string& place) {
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth > kDeepest) throw Error(fmt::format("this JSON is nested more than {} deep", kDeepest)).in(place);
+    return true;
+  };
   try {
-    return Json::parse(text.begin(), text.end());
+    return Json::parse(text.begin(), text.end(), shallow);
   } catch (const Json::parse_error& e) {
     const size_t at = std::min<size_t>(e.byte == 0 ? 0 : e.byte - 1, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
@@ -33,6 +41,8 @@ bool JsonObject::has(const char* key) const {
   const auto it = value_.find(key);
   return it != value_.end() && !it->is_null();
 }
+
+bool JsonObject::mentions(const char* key) const { return value_.contains(key); }
 
 const Json& JsonObject::at(const char* key) const {
   if (!has(key)) throw Error(fmt::format("the key \"{}\" is missing", key)).in(place_);

@@ -12,7 +12,8 @@ namespace rankscope {
 
 using Json = nlohmann::json;
 
-/// Parses `text`; `place` (a file name) is named in the error together with line and column.
+/// Parses `text`; `place` (a file name) is named in the error together with line and byte. Nesting deeper than any
+/// file we read is refused: it would cost seventy times its size in memory.
 Json parse_json(std::string_view text, const std::string& place);
 
 /// Reads a whole JSON file of at most `limit` bytes.
@@ -24,7 +25,8 @@ class JsonObject {
  public:
   JsonObject(const Json& value, std::string place);
 
-  bool has(const char* key) const;  // present and not null
+  bool has(const char* key) const;       // present and not null
+  bool mentions(const char* key) const;  // present, perhaps null
   const Json& at(const char* key) const;
   int64_t integer(const char* key, int64_t low, int64_t high) const;
   int64_t integer(const char* key, int64_t low, int64_t high, int64_t otherwise) const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,10 +19,14 @@ class Checkpoint {
   /// before any work. `.bin` checkpoints and adapters are refused with the conversion to run.
   explicit Checkpoint(const std::filesystem::path& folder);
 
-  struct Place {  // where a parameter's numbers are
+  /// Where a parameter's numbers are. The stored tensor is a row-major [rows, columns] matrix (a vector: one column);
+  /// transpose it if the source says so, take the parameter's rows from source.first_row on, reshape to its shape.
+  struct Place {
     Source source;
     const SafetensorsFile* file;
     const TensorEntry* entry;
+    std::string tensor;        // full name in the file
+    int64_t rows, columns;     // as stored, before transposition
   };
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -30,9 +35,13 @@ class Checkpoint {
   const Architecture& architecture() const { return *architecture_; }
   const TensorStore& store() const { return *store_; }
   const Place& place(const std::string& parameter) const;
+  const std::map<std::string, Place>& places() const { return places_; }
 
   /// Stored tensors no parameter uses (pooler, classifier, buffers), alphabetically.
   std::vector<std::string> unused() const;
+
+  /// What the spec promised and the tensors did not keep: the head's missing tensors, when it was dropped for them.
+  const std::vector<std::string>& missing_head() const { return missing_head_; }
 
  private:
   std::filesystem::path folder_;
@@ -41,6 +50,7 @@ class Checkpoint {
   ModelSpec spec_;
   std::unique_ptr<TensorStore> store_;
   std::map<std::string, Place> places_;
+  std::vector<std::string> missing_head_;
 };
 
 }  // namespace rankscope

@@ -26,7 +26,8 @@ struct TensorEntry {
   int64_t elements() const;
 };
 
-/// The checked header: names, types, shapes, byte ranges. `place` is named in errors.
+/// The checked header: names, types, shapes, byte ranges. `head` is the start of the file, or all of it; the 8 bytes
+/// of length and the header must be in it. `place` is named in errors.
 std::map<std::string, TensorEntry> parse_safetensors_header(std::span<const std::byte> head, uint64_t file_size,
                                                             const std::string& place);
 
@@ -35,6 +36,7 @@ class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::filesystem::path& path);
   const std::map<std::string, TensorEntry>& tensors() const { return tensors_; }
+  /// Not necessarily aligned: early writers did not pad the header. Copy out of it, do not cast.
   std::span<const std::byte> bytes(const TensorEntry& entry) const;
   void release(const TensorEntry& entry) const;
   const std::filesystem::path& path() const { return file_.path(); }
@@ -68,6 +70,7 @@ struct TensorToWrite {
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
 };
+/// Whole or absent, like write_file. Tensors are sorted (wide types first, then by name) so that all are aligned.
 void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors);
 
 }  // namespace rankscope
