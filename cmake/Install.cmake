@@ -1,1 +1,38 @@
-message(STATUS "install rules follow")
+# `cmake --install`: the program, both libraries, headers, the built-in model, and a package for find_package(rankscope).
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankscope)
+
+install(TARGETS rankscope_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS rankscope_base EXPORT rankscope_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(RANKSCOPE_ENGINE)
+  # A file of its own: a consumer who wants only the base must not be asked for torch.
+  set_target_properties(rankscope_engine PROPERTIES EXPORT_NAME rankscope)
+  install(TARGETS rankscope_engine EXPORT rankscope_engine_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT rankscope_engine_targets NAMESPACE rankscope:: FILE rankscopeEngineTargets.cmake DESTINATION ${package_dir})
+endif()
+install(EXPORT rankscope_targets NAMESPACE rankscope:: FILE rankscopeTargets.cmake DESTINATION ${package_dir})
+
+# Headers keep their rooms: #include "scan/scan.h" works outside as it does inside.
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/*.h)
+list(FILTER headers EXCLUDE REGEX "^torch_pch\\.h$")
+foreach(header ${headers})
+  get_filename_component(room ${header} DIRECTORY)
+  install(FILES src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rankscope/${room})
+endforeach()
+
+install(DIRECTORY models/builtin DESTINATION ${CMAKE_INSTALL_DATADIR}/rankscope/models OPTIONAL)
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/rankscope)
+
+configure_package_config_file(cmake/rankscopeConfig.cmake.in ${CMAKE_BINARY_DIR}/rankscopeConfig.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/rankscopeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/rankscopeConfig.cmake ${CMAKE_BINARY_DIR}/rankscopeConfigVersion.cmake
+  DESTINATION ${package_dir})
+
+if(RANKSCOPE_TESTS)
+  add_test(NAME install.AnInstalledTreeServesFindPackage
+    COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${CMAKE_SOURCE_DIR} -DGENERATOR=${CMAKE_GENERATOR}
+      "-DFLAGS=${CMAKE_CXX_FLAGS}" "-DPREFIX_PATH=${CMAKE_PREFIX_PATH}" -DENGINE=${RANKSCOPE_ENGINE}
+      -DLIBDIR=${CMAKE_INSTALL_LIBDIR} -P ${CMAKE_SOURCE_DIR}/tests/install/check.cmake)
+  set_tests_properties(install.AnInstalledTreeServesFindPackage PROPERTIES LABELS install TIMEOUT 300)
+endif()

@@ -1,0 +1,61 @@
+# The front door: `make demo` for the first success, `make test` for everything. The build itself is CMake's.
+#
+#   TORCH=system   Debian's LibTorch (installed if missing)
+#   TORCH=DIR      a LibTorch folder, the one that holds share/cmake/Torch; CUDA included, no root needed
+#   TORCH=pip      the torch of the active Python
+#   DEPS=off       do not look for missing packages
+#   JOBS=N         compile this many files at once
+
+TORCH ?= system
+DEPS  ?= on
+BUILD := build
+TESTS ?= OFF
+FUZZ_SECONDS ?= 20
+
+# A file that includes torch takes up to 2 GB to compile: as many jobs as cores, but no more than memory carries.
+JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ {fit = int($$2 / 2000000); if (fit < 1) fit = 1; \
+                                        print (fit < cores ? fit : cores)}' /proc/meminfo)
+
+BENCHES := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
+
+.DEFAULT_GOAL := build
+.PHONY: build demo test bench fuzz clean help deps-build deps-test configure
+
+build: deps-build configure  ## build the program: build/rankscope
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@echo "Built $(BUILD)/rankscope. Try: $(BUILD)/rankscope scan"
+
+demo: build  ## scan the built-in model on the built-in text
+	$(BUILD)/rankscope scan --out out/demo
+	@echo "Look at out/demo/metrics.csv (every number above, one per row); next: $(BUILD)/rankscope scan PATH/TO/MODEL --text FILE"
+
+test:  ## build and run every test, then fuzz the readers for a minute
+	@$(MAKE) --no-print-directory TESTS=ON deps-test configure
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@ctest --test-dir $(BUILD) --output-on-failure -j2
+	@fuzz/run.sh $(FUZZ_SECONDS)
+	@echo "All tests passed and the fuzzers found nothing. Details: $(BUILD)/Testing/Temporary/LastTest.log"
+
+bench: deps-build configure  ## build and run the benchmarks, one question each
+	@cmake --build $(BUILD) --parallel $(JOBS) --target $(BENCHES)
+	@for bench in $(BENCHES); do echo "== $$bench"; $(BUILD)/$$bench || exit 1; done
+	@echo "Ran $(words $(BENCHES)) benchmarks; each prints ratios measured in one run."
+
+fuzz: deps-test  ## fuzz the readers; FUZZ_SECONDS=600 for longer
+	@fuzz/run.sh $(FUZZ_SECONDS)
+
+clean:  ## remove the build folder and the demo's output
+	rm -rf $(BUILD) out/demo
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@sed -n 's/^#   \([A-Z]*=.*\)/  \1/p' Makefile
+
+deps-build deps-test: deps-%:
+ifneq ($(DEPS),off)
+	@TORCH='$(TORCH)' scripts/install-deps.sh $*
+endif
+
+# Configuring costs seconds, so it happens when the answers change: scripts/configure.sh remembers them.
+configure:
+	@scripts/configure.sh $(BUILD) '$(TORCH)' -DRANKSCOPE_TESTS=$(TESTS)

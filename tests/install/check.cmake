@@ -1,0 +1,27 @@
+# Installs the build into an empty prefix and builds a consumer that knows nothing but that prefix.
+set(prefix ${BUILD}/install-check/prefix)
+set(consumer ${BUILD}/install-check/consumer)
+file(REMOVE_RECURSE ${BUILD}/install-check)
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " line)
+    message(FATAL_ERROR "failed with ${status}: ${line}\n${out}")
+  endif()
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${consumer} -G ${GENERATOR} -DENGINE=${ENGINE}
+  "-DCMAKE_CXX_FLAGS=${FLAGS}" "-DCMAKE_PREFIX_PATH=${prefix};${PREFIX_PATH}")
+run(${CMAKE_COMMAND} --build ${consumer})
+run(${consumer}/reads_tables)
+if(ENGINE)
+  run(${consumer}/scans)
+endif()
+run(${prefix}/bin/rankscope --help)
+foreach(file share/doc/rankscope/LICENSE include/rankscope/scan/scan.h ${LIBDIR}/librankscope_base.so)
+  if(NOT EXISTS ${prefix}/${file})
+    message(FATAL_ERROR "${file} was not installed")
+  endif()
+endforeach()

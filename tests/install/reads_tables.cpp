@@ -1,0 +1,13 @@
+// The part of the library that needs no torch.
+#include <cstdio>
+
+#include "base/table.h"
+#include "base/version.h"
+
+int main() {
+  rankscope::ResultTable table;
+  table.rows.push_back({.variant = "full", .metric = "output_kl", .value = 0.25});
+  const auto* row = table.find("full", "output_kl", -1);
+  std::printf("rankscope %s\n", std::string(rankscope::version()).c_str());
+  return row != nullptr && row->value == 0.25 ? 0 : 1;
+}
