@@ -50,7 +50,8 @@ std::string read_file(const fs::path& path, uint64_t limit) {
   if (file.fd < 0) throw io_error("open the file", path);
   const size_t size = regular_size(file.fd, path);
   if (size > limit)
-    throw Error(fmt::format("the file has {} bytes, more than the {} allowed here", size, limit)).in(path.string());
+    throw Error(fmt::format("the file has {} bytes, more than the {} allowed here", size, limit))
+        .in(path.string());
   std::string out(size, '\0');
   for (size_t done = 0; done < size;) {
     const ssize_t got = ::read(file.fd, out.data() + done, size - done);
@@ -83,7 +84,8 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 }
 
 void FileWriter::commit() {
-  if (::fsync(fd_) != 0 || ::rename(part_.c_str(), path_.c_str()) != 0) throw io_error("write the file", path_);
+  if (::fsync(fd_) != 0 || ::rename(part_.c_str(), path_.c_str()) != 0)
+    throw io_error("write the file", path_);
   ::close(fd_);
   fd_ = -1;
 }

@@ -16,7 +16,8 @@ std::string read_file(const std::filesystem::path& path, uint64_t limit = 1ull <
 /// Writes beside `path` and renames: the file is there whole or not at all. A full disk is an error.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
-/// The same for content that comes in pieces: `commit` puts the file in its place, leaving without it leaves nothing.
+/// The same for content that comes in pieces: `commit` puts the file in its place, leaving without it leaves
+/// nothing.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path);

@@ -16,7 +16,8 @@ constexpr int kDeepest = 64;
 
 Json parse_json(std::string_view text, const std::string& place) {
   const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kDeepest) throw Error(fmt::format("this JSON is nested more than {} deep", kDeepest)).in(place);
+    if (depth > kDeepest)
+      throw Error(fmt::format("this JSON is nested more than {} deep", kDeepest)).in(place);
     return true;
   };
   try {

@@ -12,15 +12,16 @@ namespace rankscope {
 
 using Json = nlohmann::json;
 
-/// Parses `text`; `place` (a file name) is named in the error together with line and byte. Nesting deeper than any
-/// file we read is refused: it would cost seventy times its size in memory.
+/// Parses `text`; `place` (a file name) is named in the error together with line and byte. Nesting deeper
+/// than any file we read is refused: it would cost seventy times its size in memory.
 Json parse_json(std::string_view text, const std::string& place);
 
 /// Reads a whole JSON file of at most `limit` bytes.
 Json read_json(const std::filesystem::path& path, uint64_t limit = 1ull << 30);
 
 /// Checked access to the members of one object. A missing member gives the default where there is one and an
-/// error where there is none; a member of the wrong type or out of range is always an error that names the key.
+/// error where there is none; a member of the wrong type or out of range is always an error that names the
+/// key.
 class JsonObject {
  public:
   JsonObject(const Json& value, std::string place);

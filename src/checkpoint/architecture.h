@@ -1,5 +1,5 @@
-// An architecture is one file of checkpoint/arch/: it reads config.json into a ModelSpec and says where in the
-// checkpoint each parameter is. It only describes; the loader does the work. Knows nothing of torch.
+// An architecture is one file of checkpoint/arch/: it reads config.json into a ModelSpec and says where in
+// the checkpoint each parameter is. It only describes; the loader does the work. Knows nothing of torch.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,30 @@
 
 namespace rankscope {
 
-/// Where one parameter is stored. The stored tensor is read as a matrix (Checkpoint::Place says which), transposed if
-/// asked, and rows [first_row, first_row + rows) of that are the parameter (rows from the parameter's own shape).
+/// Where one parameter is stored. The stored tensor is read as a matrix (Checkpoint::Place says which),
+/// transposed if asked, and rows [first_row, first_row + rows) of that are the parameter (rows from the
+/// parameter's own shape).
 struct Source {
-  std::string tensor;         // Hugging Face name, without the model's prefix
-  bool transpose = false;     // stored as [in, out] (GPT-2's Conv1D, XLNet's projections)
-  int64_t first_row = 0;      // fused QKV: where this one starts, in rows after transposition
-  int64_t stored_rows = 0;    // fused: how many rows the stored tensor has after transposition; 0: the parameter's own
+  std::string tensor = {};  // Hugging Face name, without the model's prefix
+  bool transpose = false;   // stored as [in, out] (GPT-2's Conv1D, XLNet's projections)
+  int64_t first_row = 0;    // fused QKV: where this one starts, in rows after transposition
+  int64_t stored_rows =
+      0;  // fused: how many rows the stored tensor has after transposition; 0: the parameter's own
   bool outside_base = false;  // a head's tensor: the base model's prefix does not apply
-  std::string other = {};     // the same numbers under another name, where some versions of the library put them
-  std::vector<int64_t> stored_shape = {};  // the exact shape in the file; empty: the parameter's own, transposed
+  std::string other = {};  // the same numbers under another name, where some versions of the library put them
+  std::vector<int64_t> stored_shape =
+      {};  // the exact shape in the file; empty: the parameter's own, transposed
 };
 
 /// Parameter name (model/parameters.h) -> its place.
 using WeightMap = std::map<std::string, Source>;
 
 struct Architecture {
-  std::string_view name;     // "bert": also the file's name
-  std::string_view summary;  // "BERT, MiniLM: post-norm encoder"
+  std::string_view name;                      // "bert": also the file's name
+  std::string_view summary;                   // "BERT, MiniLM: post-norm encoder"
   std::vector<std::string_view> model_types;  // config.json's model_type values it serves
-  std::string_view prefix;   // "bert.": what a model with a head puts before the base's names; may be absent
-  std::string_view anchor;   // a tensor of the base every checkpoint has: tells whether the prefix is there
+  std::string_view prefix;  // "bert.": what a model with a head puts before the base's names; may be absent
+  std::string_view anchor;  // a tensor of the base every checkpoint has: tells whether the prefix is there
   ModelSpec (*spec)(const JsonObject& config);
   WeightMap (*weights)(const ModelSpec& spec);
 };
@@ -41,14 +44,15 @@ struct Architecture {
 /// Every architecture, alphabetically (generated from the file names).
 const std::vector<const Architecture*>& architectures();
 
-/// config.json's model_type; where there is none, the one its "architectures" imply ("GPT2LMHeadModel": "gpt2").
+/// config.json's model_type; where there is none, the one its "architectures" imply ("GPT2LMHeadModel":
+/// "gpt2").
 std::string model_type_of(const JsonObject& config);
 
 /// The one that serves the config's model type; an error names the known ones.
 const Architecture& architecture_for(const JsonObject& config);
 
-/// The text of a config.json to a spec, without any file; `place` is named in errors. The language-model head is the
-/// one the config promises: only the tensors can tell whether it is there.
+/// The text of a config.json to a spec, without any file; `place` is named in errors. The language-model head
+/// is the one the config promises: only the tensors can tell whether it is there.
 ModelSpec spec_from_config(std::string_view text, const std::string& place);
 
 }  // namespace rankscope

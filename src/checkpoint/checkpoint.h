@@ -15,18 +15,19 @@ namespace rankscope {
 
 class Checkpoint {
  public:
-  /// Opens and checks the whole folder: a missing tensor, a wrong shape or an unknown architecture is an error here,
-  /// before any work. `.bin` checkpoints and adapters are refused with the conversion to run.
+  /// Opens and checks the whole folder: a missing tensor, a wrong shape or an unknown architecture is an
+  /// error here, before any work. `.bin` checkpoints and adapters are refused with the conversion to run.
   explicit Checkpoint(const std::filesystem::path& folder);
 
-  /// Where a parameter's numbers are. The stored tensor is a row-major [rows, columns] matrix (a vector: one column);
-  /// transpose it if the source says so, take the parameter's rows from source.first_row on, reshape to its shape.
+  /// Where a parameter's numbers are. The stored tensor is a row-major [rows, columns] matrix (a vector: one
+  /// column); transpose it if the source says so, take the parameter's rows from source.first_row on, reshape
+  /// to its shape.
   struct Place {
     Source source;
     const SafetensorsFile* file;
     const TensorEntry* entry;
-    std::string tensor;        // full name in the file
-    int64_t rows, columns;     // as stored, before transposition
+    std::string tensor;     // full name in the file
+    int64_t rows, columns;  // as stored, before transposition
   };
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -40,7 +41,8 @@ class Checkpoint {
   /// Stored tensors no parameter uses (pooler, classifier, buffers), alphabetically.
   std::vector<std::string> unused() const;
 
-  /// What the spec promised and the tensors did not keep: the head's missing tensors, when it was dropped for them.
+  /// What the spec promised and the tensors did not keep: the head's missing tensors, when it was dropped for
+  /// them.
   const std::vector<std::string>& missing_head() const { return missing_head_; }
 
  private:

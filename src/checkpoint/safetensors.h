@@ -1,5 +1,6 @@
 // The safetensors format: an 8-byte little-endian header length, a JSON header, then raw data.
-// The file is not trusted: every offset, shape and type is checked before anything is read. Knows nothing of torch.
+// The file is not trusted: every offset, shape and type is checked before anything is read. Knows nothing of
+// torch.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,10 @@ struct TensorEntry {
   int64_t elements() const;
 };
 
-/// The checked header: names, types, shapes, byte ranges. `head` is the start of the file, or all of it; the 8 bytes
-/// of length and the header must be in it. `place` is named in errors.
-std::map<std::string, TensorEntry> parse_safetensors_header(std::span<const std::byte> head, uint64_t file_size,
-                                                            const std::string& place);
+/// The checked header: names, types, shapes, byte ranges. `head` is the start of the file, or all of it; the
+/// 8 bytes of length and the header must be in it. `place` is named in errors.
+std::map<std::string, TensorEntry> parse_safetensors_header(std::span<const std::byte> head,
+                                                            uint64_t file_size, const std::string& place);
 
 /// One mapped file.
 class SafetensorsFile {
@@ -70,7 +71,8 @@ struct TensorToWrite {
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
 };
-/// Whole or absent, like write_file. Tensors are sorted (wide types first, then by name) so that all are aligned.
+/// Whole or absent, like write_file. Tensors are sorted (wide types first, then by name) so that all are
+/// aligned.
 void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors);
 
 }  // namespace rankscope

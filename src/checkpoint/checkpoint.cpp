@@ -1,0 +1,189 @@
+#include "checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace rankscope {
+namespace fs = std::filesystem;
+namespace {
+
+bool present(const fs::path& path) {
+  std::error_code ignored;  // an unreadable folder is reported by the open that follows
+  return fs::exists(path, ignored);
+}
+
+Json read_config(const fs::path& folder) {
+  if (!present(folder)) throw Error("there is no such folder").in(folder.string()).hint("check the path");
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored))
+    throw Error("expected the folder of a checkpoint, but got a file")
+        .in(folder.string())
+        .hint("give the folder that holds config.json");
+  const bool adapter =
+      present(folder / "adapter_config.json") || present(folder / "adapter_model.safetensors");
+  if (adapter && !present(folder / "config.json"))
+    throw Error("this is an adapter: it holds changes to a model, not a model")
+        .in(folder.string())
+        .hint(fmt::format("python -c \"from peft import AutoPeftModelForCausalLM as M; "
+                          "M.from_pretrained('{}').merge_and_unload().save_pretrained('OUT')\"",
+                          folder.string()));
+  if (!present(folder / "config.json"))
+    throw Error("there is no config.json")
+        .in(folder.string())
+        .hint("give the folder of a Hugging Face checkpoint, or save one with model.save_pretrained(FOLDER)");
+  Json config = read_json(folder / "config.json", 64 << 20);
+  if (JsonObject(config, (folder / "config.json").string()).has("quantization_config"))
+    throw Error("the weights are quantized (\"quantization_config\"), which is not supported")
+        .in((folder / "config.json").string())
+        .hint("use the checkpoint in float32, float16 or bfloat16 that it was made from");
+  return config;
+}
+
+// What stands before the base model's names: nothing, the architecture's prefix, or whatever a wrapper has
+// added.
+std::string find_prefix(const TensorStore& store, const Architecture& architecture, const fs::path& folder) {
+  const std::string anchor(architecture.anchor), usual(architecture.prefix);
+  for (const std::string& prefix : {std::string(), usual})
+    if (store.find(prefix + anchor) != nullptr) return prefix;
+  std::vector<std::string> found;
+  for (const auto& [name, located] : store.tensors())
+    if (name.ends_with("." + anchor)) found.push_back(name.substr(0, name.size() - anchor.size()));
+  if (found.size() == 1) return found.front();
+  throw Error(found.empty() ? fmt::format("no tensor is named {} or ends with it", anchor)
+                            : fmt::format("{} tensors end with {}, and it is not clear which model is meant",
+                                          found.size(), anchor))
+      .in(folder.string())
+      .hint(fmt::format("check that the weights are those of a {} model", architecture.name));
+}
+
+// Finds tensors under the names that versions of the library have given them.
+class Finder {
+ public:
+  Finder(const TensorStore& store, const Architecture& architecture, const fs::path& folder)
+      : store_(store), prefix_(find_prefix(store, architecture, folder)) {
+    // A wrapper's prefix stays on the head: "model.model.embed_tokens" goes with "model.lm_head".
+    if (prefix_.ends_with(architecture.prefix))
+      outer_ = prefix_.substr(0, prefix_.size() - architecture.prefix.size());
+  }
+
+  std::string name_of(const Source& source) const {
+    return (source.outside_base ? outer_ : prefix_) + source.tensor;
+  }
+
+  /// The full name and the tensor, or nullptr.
+  std::pair<std::string, const TensorStore::Located*> find(const Source& source) const {
+    std::vector<std::string> names{source.tensor};
+    if (!source.other.empty()) names.push_back(source.other);
+    // TensorFlow's words for a norm's gain and bias, kept by early conversions.
+    for (const auto& [ours, theirs] :
+         {std::pair<std::string, std::string>{".weight", ".gamma"}, {".bias", ".beta"}})
+      if (source.tensor.ends_with(ours))
+        names.push_back(source.tensor.substr(0, source.tensor.size() - ours.size()) + theirs);
+    for (const std::string& name : names) {
+      const std::string full = (source.outside_base ? outer_ : prefix_) + name;
+      if (const auto* located = store_.find(full)) return {full, located};
+    }
+    return {"", nullptr};
+  }
+
+ private:
+  const TensorStore& store_;
+  std::string prefix_, outer_;
+};
+
+std::vector<int64_t> expected_shape(const Parameter& parameter, const Source& source) {
+  if (!source.stored_shape.empty()) return source.stored_shape;
+  std::vector<int64_t> shape = parameter.shape;
+  if (source.stored_rows > 0) shape.front() = source.stored_rows;
+  if (source.transpose) std::reverse(shape.begin(), shape.end());
+  return shape;
+}
+
+Checkpoint::Place placed(const Parameter& parameter, const Source& source, const std::string& name,
+                         const TensorStore::Located& located) {
+  const auto fault = [&](std::string message) {
+    return Error(std::move(message))
+        .in(fmt::format("{}, tensor \"{}\"", located.file->path().string(), name));
+  };
+  const std::vector<int64_t> expected = expected_shape(parameter, source), &got = located.entry->shape;
+  if (expected != got)
+    throw fault(fmt::format("expected {}, but got {}", expected, got)).hint("check config.json");
+  const StoredType type = located.entry->type;
+  if (type != StoredType::f64 && type != StoredType::f32 && type != StoredType::f16 &&
+      type != StoredType::bf16)
+    throw fault(fmt::format("expected floating-point numbers, but got {}", to_string(type)))
+        .hint("quantized checkpoints are not supported: save it in float32, float16 or bfloat16");
+  // As stored, a row has as many numbers as one row of the parameter; transposed, as many as it has rows.
+  const int64_t own_columns = parameter.shape.size() == 2 ? parameter.shape[1] : 1;
+  const int64_t stored_rows = source.stored_rows > 0 ? source.stored_rows : parameter.shape[0];
+  const int64_t columns = source.transpose ? stored_rows : own_columns;
+  return {source, located.file, located.entry, name, located.entry->elements() / columns, columns};
+}
+
+Error missing_tensors(const std::vector<std::string>& names, const fs::path& folder) {
+  const size_t shown = std::min<size_t>(5, names.size());
+  std::string list =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  if (shown < names.size()) list += fmt::format(" and {} more", names.size() - shown);
+  return Error(
+             fmt::format("{} tensor{} missing: {}", names.size(), names.size() == 1 ? " is" : "s are", list))
+      .in(folder.string())
+      .hint("check config.json against the weights, and that every file was downloaded");
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder), config_(read_config(folder)) {
+  const JsonObject config(config_, (folder / "config.json").string());
+  architecture_ = &architecture_for(config);
+  spec_ = architecture_->spec(config);
+  store_ = std::make_unique<TensorStore>(folder);
+  const Finder finder(*store_, *architecture_, folder);
+
+  // "architectures" only promises a head; a base model saved from one with a head keeps the promise and loses
+  // it.
+  WeightMap sources = architecture_->weights(spec_);
+  for (const Parameter& p : parameters_of(spec_, "unembed"))
+    if (const Source& source = sources.at(p.name); finder.find(source).second == nullptr)
+      missing_head_.push_back(finder.name_of(source));
+  if (!missing_head_.empty()) {
+    spec_.output = {};
+    sources = architecture_->weights(spec_);
+  }
+
+  std::vector<std::string> missing;
+  for (const Parameter& p : parameters(spec_)) {
+    const Source& source = sources.at(p.name);
+    const auto [name, located] = finder.find(source);
+    if (located == nullptr) {
+      missing.push_back(finder.name_of(source));
+    } else {
+      places_.emplace(p.name, placed(p, source, name, *located));
+    }
+  }
+  if (!missing.empty()) throw missing_tensors(missing, folder);
+}
+
+const Checkpoint::Place& Checkpoint::place(const std::string& parameter) const {
+  const auto it = places_.find(parameter);
+  if (it == places_.end())
+    throw Error(fmt::format("the model has no parameter \"{}\"", parameter)).in(folder_.string());
+  return it->second;
+}
+
+std::vector<std::string> Checkpoint::unused() const {
+  std::set<std::string_view> used;
+  for (const auto& [parameter, place] : places_) used.insert(place.tensor);
+  std::vector<std::string> out;
+  for (const auto& [name, located] : store_->tensors())
+    if (!used.contains(name)) out.push_back(name);
+  return out;
+}
+
+}  // namespace rankscope
