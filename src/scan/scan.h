@@ -34,6 +34,7 @@ struct ScanRequest {
   std::vector<std::string> texts;                 // files; "-" is standard input
   bool whole = false;                             // windows of max_length instead of one sample per line
   std::optional<std::filesystem::path> token_ids;
+  std::optional<std::filesystem::path> pixels;  // safetensors with pixel_values, for models that read images
   bool random_tokens = false;
   int64_t samples = 32;      // at most this many
   int64_t max_length = 128;  // longer samples are cut

@@ -1,0 +1,62 @@
+// XLNet's attention: content scores plus scores against sinusoids of the distance i - j,
+//   A_ij = softmax_j scale [ (q_i + r_w) . k_j + (q_i + r_r) . W_R s(i - j) ].
+#include "attention/variant.h"
+
+namespace rankscope {
+namespace {
+
+// Row p holds s(T - p) for p = 0 .. 2T - 1: first the sines, then the cosines.
+at::Tensor distance_sinusoids(int64_t T, int64_t width, const at::TensorOptions& options) {
+  const auto wide = options.dtype(at::kDouble);
+  const at::Tensor frequencies = at::pow(10000.0, at::arange(0, width, 2, wide) / -static_cast<double>(width));
+  const at::Tensor angles = at::arange(T, -T, -1, wide).unsqueeze(1) * frequencies;
+  return at::cat({angles.sin(), angles.cos()}, 1).to(options.dtype());
+}
+
+class Relative : public PreparedAttention {
+ public:
+  explicit Relative(const AttentionInput& in) : spec_(in.spec), T_(in.q.size(1)) {
+    const int64_t H = in.spec.heads, d = in.spec.d_qk;
+    const auto biased = [&](const char* name) {
+      return heads_first(in.q + in.weights.get(name).view({1, 1, H, d}), H);
+    };
+    content_ = biased("attn.r_w_bias");
+    k_ = heads_first(in.k, H);
+    if (!in.spec.positions) return;
+    distance_ = biased("attn.r_r_bias");
+    const at::Tensor& W_R = in.weights.get("attn.W_R");
+    r_ = at::linear(distance_sinusoids(T_, W_R.size(1), in.q.options()), W_R).view({2 * T_, H, d}).permute({1, 0, 2});
+  }
+
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) override {
+    const int64_t H = spec_.heads;
+    const auto tile = [&](const at::Tensor& q) {
+      return q.narrow(0, first * H, count * H).narrow(1, first_row, rows) * spec_.scale;
+    };
+    at::Tensor scores = at::bmm(tile(content_), k_.narrow(0, first * H, count * H).transpose(1, 2));
+    if (distance_.defined()) {
+      const at::Tensor r = r_.unsqueeze(0).expand({count, H, 2 * T_, spec_.d_qk}).reshape({count * H, 2 * T_, -1});
+      const at::Tensor by_distance = at::bmm(tile(distance_), r.transpose(1, 2));  // [count * H, rows, 2T]
+      // Entry (i, j) wants column T - i + j: a skewed view of the same memory.
+      scores += by_distance.as_strided({count * H, rows, T_}, {rows * 2 * T_, 2 * T_ - 1, 1}, T_ - first_row);
+    }
+    return masked_softmax(scores.view({count, H, rows, T_}), spec_, first_row);
+  }
+
+ private:
+  const AttentionSpec& spec_;
+  int64_t T_;
+  at::Tensor content_, distance_, k_, r_;
+};
+
+std::unique_ptr<PreparedAttention> prepare(const AttentionInput& in) { return std::make_unique<Relative>(in); }
+
+}  // namespace
+
+extern const AttentionVariant attention_relative{
+    .name = "relative",
+    .summary = "XLNet: softmax of content scores plus scores against sinusoids of the distance",
+    .row_stochastic = true,
+    .prepare = prepare};
+
+}  // namespace rankscope

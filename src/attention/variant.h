@@ -1,0 +1,50 @@
+// An attention variant is one file of attention/: it turns queries and keys into attention patterns, and owns what
+// it adds to them (rotary phases, relative scores).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/tensor_fwd.h"
+#include "model/spec.h"
+#include "model/weights.h"
+
+namespace rankscope {
+
+/// S samples of one length T.
+struct AttentionInput {
+  const AttentionSpec& spec;
+  const Weights& weights;       // the block's, for variants with parameters of their own
+  const at::Tensor& q;          // [S, T, H, d_qk]
+  const at::Tensor& k;          // [S, T, KV, d_qk]
+  const at::Tensor& positions;  // [S, T] int64
+};
+
+/// Patterns on demand: rows of one tile at a time, so that long contexts never hold a whole matrix.
+class PreparedAttention {
+ public:
+  virtual ~PreparedAttention() = default;
+  /// Rows [first_row, first_row + rows) of every head's pattern for samples [first, first + count):
+  /// [count, H, rows, T], each row summing to one.
+  virtual at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) = 0;
+};
+
+struct AttentionVariant {
+  std::string_view name;
+  std::string_view summary;
+  bool row_stochastic;  // the contract test holds it to this
+  std::unique_ptr<PreparedAttention> (*prepare)(const AttentionInput& input);
+};
+
+/// Every variant, alphabetically (generated from the file names).
+const std::vector<const AttentionVariant*>& attention_variants();
+const AttentionVariant& attention_variant(std::string_view name);
+
+/// What the variants share: heads in front ([S*H, T, d], KV heads repeated for their query heads), and a softmax
+/// over the keys a query may see.
+at::Tensor heads_first(const at::Tensor& x, int64_t heads);
+at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row);
+
+}  // namespace rankscope

@@ -1,0 +1,84 @@
+#include "model/batch.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+int64_t token_count(const Sample& s, const ModelSpec& spec) {
+  if (spec.embedding.vocabulary > 0) return static_cast<int64_t>(s.ids.size());
+  const int64_t side = spec.embedding.image_size / spec.embedding.patch_size;
+  return side * side + 1;
+}
+
+void check(const Sample& s, size_t number, const ModelSpec& spec) {
+  const EmbeddingSpec& e = spec.embedding;
+  const std::string place = fmt::format("sample {}", number);
+  if (e.vocabulary == 0) {
+    const auto expected = static_cast<size_t>(e.channels * e.image_size * e.image_size);
+    if (s.pixels.size() != expected)
+      throw Error(fmt::format("the model expects {} x {} x {} pixels, but got {} values", e.channels, e.image_size,
+                              e.image_size, s.pixels.size()))
+          .in(place)
+          .hint("pass images with --pixels FILE, or --random-tokens");
+    return;
+  }
+  if (s.ids.empty()) throw Error("there are no tokens").in(place);
+  for (size_t i = 0; i < s.ids.size(); ++i) {
+    if (s.ids[i] < 0 || s.ids[i] >= e.vocabulary)
+      throw Error(fmt::format("token id {} is outside the vocabulary of {}", s.ids[i], e.vocabulary))
+          .in(fmt::format("{}, token {}", place, i))
+          .hint("check that the tokenizer belongs to this model");
+    if (!s.types.empty() && e.types > 0 && (s.types[i] < 0 || s.types[i] >= e.types))
+      throw Error(fmt::format("token type {} is outside the {} the model has", s.types[i], e.types)).in(place);
+    const int64_t position = (s.positions.empty() ? static_cast<int64_t>(i) : s.positions[i]) + e.position_offset;
+    if (e.positions > 0 && position >= e.positions)
+      throw Error(fmt::format("the sample has {} tokens, but the model has positions for {}", s.ids.size(),
+                              e.positions - e.position_offset))
+          .in(place)
+          .hint("pass a smaller --max-length");
+  }
+}
+
+void append(Batch& b, const Sample& s, size_t number, const ModelSpec& spec) {
+  const int64_t n = token_count(s, spec);
+  for (int64_t i = 0; i < n; ++i) {
+    const auto k = static_cast<size_t>(i);
+    if (!s.ids.empty()) b.ids.push_back(s.ids[k]);
+    b.types.push_back(s.types.empty() ? 0 : s.types[k]);
+    b.positions.push_back(s.positions.empty() ? i : s.positions[k]);
+    // Position 0 of a causal model sees only itself and usually serves as a sink; an image's class token is no patch.
+    const bool opening = i == 0 && (spec.causal() || spec.embedding.vocabulary == 0);
+    b.content.push_back(!opening && (s.special.empty() || s.special[k] == 0));
+  }
+  b.pixels.insert(b.pixels.end(), s.pixels.begin(), s.pixels.end());
+  b.offsets.push_back(b.offsets.back() + n);
+  b.samples.push_back(static_cast<int64_t>(number));
+}
+
+}  // namespace
+
+std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelSpec& spec, int64_t batch_size) {
+  for (size_t i = 0; i < samples.size(); ++i) check(samples[i], i, spec);
+  std::vector<size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return token_count(samples[a], spec) < token_count(samples[b], spec);
+  });
+  std::vector<Batch> batches;
+  for (const size_t i : order) {
+    if (batches.empty() || batches.back().count() >= batch_size) {
+      batches.emplace_back();
+      batches.back().offsets.push_back(0);
+    }
+    append(batches.back(), samples[i], i, spec);
+  }
+  return batches;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,82 @@
+#include "model/random_source.h"
+
+#include <ATen/Parallel.h>
+
+#include "base/philox.h"
+#include "model/parameters.h"
+#include "model/torch_compat.h"
+
+namespace rankscope {
+namespace {
+
+// A stream number for a parameter: FNV-1a, so that it does not depend on the standard library.
+uint32_t stream_of(std::string_view name) {
+  uint32_t h = 2166136261u;
+  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
+  return h;
+}
+
+class RandomSource : public WeightSource {
+ public:
+  RandomSource(const ModelSpec& spec, uint64_t seed, const std::string& dtype, const std::string& device)
+      : spec_(spec), seed_(seed), options_(at::TensorOptions().dtype(dtype_of(dtype)).device(device_of(device))) {}
+
+  const ModelSpec& spec() const override { return spec_; }
+
+  Weights load(const std::string& part) override {
+    Weights w;
+    for (const Parameter& p : parameters_of(spec_, part))
+      if (!is_vocabulary_table(p.name)) w.set(p.name.substr(part.size() + 1), draw(p, 0, p.shape[0]));
+    return w;
+  }
+
+  at::Tensor rows(const std::string& name, const at::Tensor& indices) override {
+    const Parameter p = find(name);
+    std::vector<at::Tensor> out;
+    for (int64_t i = 0; i < indices.size(0); ++i) out.push_back(draw(p, indices[i].item<int64_t>(), 1));
+    return at::cat(out);
+  }
+
+  at::Tensor row_range(const std::string& name, int64_t first, int64_t count) override {
+    return draw(find(name), first, count);
+  }
+
+ private:
+  Parameter find(const std::string& name) const {
+    for (const Parameter& p : parameters_of(spec_, name.substr(0, name.find('.'))))
+      if (p.name == name) return p;
+    return {};
+  }
+
+  // Rows [first, first + count) of a parameter.
+  at::Tensor draw(const Parameter& p, int64_t first, int64_t count) const {
+    std::vector<int64_t> shape = p.shape;
+    shape[0] = count;
+    if (p.role == Parameter::Role::bias) return at::zeros(shape, options_);
+    if (p.role == Parameter::Role::gain) return at::ones(shape, options_);
+    at::Tensor x = at::empty(shape, at::kFloat);
+    const int64_t row = x.numel() / std::max<int64_t>(1, count);
+    // Tied vocabularies share their numbers: the head of a tied model is its embedding.
+    const bool tied = p.name == "unembed.W_U" && spec_.output.tied;
+    const Philox random{seed_, stream_of(tied ? "embed.W_E" : p.name), 0};
+    float* out = x.data_ptr<float>();
+    at::parallel_for(0, x.numel(), 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        out[i] = static_cast<float>(spec_.init_std * random.normal(static_cast<uint64_t>(first * row + i)));
+    });
+    return x.to(options_);
+  }
+
+  ModelSpec spec_;
+  uint64_t seed_;
+  at::TensorOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightSource> random_source(const ModelSpec& spec, uint64_t seed, const std::string& dtype,
+                                            const std::string& device) {
+  return std::make_unique<RandomSource>(spec, seed, dtype, device);
+}
+
+}  // namespace rankscope

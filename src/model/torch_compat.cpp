@@ -1,0 +1,49 @@
+#include "model/torch_compat.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <torch/version.h>
+
+#include <thread>
+
+#include "base/error.h"
+
+// Present when BLAS is OpenBLAS; weak, so that any BLAS links.
+extern "C" __attribute__((weak)) void openblas_set_num_threads(int);
+
+namespace rankscope {
+
+at::ScalarType dtype_of(const std::string& name) {
+  if (name == "float32") return at::kFloat;
+  if (name == "float64") return at::kDouble;
+  if (name == "bfloat16" || name == "float16")
+    throw usage_error(fmt::format("{} is a storage type; the arithmetic here is float32 or float64", name))
+        .hint("--dtype float32 reads a " + name + " checkpoint as it is");
+  throw unknown_name("dtype", name, {"float32", "float64"});
+}
+
+at::Device device_of(const std::string& name) {
+  const bool cuda = name == "cuda" || name.rfind("cuda:", 0) == 0;
+  if (name != "cpu" && !cuda) throw unknown_name("device", name, {"cpu", "cuda", "cuda:0"});
+  if (cuda && !at::hasCUDA())
+    throw Error("there is no CUDA device here, or this LibTorch was built without CUDA")
+        .in("--device " + name)
+        .hint("--device cpu, or build with TORCH=DIR of a CUDA LibTorch");
+  try {
+    return at::Device(name);
+  } catch (const std::exception&) {
+    throw usage_error(fmt::format("\"{}\" is not a device", printable(name))).hint("cpu, cuda or cuda:0");
+  }
+}
+
+void use_threads(int count) {
+  if (count <= 0) count = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  at::set_num_threads(count);
+  if (openblas_set_num_threads != nullptr) openblas_set_num_threads(count);
+}
+
+int thread_count() { return at::get_num_threads(); }
+
+std::string torch_version() { return TORCH_VERSION; }
+
+}  // namespace rankscope

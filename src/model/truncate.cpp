@@ -1,0 +1,106 @@
+#include <cmath>
+
+#include "model/surgery.h"
+
+namespace rankscope {
+namespace {
+
+// [KV * d, n] to [H, d, n], each KV head repeated for its query heads, in double: the cut is made once.
+at::Tensor per_head(const at::Tensor& w, int64_t kv_heads, int64_t heads) {
+  const int64_t d = w.size(0) / kv_heads;
+  return w.to(at::kDouble).view({kv_heads, 1, d, w.size(1)}).expand({kv_heads, heads / kv_heads, d, w.size(1)})
+      .reshape({heads, d, w.size(1)});
+}
+
+// Best rank-r approximation of each head's [d, n] matrix.
+at::Tensor cut(const at::Tensor& w, int64_t rank) {
+  const auto [U, S, Vh] = at::linalg_svd(w, false);
+  return (U.narrow(-1, 0, rank) * S.narrow(-1, 0, rank).unsqueeze(-2)).matmul(Vh.narrow(-2, 0, rank));
+}
+
+struct Factors {
+  at::Tensor left, right;  // [H, d, m], [H, d, n]
+};
+
+// Factors of the same inner width d whose product left^T right is the best rank-r approximation of a^T b.
+// Thin QR of both sides first: the SVD is then of a d x d matrix.
+Factors cut_product(const at::Tensor& a, const at::Tensor& b, int64_t rank) {
+  const auto [Qa, Ra] = at::linalg_qr(a.transpose(1, 2));  // [H, m, k], [H, k, d]
+  const auto [Qb, Rb] = at::linalg_qr(b.transpose(1, 2));
+  const auto [U, S, Vh] = at::linalg_svd(Ra.matmul(Rb.transpose(1, 2)), false);
+  const at::Tensor root = S.narrow(-1, 0, rank).sqrt().unsqueeze(-2);
+  const at::Tensor left = Qa.matmul(U.narrow(-1, 0, rank) * root);  // [H, m, r]
+  const at::Tensor right = Qb.matmul(Vh.narrow(-2, 0, rank).transpose(1, 2) * root);
+  Factors out{at::zeros_like(a), at::zeros_like(b)};
+  out.left.narrow(1, 0, rank).copy_(left.transpose(1, 2));
+  out.right.narrow(1, 0, rank).copy_(right.transpose(1, 2));
+  return out;
+}
+
+at::Tensor with_bias(const at::Tensor& w, const at::Tensor& b) {
+  return b.defined() ? at::cat({w, b.unsqueeze(1)}, 1) : w;
+}
+
+void put(Weights& out, const char* W, const char* b, const at::Tensor& heads, const at::Tensor& like, bool bias) {
+  const at::Tensor flat = heads.flatten(0, 1).to(like.scalar_type());
+  const int64_t d = flat.size(1) - (bias ? 1 : 0);
+  out.set(W, flat.narrow(1, 0, d).contiguous());
+  if (bias) out.set(b, flat.select(1, d).contiguous());
+}
+
+void cut_qk(Weights& w, AttentionSpec& a) {
+  const at::Tensor W_Q = w.get("attn.W_Q");
+  const bool bias = w.has("attn.b_Q");
+  at::Tensor q = per_head(with_bias(W_Q, w.get_or_none("attn.b_Q")), a.heads, a.heads);
+  at::Tensor k = per_head(with_bias(w.get("attn.W_K"), w.get_or_none("attn.b_K")), a.kv_heads, a.heads);
+  if (!a.rotary_frequencies.empty() && a.positions) {
+    q = cut(q, a.truncate_qk);
+    k = cut(k, a.truncate_qk);
+  } else {
+    const Factors f = cut_product(q, k, a.truncate_qk);
+    q = f.left;
+    k = f.right;
+  }
+  put(w, "attn.W_Q", "attn.b_Q", q, W_Q, bias);
+  put(w, "attn.W_K", "attn.b_K", k, W_Q, bias);
+}
+
+void cut_ov(Weights& w, const AttentionSpec& a) {
+  const at::Tensor W_O = w.get("attn.W_O");  // [d, H * d_v]
+  const int64_t d = W_O.size(0);
+  const at::Tensor o = W_O.to(at::kDouble).view({d, a.heads, a.d_v}).permute({1, 2, 0});  // [H, d_v, d]
+  const at::Tensor v = per_head(w.get("attn.W_V"), a.kv_heads, a.heads);
+  if (w.has("attn.b_V")) {
+    const at::Tensor b_V = per_head(w.get("attn.b_V").unsqueeze(1), a.kv_heads, a.heads);  // [H, d_v, 1]
+    const at::Tensor moved = o.transpose(1, 2).matmul(b_V).sum(0).squeeze(1).to(W_O.scalar_type());
+    w.set("attn.b_O", w.has("attn.b_O") ? w.get("attn.b_O") + moved : moved);
+    w.set("attn.b_V", at::zeros({a.heads * a.d_v}, W_O.options()));
+  }
+  const Factors f = cut_product(o, v, a.truncate_ov);
+  w.set("attn.W_O", f.left.permute({2, 0, 1}).reshape({d, a.heads * a.d_v}).to(W_O.scalar_type()).contiguous());
+  w.set("attn.W_V", f.right.flatten(0, 1).to(W_O.scalar_type()).contiguous());
+}
+
+// Repeats shared keys or values, so that both sides have one per query head.
+void expand(Weights& w, const char* W, const char* b, const AttentionSpec& a) {
+  const at::Tensor stored = w.get(W);
+  if (stored.size(0) == a.heads * a.d_qk && stored.size(0) == a.heads * a.d_v && a.kv_heads == a.heads) return;
+  w.set(W, per_head(stored, a.kv_heads, a.heads).flatten(0, 1).to(stored.scalar_type()));
+  if (w.has(b))
+    w.set(b, per_head(w.get(b).unsqueeze(1), a.kv_heads, a.heads).flatten().to(stored.scalar_type()));
+}
+
+}  // namespace
+
+Weights truncated(const Weights& weights, BlockSpec& block) {
+  AttentionSpec& a = block.attention;
+  Weights w = weights.shallow_copy();
+  if (a.truncate_qk > 0) cut_qk(w, a);
+  else expand(w, "attn.W_K", "attn.b_K", a);
+  if (a.truncate_ov > 0) cut_ov(w, a);
+  else expand(w, "attn.W_V", "attn.b_V", a);
+  a.kv_heads = a.heads;
+  return w;
+}
+
+}  // namespace rankscope
