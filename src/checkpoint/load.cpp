@@ -11,16 +11,26 @@ namespace {
 
 at::ScalarType scalar_type(StoredType type) {
   switch (type) {
-    case StoredType::f64: return at::kDouble;
-    case StoredType::f32: return at::kFloat;
-    case StoredType::f16: return at::kHalf;
-    case StoredType::bf16: return at::kBFloat16;
-    case StoredType::i64: return at::kLong;
-    case StoredType::i32: return at::kInt;
-    case StoredType::i16: return at::kShort;
-    case StoredType::i8: return at::kChar;
-    case StoredType::u8: return at::kByte;
-    case StoredType::boolean: return at::kBool;
+    case StoredType::f64:
+      return at::kDouble;
+    case StoredType::f32:
+      return at::kFloat;
+    case StoredType::f16:
+      return at::kHalf;
+    case StoredType::bf16:
+      return at::kBFloat16;
+    case StoredType::i64:
+      return at::kLong;
+    case StoredType::i32:
+      return at::kInt;
+    case StoredType::i16:
+      return at::kShort;
+    case StoredType::i8:
+      return at::kChar;
+    case StoredType::u8:
+      return at::kByte;
+    case StoredType::boolean:
+      return at::kBool;
   }
   return at::kFloat;
 }
@@ -57,8 +67,10 @@ class CheckpointSource : public WeightSource {
       const at::Tensor tensor = stored.to(options_);
       check_finite(tensor, place);
       weights.set(p.name.substr(part.size() + 1), p.shape.size() == 1 ? tensor.reshape(p.shape) : tensor);
-      if (tensor.is_alias_of(stored)) in_use_.push_back(&place);  // pages go back with the next part
-      else place.file->release(*place.entry);
+      if (tensor.is_alias_of(stored))
+        in_use_.push_back(&place);  // pages go back with the next part
+      else
+        place.file->release(*place.entry);
     }
     return weights;
   }
@@ -88,8 +100,10 @@ class CheckpointSource : public WeightSource {
   // The stored tensor turned into [out, in] and cut to the parameter's own rows; still in the file's type.
   static at::Tensor oriented(const Checkpoint::Place& place, const Parameter& p) {
     at::Tensor t = view_of(*place.file, *place.entry);
-    if (p.shape.size() == 1) t = t.flatten();
-    else t = t.dim() > 2 ? t.flatten(1) : t;
+    if (p.shape.size() == 1)
+      t = t.flatten();
+    else
+      t = t.dim() > 2 ? t.flatten(1) : t;
     if (p.shape.size() == 2 && t.dim() == 3) t = t.squeeze(0);
     if (place.source.transpose) t = t.t();
     return t.narrow(0, place.source.first_row, p.shape[0]);
@@ -98,8 +112,8 @@ class CheckpointSource : public WeightSource {
   static void check_finite(const at::Tensor& t, const Checkpoint::Place& place) {
     // One pass without a temporary: a sum is finite only if every term is.
     if (!std::isfinite(t.sum(at::kDouble).item<double>()))
-      throw Error("the weights hold NaN or Inf").in(fmt::format("{}, tensor {}", place.file->path().string(),
-                                                                 place.source.tensor));
+      throw Error("the weights hold NaN or Inf")
+          .in(fmt::format("{}, tensor {}", place.file->path().string(), place.source.tensor));
   }
 
   void release() {

@@ -1,5 +1,5 @@
-// Weights from a checkpoint, one part at a time, straight from the mapped file: float32 tensors are views of it,
-// everything else is converted, and the pages of a part go back when the next one is asked for.
+// Weights from a checkpoint, one part at a time, straight from the mapped file: float32 tensors are views of
+// it, everything else is converted, and the pages of a part go back when the next one is asked for.
 #pragma once
 
 #include <memory>
