@@ -15,7 +15,7 @@ def main():
     folder, tokens = Path(sys.argv[1]), array("H")
     tokens.frombytes(Path(sys.argv[2]).read_bytes())
     model = hf.GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32).eval()
-    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder, model_max_length=10**6)  # demo lines may pass the context
     context = model.config.n_positions
     ids = torch.tensor(list(tokens))
     windows = ids[:len(ids) // context * context].view(-1, context)

@@ -28,7 +28,7 @@ constexpr int64_t kBatch = 32;
 
 struct Options {
   std::string data, out;
-  int64_t steps = 4000, seed = 1851;
+  int64_t steps = 6000, seed = 1851;
   double lr = 2e-3, dropout = 0.2, weight_decay = 0.1;
 };
 
