@@ -1,0 +1,60 @@
+#include "report/json.h"
+
+#include <cmath>
+
+namespace rankscope {
+namespace {
+
+using Ordered = nlohmann::ordered_json;
+
+template <class AnyJson>
+std::string dump(const AnyJson& value, int indent = -1) {
+  return value.dump(indent, ' ', false, AnyJson::error_handler_t::replace);
+}
+
+Ordered number(double value) { return std::isfinite(value) ? Ordered(value) : Ordered(nullptr); }
+Ordered index(int32_t value) { return value < 0 ? Ordered(nullptr) : Ordered(value); }
+
+Ordered object(const Row& r) {
+  return {{"variant", r.variant.str()},  {"site", r.site.str()},
+          {"layer", index(r.layer)},     {"head", index(r.head)},
+          {"metric", r.metric.str()},    {"value", number(r.value)},
+          {"stderr", number(r.stderr_)}, {"n", r.n},
+          {"depth", index(r.depth)},     {"tokens", r.tokens.str()}};
+}
+
+Ordered object(const Sentence& s) {
+  return {{"topic", s.topic},
+          {"sentence", s.text},
+          {"known", s.known},
+          {"layer", index(s.layer)},
+          {"head", index(s.head)},
+          {"value", number(s.value)},
+          {"baseline", number(s.baseline)},
+          {"threshold", number(s.threshold)}};
+}
+
+template <class Items>
+void write_list(const Items& items, const TextSink& sink) {
+  const char* before = "[\n";
+  for (const auto& item : items) {
+    sink(before + dump(object(item)));
+    before = ",\n";
+  }
+  sink(items.empty() ? "[]" : "\n]");
+}
+
+}  // namespace
+
+void write_json(const Results& results, const TextSink& sink) {
+  sink("{\"manifest\": " + dump(results.manifest) + ",\n\"notes\": " + dump(Json(results.notes)));
+  sink(",\n\"verdict\": ");
+  write_list(results.verdict, sink);
+  sink(",\n\"metrics\": ");
+  write_list(results.table.rows, sink);
+  sink("}\n");
+}
+
+std::string manifest_text(const Json& manifest) { return dump(manifest, 2) + "\n"; }
+
+}  // namespace rankscope

@@ -1,0 +1,107 @@
+#include "report/profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace rankscope {
+namespace {
+
+constexpr int kEmbed = -1, kFinal = 1 << 30;  // places before the first and after the last block
+
+// A number that several rows may answer; the one of the content tokens is preferred.
+struct Choice {
+  double value = kNone;
+  bool content = false;
+  void offer(const Row& r) {
+    const bool is_content = r.tokens.str() == "content";
+    if (std::isnan(r.value) || (content && !is_content)) return;
+    value = r.value;
+    content = is_content;
+  }
+};
+
+struct Mean {
+  double sum = 0;
+  int count = 0;
+  double value() const { return count == 0 ? kNone : sum / count; }
+};
+
+struct Collected {
+  Choice trimmed, residual, rank, cosine, massive, sinks;
+  Mean entropy;
+};
+
+bool ends_with(const Row& r, std::string_view end) { return std::string_view(r.site.str()).ends_with(end); }
+
+// Where a row of a token site belongs in the table, or nothing: each layer is shown at one site only.
+bool token_place(const Row& r, bool pre_norm, int& place) {
+  if (pre_norm) {
+    place = ends_with(r, "ln_final.hook_normalized") ? kFinal : r.layer;
+    return place == kFinal || ends_with(r, ".ln1.hook_normalized");
+  }
+  place = r.depth == 0 ? kEmbed : r.layer;
+  return r.depth == 0 || ends_with(r, ".hook_resid_post");
+}
+
+std::string label(int place) {
+  return place == kEmbed ? "embed" : place == kFinal ? "final" : std::to_string(place);
+}
+
+struct Building {
+  VariantProfile profile;
+  std::map<int, Collected> places;
+};
+
+void take(Building& b, const Row& r) {
+  const auto is = [&](std::string_view name) { return r.metric == name; };
+  if (is("output_kl")) {
+    b.profile.output_kl = r.value;
+  } else if (is("attention_entropy") && r.head >= 0) {
+    if (Mean& mean = b.places[r.layer].entropy; !std::isnan(r.value)) mean.sum += r.value, ++mean.count;
+  } else if (is("sink_ratio") && r.head < 0 && r.layer >= 0) {
+    b.places[r.layer].sinks.offer(r);
+  } else if (is("massive_ratio") && r.head < 0) {
+    // Massive activations live in the residual stream, in pre-norm models too.
+    if (r.depth == 0 && !b.profile.pre_norm) b.places[kEmbed].massive.offer(r);
+    if (ends_with(r, ".hook_resid_post")) b.places[r.layer].massive.offer(r);
+  } else if (int place = 0; r.head < 0 && token_place(r, b.profile.pre_norm, place)) {
+    if (is("residual_fro_rel_trimmed")) {
+      b.places[place].trimmed.offer(r);
+      b.profile.samples = std::max(b.profile.samples, r.n);
+    }
+    if (is("residual_fro_rel")) b.places[place].residual.offer(r);
+    if (is("effective_rank_rel")) b.places[place].rank.offer(r);
+    if (is("token_cosine")) b.places[place].cosine.offer(r);
+  }
+}
+
+}  // namespace
+
+std::vector<VariantProfile> profiles(const ResultTable& table) {
+  const bool pre_norm = std::any_of(table.rows.begin(), table.rows.end(),
+                                    [](const Row& r) { return ends_with(r, ".ln1.hook_normalized"); });
+  std::vector<Building> building;
+  std::map<std::string_view, size_t> numbers;
+  for (const Row& r : table.rows) {
+    const auto [entry, fresh] = numbers.emplace(r.variant.str(), building.size());
+    if (fresh) {
+      building.emplace_back();
+      building.back().profile.variant = r.variant.str();
+      building.back().profile.pre_norm = pre_norm;
+    }
+    take(building[entry->second], r);
+  }
+  std::vector<VariantProfile> out;
+  for (Building& b : building) {
+    for (const auto& [place, c] : b.places) {
+      const double residual = std::isnan(c.trimmed.value) ? c.residual.value : c.trimmed.value;
+      b.profile.layers.push_back({label(place), residual, c.rank.value, c.cosine.value, c.entropy.value(),
+                                  c.sinks.value, c.massive.value});
+    }
+    out.push_back(std::move(b.profile));
+  }
+  return out;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,34 @@
+// Which rows of a table the reader of a terminal wants first: the main numbers of each layer.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/table.h"
+
+namespace rankscope {
+
+/// The main numbers at one place of the network. What was not measured is NaN.
+struct LayerNumbers {
+  std::string label;        // "embed", "0", "1", ..., "final"
+  double residual = kNone;  // residual_fro_rel_trimmed of the content tokens
+  double rank = kNone;      // effective_rank_rel
+  double cosine = kNone;    // token_cosine
+  double entropy = kNone;   // attention_entropy, mean over heads
+  double sinks = kNone;     // sink_ratio
+  double massive = kNone;   // massive_ratio of the residual stream
+};
+
+struct VariantProfile {
+  std::string variant;
+  double output_kl = kNone;
+  std::vector<LayerNumbers> layers;
+  bool pre_norm = false;  // tokens are read where attention sees them: the normalised block input
+  int64_t samples = 0;
+};
+
+/// One profile per variant, in the order in which the table first names them.
+std::vector<VariantProfile> profiles(const ResultTable& table);
+
+}  // namespace rankscope

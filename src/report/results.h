@@ -1,0 +1,47 @@
+// What a report is made of: a result table, sentences about it, and where it came from.
+//
+// report/ stands on base/ alone, so it does not know who measured. Anything with the members of scan's
+// ScanResult becomes a Results by itself: `write_results(folder, scan_result)`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/table.h"
+
+namespace rankscope {
+
+/// One sentence of a verdict with the numbers behind it.
+struct Sentence {
+  std::string topic, text;
+  bool known = true;  // false: the evidence does not decide
+  int layer = -1, head = -1;
+  double value = kNone, baseline = kNone, threshold = kNone;
+};
+
+/// A view: the table and the manifest stay with their owner.
+struct Results {
+  const ResultTable& table;
+  std::vector<Sentence> verdict;
+  std::vector<std::string> notes;
+  const Json& manifest;
+
+  Results(const ResultTable& table_, std::vector<Sentence> verdict_, std::vector<std::string> notes_,
+          const Json& manifest_)
+      : table(table_), verdict(std::move(verdict_)), notes(std::move(notes_)), manifest(manifest_) {}
+
+  template <class Scan>
+  requires requires(const Scan& s) {
+    s.verdict.front().sentence;
+    s.table.rows;
+    s.manifest;
+  }
+  Results(const Scan& scan)  // NOLINT(google-explicit-constructor): a scan is a result
+      : table(scan.table), notes(scan.notes), manifest(scan.manifest) {
+    for (const auto& f : scan.verdict)
+      verdict.push_back({f.topic, f.sentence, f.known, f.layer, f.head, f.value, f.baseline, f.threshold});
+  }
+};
+
+}  // namespace rankscope

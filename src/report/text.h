@@ -1,0 +1,36 @@
+// Text for terminals: how wide it is, where it breaks, and curves drawn in one line.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rankscope {
+
+/// Text from outside, made fit for a terminal: printable(), and marks that reverse the writing direction
+/// escaped.
+std::string terminal_text(std::string_view text, size_t limit = 4000);
+
+/// Columns a terminal gives to valid UTF-8: 0 for combining marks, 2 for wide scripts and emoji, 1 for the
+/// rest.
+int display_width(std::string_view text);
+
+/// The longest beginning that fits `width` columns.
+std::string_view fit(std::string_view text, int width);
+
+/// Padded with spaces to `width` columns; too long a text is cut and ends in "~".
+std::string pad_right(std::string_view text, int width);
+std::string pad_left(std::string_view text, int width);
+
+/// Lines of at most `width` columns, broken at spaces, inside a word only where it does not fit a line.
+std::vector<std::string> wrap(std::string_view text, int width);
+
+/// One character per value, from 0 (lowest bar) to 1 and above (full bar); a space where a value is NaN. More
+/// values than `width` are averaged in groups.
+std::string sparkline(std::span<const double> values, int width, bool unicode);
+
+/// Three significant digits: 0.412, 123, 2.1e-07. NaN is "-".
+std::string number_text(double value);
+
+}  // namespace rankscope

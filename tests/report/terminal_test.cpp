@@ -1,0 +1,161 @@
+#include "report/terminal.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "report/text.h"
+#include "tables.h"
+
+namespace rankscope {
+namespace {
+
+std::string print(const ResultTable& table, std::vector<Sentence> verdict = {}, TerminalStyle style = {},
+                  std::vector<std::string> notes = {}) {
+  const Json manifest;
+  std::ostringstream out;
+  print_results({table, std::move(verdict), std::move(notes), manifest}, style, out);
+  return out.str();
+}
+
+int widest(const std::string& text) {
+  int width = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) width = std::max(width, display_width(line));
+  return width;
+}
+
+TEST(Terminal, OneVariantIsOneTableOfLayers) {
+  ResultTable t;
+  add_variant(t, "full", 2, 0.2, 0.0);
+  EXPECT_EQ(print(t),
+            "full  █▆▅  content tokens at hook_resid_post, 8 samples\n"
+            "layer   residual  eff.rank    cosine   entropy     sinks   massive\n"
+            "embed        0.9      0.45       0.1         -         -         -\n"
+            "0            0.7      0.35       0.3       0.4       0.5  1.23e+04\n"
+            "1            0.5      0.25       0.5       0.4       0.5  1.23e+04\n"
+            "\n");
+}
+
+TEST(Terminal, PreNormModelsAreReadWhereAttentionSeesThem) {
+  ResultTable t;
+  add_tokens(t, "full", "blocks.0.hook_resid_post", 0, 1, 0.1);
+  add_tokens(t, "full", "blocks.0.ln1.hook_normalized", 0, 0, 0.8);
+  add_tokens(t, "full", "ln_final.hook_normalized", -1, 1, 0.6);
+  EXPECT_EQ(print(t),
+            "full  ▇▅  content tokens at ln1.hook_normalized, 8 samples\n"
+            "layer   residual  eff.rank    cosine\n"
+            "0            0.8       0.4       0.2\n"
+            "final        0.6       0.3       0.4\n"
+            "\n");
+}
+
+TEST(Terminal, WhatWasNotMeasuredTakesNoRoom) {
+  ResultTable t;
+  t.rows.push_back({"full", "blocks.0.attn.hook_pattern", 0, 0, "attention_entropy", 0.25, 0, 1, 0, "all"});
+  EXPECT_EQ(print(t), "full\nlayer    entropy\n0           0.25\n\n");
+}
+
+TEST(Terminal, VariantsStandSideBySideWithTheirOutputKl) {
+  ResultTable t;
+  add_variant(t, "full", 2, 0.1, 0.0);
+  add_variant(t, "-skip", 2, 0.44, 1.25);
+  const std::string text = print(t);
+  EXPECT_NE(text.find("variants side by side\n"
+                      "variant output_kl  residual                     first      last\n"
+                      "full            0  █▇▆                            0.9       0.7\n"
+                      "-skip        1.25  █▄▁                            0.9      0.02\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Terminal, ManyAblatedHeadsAreCountedNotListed) {
+  ResultTable t;
+  add_variant(t, "full", 1, 0.1, 0.0);
+  for (int h = 0; h < 40; ++h) t.rows.push_back(plain_row("-head:L0H" + std::to_string(h), 0.1, "output_kl"));
+  const std::string text = print(t);
+  EXPECT_NE(text.find("-head:L0H11"), std::string::npos);
+  EXPECT_EQ(text.find("-head:L0H12"), std::string::npos);
+  EXPECT_NE(text.find("... and 28 more heads taken out"), std::string::npos);
+}
+
+TEST(Terminal, SentencesWrapBesideTheirTopicAndDoubtIsMarked) {
+  const std::string text = print({},
+                                 {{"collapse", std::string(20, 'a') + " " + std::string(60, 'b')},
+                                  {"support", "not known: scan with --off skip", false}},
+                                 {}, {"2 samples were cut"});
+  EXPECT_EQ(text,
+            "verdict\n"
+            "  collapse  " +
+                std::string(20, 'a') + "\n" + "            " + std::string(60, 'b') +
+                "\n"
+                "? support   not known: scan with --off skip\n"
+                "  note      2 samples were cut\n");
+}
+
+TEST(Terminal, NoLineIsWiderThanAsked) {
+  ResultTable t;
+  add_variant(t, "full", 90, 0.005, 0.0);
+  add_variant(t, "-日本語日本語日本語日本語日本語日本語日本語日本語", 90, 0.009, 3.0);
+  add_variant(t, std::string(300, 'v'), 3, 0.1, 1e-300);
+  const std::vector<Sentence> verdict{{"topic", std::string(500, 'x')},
+                                      {"日本語日本語日本語",
+                                       "🙂🙂🙂 "
+                                       "🙂🙂🙂🙂🙂🙂🙂🙂🙂🙂🙂🙂🙂🙂🙂🙂🙂"
+                                       "🙂🙂🙂🙂🙂🙂🙂🙂🙂"}};
+  for (const int width : {20, 40, 80, 81, 120}) {
+    EXPECT_LE(widest(print(t, verdict, {.width = width}, {std::string(200, 'n')})), width) << width;
+    EXPECT_LE(widest(print(t, verdict, {.width = width, .unicode = false})), width) << width;
+  }
+}
+
+TEST(Terminal, HostileNamesDoNotReachTheTerminal) {
+  ResultTable t;
+  add_variant(t, "\x1b]0;owned\x07", 1, 0.1, 0.0);
+  add_variant(t, "full", 1, 0.1, 0.0);
+  const std::string text = print(t, {{"\x1b[31m", "line\nbreak \x9b"}}, {}, {"\x1b[2J"});
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find('\x07'), std::string::npos);
+  EXPECT_NE(text.find("line\\x0abreak"), std::string::npos);
+}
+
+TEST(Terminal, ColourIsThereOnlyWhenAskedFor) {
+  ResultTable t;
+  add_variant(t, "full", 1, 0.1, 0.0);
+  EXPECT_EQ(print(t).find('\x1b'), std::string::npos);
+  EXPECT_NE(print(t, {}, {.colour = true}).find("\x1b[1mfull"), std::string::npos);
+}
+
+TEST(Terminal, AFileGetsNoColourAndEightyColumns) {
+  FILE* file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  const TerminalStyle style = terminal_style(::fileno(file));
+  std::fclose(file);
+  EXPECT_FALSE(style.colour);
+  EXPECT_EQ(style.width, 80);
+  EXPECT_TRUE(style.unicode);
+}
+
+TEST(Terminal, NoColorIsHonouredOnATerminal) {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0)
+    GTEST_SKIP() << "no pseudo-terminals here";
+  const int side = ::open(::ptsname(terminal), O_RDWR | O_NOCTTY);
+  if (side < 0) GTEST_SKIP() << "no pseudo-terminals here";
+  ::setenv("TERM", "xterm", 1);
+  ::unsetenv("NO_COLOR");
+  EXPECT_TRUE(terminal_style(side).colour);
+  ::setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(terminal_style(side).colour);
+  ::unsetenv("NO_COLOR");
+  ::setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(terminal_style(side).colour);
+  ::close(side);
+  ::close(terminal);
+}
+
+}  // namespace
+}  // namespace rankscope
