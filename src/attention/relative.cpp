@@ -1,5 +1,6 @@
 // XLNet's attention: content scores plus scores against sinusoids of the distance i - j,
-//   A_ij = softmax_j scale [ (q_i + r_w) . k_j + (q_i + r_r) . W_R s(i - j) ].
+//   A_ij = softmax_j scale [ (q_i + r_w) . k_j + (q_i + r_r) . W_R s(i - j) + (q_i + r_s) . e[type_i != type_j] ].
+// The last term is there only when the input came with token types.
 #include "attention/variant.h"
 
 namespace rankscope {
@@ -22,6 +23,13 @@ class Relative : public PreparedAttention {
     };
     content_ = biased("attn.r_w_bias");
     k_ = heads_first(in.k, H);
+    if (in.types.defined()) {
+      // The two scores a query can give: to its own segment, and to any other.
+      const at::Tensor e = in.weights.get("attn.seg_embed").view({2, H, d}).permute({1, 2, 0});  // [H, d, 2]
+      const int64_t S = in.q.size(0);
+      segment_ = at::matmul(biased("attn.r_s_bias").view({S, H, T_, d}), e);  // [S, H, T, 2]
+      types_ = in.types;
+    }
     if (!in.spec.positions) return;
     distance_ = biased("attn.r_r_bias");
     const at::Tensor& W_R = in.weights.get("attn.W_R");
@@ -40,13 +48,21 @@ class Relative : public PreparedAttention {
       // Entry (i, j) wants column T - i + j: a skewed view of the same memory.
       scores += by_distance.as_strided({count * H, rows, T_}, {rows * 2 * T_, 2 * T_ - 1, 1}, T_ - first_row);
     }
-    return masked_softmax(scores.view({count, H, rows, T_}), spec_, first_row);
+    scores = scores.view({count, H, rows, T_});
+    if (segment_.defined()) {
+      const at::Tensor own = segment_.narrow(0, first, count).narrow(2, first_row, rows) * spec_.scale;
+      const at::Tensor types = types_.narrow(0, first, count);
+      const at::Tensor same =
+          types.narrow(1, first_row, rows).unsqueeze(2).eq(types.unsqueeze(1)).unsqueeze(1);  // [S, 1, rows, T]
+      scores += at::where(same, own.select(3, 0).unsqueeze(3), own.select(3, 1).unsqueeze(3));
+    }
+    return masked_softmax(scores, spec_, first_row);
   }
 
  private:
   const AttentionSpec& spec_;
   int64_t T_;
-  at::Tensor content_, distance_, k_, r_;
+  at::Tensor content_, distance_, k_, r_, segment_, types_;
 };
 
 std::unique_ptr<PreparedAttention> prepare(const AttentionInput& in) { return std::make_unique<Relative>(in); }

@@ -20,6 +20,7 @@ struct AttentionInput {
   const at::Tensor& q;          // [S, T, H, d_qk]
   const at::Tensor& k;          // [S, T, KV, d_qk]
   const at::Tensor& positions;  // [S, T] int64
+  const at::Tensor& types;      // [S, T] int64, undefined when the input came without
 };
 
 /// Patterns on demand: rows of one tile at a time, so that long contexts never hold a whole matrix.

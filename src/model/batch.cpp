@@ -56,6 +56,7 @@ void append(Batch& b, const Sample& s, size_t number, const ModelSpec& spec) {
     const bool opening = i == 0 && (spec.causal() || spec.embedding.vocabulary == 0);
     b.content.push_back(!opening && (s.special.empty() || s.special[k] == 0));
   }
+  b.has_types = b.has_types || !s.types.empty();
   b.pixels.insert(b.pixels.end(), s.pixels.begin(), s.pixels.end());
   b.offsets.push_back(b.offsets.back() + n);
   b.samples.push_back(static_cast<int64_t>(number));

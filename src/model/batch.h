@@ -11,7 +11,7 @@ namespace rankscope {
 /// One input, as the tokenizer or a file gave it.
 struct Sample {
   std::vector<int64_t> ids;
-  std::vector<int64_t> types;      // empty: all zero
+  std::vector<int64_t> types;      // empty: none given (BERT then reads zeros, XLNet leaves its segment scores out)
   std::vector<int64_t> positions;  // empty: 0, 1, 2, ...
   std::vector<uint8_t> special;    // empty: none; 1 where the token is no content
   std::vector<float> pixels;       // instead of ids: [channels, size, size]
@@ -23,6 +23,7 @@ struct Batch {
   std::vector<int64_t> offsets;                // [S + 1]
   std::vector<int64_t> samples;                // [S] numbers of the samples in the scan
   std::vector<float> pixels;                   // [S, channels, size, size]
+  bool has_types = false;                      // whether the samples came with token types
 
   int64_t count() const { return static_cast<int64_t>(samples.size()); }
   int64_t tokens() const { return offsets.back(); }

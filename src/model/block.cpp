@@ -52,13 +52,16 @@ class Attention {
     const auto slice = [&](const at::Tensor& x) {
       return x.narrow(0, begin, count * T).view({count, T, x.size(1), x.size(2)});
     };
-    const at::Tensor positions =
-        at::tensor(at::ArrayRef<int64_t>(batch_.positions.data() + begin, static_cast<size_t>(count * T)), at::kLong)
-            .view({count, T})
-            .to(q_.device());
+    const auto integers = [&](const std::vector<int64_t>& values) {
+      return at::tensor(at::ArrayRef<int64_t>(values.data() + begin, static_cast<size_t>(count * T)), at::kLong)
+          .view({count, T})
+          .to(q_.device());
+    };
+    const at::Tensor positions = integers(batch_.positions);
+    const at::Tensor types = batch_.has_types ? integers(batch_.types) : at::Tensor();
     const at::Tensor q = slice(q_), k = slice(k_);
     const at::Tensor v = heads_first(slice(v_), spec_.heads);  // [count * H, T, d_v]
-    const auto attention = attention_variant(spec_.variant).prepare({spec_, weights_, q, k, positions});
+    const auto attention = attention_variant(spec_.variant).prepare({spec_, weights_, q, k, positions, types});
     const int64_t step = T <= kWholePattern ? T : tile_rows(T);
     at::Tensor z = slice(z_);
     for (int64_t row = 0; row < T; row += step) {

@@ -74,6 +74,8 @@ std::vector<Parameter> block(const ModelSpec& spec, int64_t index) {
     list.matrix("attn.W_R", a.heads * a.d_qk, d);
     list.bias("attn.r_w_bias", a.heads * a.d_qk);
     list.bias("attn.r_r_bias", a.heads * a.d_qk);
+    list.bias("attn.r_s_bias", a.heads * a.d_qk);
+    list.matrix("attn.seg_embed", 2, a.heads * a.d_qk);
   }
   if (b.mlp.kind != MlpKind::none) {
     list.norm("ln2", b.norm, d);

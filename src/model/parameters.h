@@ -16,7 +16,8 @@ namespace rankscope {
 /// block l:  attn.W_Q [H*d_qk, d]  attn.W_K [KV*d_qk, d]  attn.W_V [KV*d_v, d]  attn.W_O [d, H*d_v]
 ///           attn.b_Q attn.b_K attn.b_V attn.b_O   ln1.w ln1.b ln2.w ln2.b [d]
 ///           mlp.W_in [f, d]  mlp.W_gate [f, d]  mlp.W_out [d, f]  mlp.b_in mlp.b_gate mlp.b_out
-///           relative positions: attn.W_R [H*d_qk, d]  attn.r_w_bias attn.r_r_bias [H*d_qk]
+///           relative positions: attn.W_R [H*d_qk, d]  attn.r_w_bias attn.r_r_bias attn.r_s_bias [H*d_qk]
+///           attn.seg_embed [2, H*d_qk]
 /// final:    ln_final.w ln_final.b [d]
 /// unembed:  W_U [V, w]  b_U [V]   transformed: W_T [w, d]  b_T [w]  ln.w ln.b [w]
 struct Parameter {

@@ -74,8 +74,11 @@ std::string describe(const BlockSpec& b) {
 }  // namespace
 
 std::string describe(const ModelSpec& spec) {
-  std::string s = fmt::format("{} width={} positions={} vocabulary={}\n", spec.architecture, spec.width,
-                              to_string(spec.position), spec.embedding.vocabulary);
+  const EmbeddingSpec& e = spec.embedding;
+  std::string s =
+      fmt::format("{} width={} positions={} ", spec.architecture, spec.width, to_string(spec.position));
+  s += e.vocabulary > 0 ? fmt::format("vocabulary={}\n", e.vocabulary)
+                        : fmt::format("image={} patch={} channels={}\n", e.image_size, e.patch_size, e.channels);
   for (size_t first = 0; first < spec.blocks.size();) {
     size_t last = first;
     const std::string text = describe(spec.blocks[first]);

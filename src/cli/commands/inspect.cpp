@@ -1,0 +1,210 @@
+// What a checkpoint is, from its config and the headers of its files: no weights are read.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <ostream>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/command.h"
+
+namespace rankscope {
+namespace {
+
+namespace fs = std::filesystem;
+using OrderedJson = nlohmann::ordered_json;
+
+struct Options {
+  std::string folder;
+  bool json = false, tensors = false;
+};
+
+struct Counts {
+  int64_t total = 0, embedding = 0, block = 0, head = 0;
+};
+
+int64_t count(const std::vector<Parameter>& list) {
+  int64_t n = 0;
+  for (const Parameter& p : list) n += element_count(p);
+  return n;
+}
+
+// A tied vocabulary matrix is the embedding's and counts once.
+Counts counts_of(const ModelSpec& spec) {
+  Counts c;
+  c.embedding = count(parameters_of(spec, "embed"));
+  c.block = count(parameters_of(spec, "blocks.0"));
+  c.head = count(parameters_of(spec, "unembed"));
+  if (spec.output.tied) c.head -= spec.output.vocabulary * spec.output.width;
+  c.total = c.embedding + c.block * spec.stored_blocks + count(parameters_of(spec, "ln_final")) + c.head;
+  return c;
+}
+
+std::string grouped(int64_t n) {
+  std::string digits = std::to_string(n);
+  for (auto i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > 0; i -= 3)
+    digits.insert(static_cast<size_t>(i), ",");
+  return digits;
+}
+
+std::string human(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto size = static_cast<double>(bytes);
+  const char* const units[] = {"KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  for (size /= 1024; size >= 1024 && unit + 1 < std::size(units); ++unit) size /= 1024;
+  return fmt::format("{:.1f} {}", size, units[unit]);
+}
+
+std::map<std::string_view, int64_t> stored_types(const Checkpoint& checkpoint) {
+  std::map<std::string_view, int64_t> types;
+  for (const auto& [name, located] : checkpoint.store().tensors()) ++types[to_string(located.entry->type)];
+  return types;
+}
+
+std::vector<std::string> tokenizer_files(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt", "spiece.model",
+        "sentencepiece.bpe.model", "tokenizer.model", "preprocessor_config.json"}) {
+    std::error_code ignored;
+    if (fs::exists(folder / name, ignored)) found.emplace_back(name);
+  }
+  return found;
+}
+
+std::string_view head_name(const OutputSpec& output) {
+  switch (output.kind) {
+    case HeadKind::none:
+      return "none";
+    case HeadKind::linear:
+      return "linear";
+    case HeadKind::transformed:
+      return "transformed";
+  }
+  return "?";
+}
+
+std::string head_line(const Checkpoint& checkpoint) {
+  const OutputSpec& output = checkpoint.spec().output;
+  if (!checkpoint.missing_head().empty())
+    return fmt::format("none: {} is missing", printable(checkpoint.missing_head().front()));
+  if (output.kind == HeadKind::none)
+    return "none: this is a base model, or its head is not a language model's";
+  return fmt::format("{} to {} tokens, {}{}", head_name(output), grouped(output.vocabulary),
+                     output.tied ? "tied to the embedding" : "with its own matrix",
+                     output.bias ? ", with bias" : "");
+}
+
+// The first few of a list that may be long.
+std::string listed(const std::vector<std::string>& names) {
+  const size_t shown = std::min<size_t>(names.size(), 8);
+  std::string out =
+      names.empty() ? "nothing" : fmt::format("{} tensor{}:", names.size(), names.size() == 1 ? "" : "s");
+  for (size_t i = 0; i < shown; ++i) out += (i == 0 ? " " : ", ") + printable(names[i]);
+  return shown < names.size() ? out + ", ...   (--json lists all)" : out;
+}
+
+void print_text(const Checkpoint& checkpoint, const Options& options, std::ostream& out) {
+  const ModelSpec& spec = checkpoint.spec();
+  const Counts c = counts_of(spec);
+  const auto line = [&](std::string_view name, const std::string& text) {
+    out << fmt::format("{:<12}{}\n", name, text);
+  };
+  line(spec.architecture, std::string(checkpoint.architecture().summary));
+  out << describe(spec) << '\n';
+  line("parameters", fmt::format("{}: embedding {}, {} block{} of {}, head {}", grouped(c.total),
+                                 grouped(c.embedding), spec.stored_blocks, spec.stored_blocks == 1 ? "" : "s",
+                                 grouped(c.block), grouped(c.head)));
+  line("in float32", fmt::format("{} a block, {} in all", human(4 * static_cast<uint64_t>(c.block)),
+                                 human(4 * static_cast<uint64_t>(c.total))));
+  line("head", head_line(checkpoint));
+  std::string types;
+  for (const auto& [type, tensors] : stored_types(checkpoint))
+    types += fmt::format("{}{} in {}", types.empty() ? "" : ", ", tensors, type);
+  line("tensors", types);
+  for (const auto& file : checkpoint.store().files()) {
+    std::error_code ignored;
+    line("file", fmt::format("{}, {}, {} tensors", printable(file->path().filename().string()),
+                             human(fs::file_size(file->path(), ignored)), file->tensors().size()));
+  }
+  const std::vector<std::string> tokenizer = tokenizer_files(checkpoint.folder());
+  line("tokenizer", tokenizer.empty() ? "no files" : fmt::format("{}", fmt::join(tokenizer, ", ")));
+  line("unused", listed(checkpoint.unused()));
+  if (!options.tensors) return;
+  out << '\n';
+  for (const Parameter& p : parameters(spec)) {
+    const Checkpoint::Place& place = checkpoint.place(p.name);
+    out << fmt::format("{:<26} {:<16} {:<5} {}\n", p.name, fmt::format("{}", p.shape),
+                       to_string(place.entry->type), printable(place.tensor));
+  }
+}
+
+OrderedJson as_json(const Checkpoint& checkpoint, const Options& options) {
+  const ModelSpec& spec = checkpoint.spec();
+  const Counts c = counts_of(spec);
+  OrderedJson json{
+      {"folder", checkpoint.folder().string()},
+      {"architecture", spec.architecture},
+      {"spec", describe(spec)},
+      {"width", spec.width},
+      {"blocks", spec.depth()},
+      {"stored_blocks", spec.stored_blocks},
+      {"parameters", {{"total", c.total}, {"embedding", c.embedding}, {"block", c.block}, {"head", c.head}}},
+      {"float32_bytes", {{"block", 4 * c.block}, {"total", 4 * c.total}}},
+      {"head", head_name(spec.output)},
+      {"tied", spec.output.tied},
+      {"missing_head", checkpoint.missing_head()},
+      {"types", stored_types(checkpoint)},
+      {"files", OrderedJson::array()},
+      {"tokenizer_files", tokenizer_files(checkpoint.folder())},
+      {"unused", checkpoint.unused()}};
+  for (const auto& file : checkpoint.store().files()) {
+    std::error_code ignored;
+    json["files"].push_back({{"name", file->path().filename().string()},
+                             {"bytes", fs::file_size(file->path(), ignored)},
+                             {"tensors", file->tensors().size()}});
+  }
+  if (!options.tensors) return json;
+  for (const Parameter& p : parameters(spec)) {
+    const Checkpoint::Place& place = checkpoint.place(p.name);
+    json["tensors"].push_back({{"parameter", p.name},
+                               {"shape", p.shape},
+                               {"type", to_string(place.entry->type)},
+                               {"tensor", place.tensor},
+                               {"file", place.file->path().filename().string()}});
+  }
+  return json;
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("FOLDER", options->folder, "a Hugging Face checkpoint: config.json and *.safetensors")
+      ->required();
+  app.add_flag("--json", options->json, "one JSON object instead of lines");
+  app.add_flag("--tensors", options->tensors, "list every parameter and the tensor it comes from");
+  return [options](Io& io) {
+    const Checkpoint checkpoint(options->folder);
+    if (options->json) {
+      io.out << as_json(checkpoint, *options).dump(2, ' ', false, OrderedJson::error_handler_t::replace)
+             << '\n';
+    } else {
+      print_text(checkpoint, *options, io.out);
+    }
+    return 0;
+  };
+}
+
+}  // namespace
+
+extern const Command command_inspect{
+    .name = "inspect",
+    .summary = "Show what a checkpoint is, without reading its weights",
+    .examples = {"rankscope inspect models/builtin", "rankscope inspect models/builtin --tensors --json"},
+    .prepare = prepare};
+
+}  // namespace rankscope

@@ -1,0 +1,80 @@
+// rankscope verify: parity with activations saved from another implementation.
+#include "scan/verify.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/engine.h"
+
+namespace rankscope {
+namespace {
+
+struct Options {
+  VerifyRequest request;
+  double tolerance = 2e-5;
+  bool json = false;
+};
+
+bool passes(const LayerError& e, double tolerance) { return e.relative() <= tolerance; }  // NaN does not
+
+void print(const std::vector<LayerError>& errors, const Options& o, Io& io) {
+  if (o.json) {
+    Json list = Json::array();
+    for (const LayerError& e : errors)
+      list.push_back({{"tensor", e.tensor}, {"largest", e.largest}, {"mean", e.mean}, {"magnitude", e.magnitude},
+                      {"relative", e.relative()}, {"pass", passes(e, o.tolerance)}});
+    io.out << list.dump(2) << "\n";
+    return;
+  }
+  io.out << fmt::format("{:<20} {:>12} {:>12} {:>12} {:>12}\n", "tensor", "largest err", "mean err", "largest val",
+                        "ratio");
+  for (const LayerError& e : errors)
+    io.out << fmt::format("{:<20} {:>12.3g} {:>12.3g} {:>12.4g} {:>12.3g}{}\n", e.tensor, e.largest, e.mean,
+                          e.magnitude, e.relative(), passes(e, o.tolerance) ? "" : "  FAIL");
+}
+
+int run(const Options& o, Io& io) {
+  const std::vector<LayerError> errors = engine().verify(o.request);
+  print(errors, o, io);
+  const LayerError* worst = nullptr;
+  bool all = true;
+  for (const LayerError& e : errors) {
+    all = all && passes(e, o.tolerance);
+    if (worst == nullptr || !(e.relative() <= worst->relative())) worst = &e;
+  }
+  if (!o.json)
+    io.out << fmt::format("{}: worst ratio {:.3g} at {}, tolerance {:g}\n", all ? "agrees" : "DIFFERS",
+                          worst->relative(), worst->tensor, o.tolerance);
+  return all ? 0 : 1;
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("model", o->request.model, "Hugging Face folder")->required();
+  app.add_option("--against", o->request.against,
+                 "safetensors file with input_ids (or pixel_values), attention_mask, hidden_states.0..L, "
+                 "attentions.0..L-1, as Hugging Face returns them")
+      ->required();
+  app.add_option("--tolerance", o->tolerance, "Largest error over largest value that passes")->capture_default_str();
+  app.add_option("--dtype", o->request.dtype, "float32 or float64")->capture_default_str();
+  app.add_option("--device", o->request.device, "cpu, cuda or cuda:N")->capture_default_str();
+  app.add_option("--threads", o->request.threads, "CPU threads, 0 for all cores")->capture_default_str();
+  app.add_flag("--json", o->json, "One JSON array instead of a table");
+  return [o](Io& io) { return run(*o, io); };
+}
+
+}  // namespace
+
+extern const Command command_verify{
+    .name = "verify",
+    .summary = "Compare every layer with activations saved from another implementation",
+    .examples = {"rankscope verify bert/ --against activations.safetensors",
+                 "rankscope verify bert/ --against activations.safetensors --dtype float64 --tolerance 1e-10"},
+    .prepare = prepare};
+
+}  // namespace rankscope

@@ -1,0 +1,56 @@
+#include "cli/engine.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/version.h"
+
+namespace rankscope {
+namespace fs = std::filesystem;
+namespace {
+
+fs::path program_folder() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
+fs::path find_library() {
+  if (const char* set = std::getenv("RANKSCOPE_LIBRARY")) return set;
+  const fs::path here = program_folder();
+  for (const char* place : {"librankscope.so", "../lib/librankscope.so", "../lib/x86_64-linux-gnu/librankscope.so",
+                            "../lib64/librankscope.so"})
+    if (fs::exists(here / place)) return here / place;
+  throw Error("librankscope.so is not there; this command needs it")
+      .in(here.string())
+      .hint("make build, or set RANKSCOPE_LIBRARY");
+}
+
+const Engine& load() {
+  // Read by the libraries when they load: BLAS workers that spin after each call would starve OpenMP's.
+  setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
+  const fs::path path = find_library();
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) throw Error(fmt::format("cannot load the engine: {}", dlerror())).in(path.string());
+  using Entry = const Engine* (*)(const char*);
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, "rankscope_engine"));
+  const Engine* table = entry == nullptr ? nullptr : entry(std::string(version()).c_str());
+  if (table == nullptr)
+    throw Error(fmt::format("the engine is of another version than this program ({})", version()))
+        .in(path.string())
+        .hint("make build");
+  return *table;
+}
+
+}  // namespace
+
+const Engine& engine() {
+  static const Engine& loaded = load();
+  return loaded;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,11 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "cli/program.h"
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // `rankscope ... | head` ends quietly: the stream goes bad instead
+  return rankscope::run_program({argv + 1, argv + argc}, std::cin, std::cout, std::cerr);
+}

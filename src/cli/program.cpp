@@ -1,0 +1,105 @@
+#include "cli/program.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "base/error.h"
+#include "base/version.h"
+#include "cli/command.h"
+
+namespace rankscope {
+namespace {
+
+std::string footer(const Command& command) {
+  std::string text = "Examples:\n";
+  for (const std::string_view example : command.examples) text += fmt::format("  {}\n", example);
+  return text;
+}
+
+// CLI11 says which argument is wrong; the nearest known option or command is ours to add.
+Error usage_fault(const CLI::App& app, const CLI::ParseError& fault, const std::vector<std::string>& arguments) {
+  Error error = usage_error(fault.what());
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const std::string& word : arguments) {
+    if (word.rfind("--", 0) != 0) continue;
+    const std::string name = word.substr(0, word.find('='));
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return usage_error(unknown_name("option", name, known).message())
+          .hint(unknown_name("option", name, known, "--help").advice());
+  }
+  return std::move(error).hint("rankscope " + app.get_name() + " --help");
+}
+
+int run_command(const Command& command, std::vector<std::string> arguments, Io& io) {
+  CLI::App app{std::string(command.summary)};
+  app.name("rankscope " + std::string(command.name));
+  app.footer(footer(command));
+  app.get_formatter()->column_width(36);
+  const std::function<int(Io&)> run = command.prepare(app);
+  app.add_flag("-q,--quiet", io.quiet, "Say nothing but results and errors");
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    io.out << app.help();
+    return 0;
+  } catch (const CLI::ParseError& fault) {
+    app.name(std::string(command.name));
+    throw usage_fault(app, fault, arguments);
+  }
+  return run(io);
+}
+
+void print_overview(std::ostream& out) {
+  out << "rankscope " << version() << ": shows where attention gains and loses rank\n\n"
+      << "Usage: rankscope COMMAND [options]\n\n";
+  for (const Command* command : commands()) out << fmt::format("  {:<10} {}\n", command->name, command->summary);
+  out << "\nrankscope COMMAND --help explains one, with examples.\n";
+}
+
+int dispatch(std::vector<std::string> arguments, Io& io) {
+  if (arguments.empty() || arguments.front() == "--help" || arguments.front() == "-h" || arguments.front() == "help") {
+    print_overview(io.out);
+    return 0;
+  }
+  if (arguments.front() == "--version") {
+    io.out << "rankscope " << version() << "\n";
+    return 0;
+  }
+  std::vector<std::string> known;
+  for (const Command* command : commands()) {
+    if (command->name == arguments.front())
+      return run_command(*command, {arguments.begin() + 1, arguments.end()}, io);
+    known.emplace_back(command->name);
+  }
+  throw unknown_name("command", arguments.front(), known, "rankscope --help");
+}
+
+}  // namespace
+
+int run_program(std::vector<std::string> arguments, std::istream& in, std::ostream& out, std::ostream& err) {
+  Io io{in, out, err};
+  try {
+    const int code = dispatch(std::move(arguments), io);
+    out.flush();
+    // A full disk behind a redirection must not look like success.
+    if (!out) throw Error("cannot write the results").in("standard output").hint("check the disk behind it");
+    return code;
+  } catch (const Error& e) {
+    err << e.render();
+    return e.kind() == ErrorKind::usage ? 2 : 1;
+  } catch (const std::bad_alloc&) {
+    err << Error("there is not enough memory").hint("a smaller --batch-size, --samples or --max-length").render();
+  } catch (const std::exception& e) {
+    err << Error(e.what()).render();
+  }
+  return 1;
+}
+
+}  // namespace rankscope

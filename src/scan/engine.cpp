@@ -1,0 +1,46 @@
+#include "scan/engine.h"
+
+#include "base/error.h"
+#include "base/version.h"
+#include "lenses/lens.h"
+
+namespace rankscope {
+namespace {
+
+// torch's own exceptions carry stack traces; a user gets the first line, as an Error.
+template <class Call>
+auto translated(Call call) {
+  try {
+    return call();
+  } catch (const c10::Error& e) {
+    const std::string text = e.what_without_backtrace();
+    throw Error(fmt::format("torch: {}", text.substr(0, text.find('\n'))));
+  } catch (const std::bad_alloc&) {
+    throw Error("there is not enough memory").hint("a smaller --batch-size, --samples or --max-length");
+  }
+}
+
+std::vector<LensInfo> lens_list() {
+  std::vector<LensInfo> out;
+  for (const Lens* lens : lenses()) {
+    LensInfo info{std::string(lens->name), std::string(lens->summary), std::string(lens->cost), {}};
+    for (const MetricInfo& m : lens->metrics)
+      info.metrics.push_back({std::string(m.name), std::string(m.formula), std::string(m.meaning),
+                              m.mean == Mean::geometric ? "geometric" : "arithmetic"});
+    out.push_back(std::move(info));
+  }
+  return out;
+}
+
+const Engine engine{
+    .scan = [](const ScanRequest& r, const ProgressCallback& p) { return translated([&] { return scan(r, p); }); },
+    .verify = [](const VerifyRequest& r) { return translated([&] { return verify(r); }); },
+    .lenses = lens_list,
+};
+
+}  // namespace
+}  // namespace rankscope
+
+extern "C" const rankscope::Engine* rankscope_engine(const char* version) {
+  return rankscope::version() == version ? &rankscope::engine : nullptr;
+}

@@ -1,0 +1,67 @@
+#include "scan/manifest.h"
+
+#include <sys/resource.h>
+
+#include "base/sha256.h"
+#include "base/version.h"
+#include "model/torch_compat.h"
+
+namespace rankscope {
+namespace {
+
+Json hashes(const std::vector<std::filesystem::path>& files) {
+  Json out = Json::object();
+  for (const auto& file : files) out[file.filename().string()] = "sha256:" + sha256_file(file);
+  return out;
+}
+
+std::string hash_of_ids(const std::vector<Sample>& samples) {
+  Sha256 hash;
+  for (const Sample& s : samples) {
+    hash.update(std::as_bytes(std::span(s.ids)));
+    hash.update(std::as_bytes(std::span(s.pixels)));
+    hash.update("|");
+  }
+  return "sha256:" + hash.hex();
+}
+
+}  // namespace
+
+Json make_manifest(const ScanRequest& request, const Checkpoint& checkpoint, const ScanInput& input,
+                   const ScanResult& result, const std::vector<std::string>& variants, double seconds) {
+  std::vector<std::filesystem::path> weights;
+  for (const auto& file : checkpoint.store().files()) weights.push_back(file->path());
+  int64_t tokens = 0;
+  for (const Sample& s : input.samples) tokens += static_cast<int64_t>(s.ids.size());
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  const bool wide = request.dtype == "float64";
+  return {
+      {"schema", kSchemaVersion},
+      {"rankscope", std::string(version())},
+      {"torch", torch_version()},
+      {"model", request.model.string()},
+      {"architecture", result.spec.architecture},
+      {"spec", describe(result.spec)},
+      {"weights", hashes(weights)},
+      {"tokenizer", hashes(input.tokenizer)},
+      {"input", {{"what", input.description}, {"samples", input.samples.size()}, {"tokens", tokens},
+                 {"ids", hash_of_ids(input.samples)}, {"max_length", request.max_length}}},
+      {"variants", variants},
+      {"seed", request.seed},
+      {"device", request.device},
+      {"dtype", request.dtype},
+      {"threads", thread_count()},
+      {"numerical_rank_tolerance",
+       wide ? "max(rows, columns) * 2^-52 * sigma_1" : "max(rows, columns) * 2^-23 * sigma_1"},
+      {"thresholds", {{"collapse", request.thresholds.collapse}, {"collapse_ratio", request.thresholds.collapse_ratio},
+                      {"sink", request.thresholds.sink}, {"dead", request.thresholds.dead},
+                      {"epsilon", request.thresholds.epsilon}, {"low_rank", request.thresholds.low_rank},
+                      {"massive", request.thresholds.massive}, {"short_text", request.thresholds.short_text}}},
+      {"notes", result.notes},
+      {"wall_seconds", seconds},
+      {"peak_memory_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024},
+  };
+}
+
+}  // namespace rankscope

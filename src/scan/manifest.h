@@ -1,0 +1,15 @@
+// What a scan was: enough to run it again and to tell two results apart.
+#pragma once
+
+#include "checkpoint/checkpoint.h"
+#include "scan/input.h"
+#include "scan/scan.h"
+
+namespace rankscope {
+
+constexpr int kSchemaVersion = 1;
+
+Json make_manifest(const ScanRequest& request, const Checkpoint& checkpoint, const ScanInput& input,
+                   const ScanResult& result, const std::vector<std::string>& variants, double seconds);
+
+}  // namespace rankscope

@@ -1,0 +1,295 @@
+#include "scan/pass.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/block.h"
+#include "model/ends.h"
+#include "model/norm.h"
+#include "model/surgery.h"
+#include "scan/recorder.h"
+
+namespace rankscope {
+
+FinalState::FinalState() : x(std::make_unique<std::vector<at::Tensor>>()) {}
+FinalState::FinalState(FinalState&&) noexcept = default;
+FinalState& FinalState::operator=(FinalState&&) noexcept = default;
+FinalState::~FinalState() = default;
+
+namespace {
+
+// A number that is no number; the variant it belongs to ends here.
+struct NotFinite {
+  std::string where;
+};
+
+void require_finite(const at::Tensor& x, const std::string& where) {
+  if (!std::isfinite(x.sum().item<double>())) throw NotFinite{where};
+}
+
+Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, batch.content}; }
+
+// The measurements of every lens that reads one kind of view at one site.
+class SiteLenses {
+ public:
+  SiteLenses(const PassPlan& plan, Reads reads, const Site& site, const ModelSpec& spec,
+             const std::vector<Name>& variants) {
+    if (site.layer >= 0 && !plan.layers[static_cast<size_t>(site.layer)]) return;
+    int64_t samples = 0;
+    for (const Batch& b : plan.inputs.front()) samples += b.count();
+    for (const Lens* lens : plan.lenses)
+      if ((lens->reads & static_cast<unsigned>(reads)) != 0)
+        entries_.push_back({lens->start({spec, site.layer, plan.seed, samples}),
+                            std::make_unique<SiteRecorder>(*lens, site, variants)});
+  }
+
+  bool empty() const { return entries_.empty(); }
+  template <class Call>
+  void each(Call call) {
+    for (Entry& e : entries_) call(*e.measurement, *e.recorder);
+  }
+  void finish(ResultTable& table) {
+    for (Entry& e : entries_) {
+      e.measurement->finish(*e.recorder);
+      e.recorder->flush(table);
+    }
+  }
+
+ private:
+  struct Entry {
+    std::unique_ptr<Measurement> measurement;
+    std::unique_ptr<SiteRecorder> recorder;
+  };
+  std::vector<Entry> entries_;
+};
+
+// Hands the tensors of one block to the lenses that asked.
+class Observer : public BlockObserver {
+ public:
+  Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants)
+      : attention_(spec.blocks[static_cast<size_t>(layer)].attention),
+        prefix_(fmt::format("blocks.{}", layer)),
+        normalized_(plan, Reads::residual, {prefix_ + ".ln1.hook_normalized", layer, layer}, spec, variants),
+        pattern_(plan, Reads::pattern, {prefix_ + ".attn.hook_pattern", layer, layer}, spec, variants),
+        heads_(plan, Reads::heads, {prefix_ + ".attn.hook_result", layer, layer}, spec, variants),
+        weights_(plan, Reads::weights, {prefix_ + ".attn", layer, layer}, spec, variants),
+        output_(plan, Reads::residual, {prefix_ + ".hook_resid_post", layer, layer + 1}, spec, variants) {}
+
+  void enter(const Batch& batch) { packing_ = packing_of(batch); }
+
+  bool wants_pattern() const override { return !pattern_.empty(); }
+  bool wants_heads() const override { return !heads_.empty(); }
+  void normalized(const at::Tensor& x) override {
+    normalized_.each([&](Measurement& m, Recorder& r) { m.residual({x, packing_}, r); });
+  }
+  void pattern(const at::Tensor& tile, int64_t first, int64_t first_row) override {
+    require_finite(tile, prefix_ + ".attn.hook_pattern");
+    const PatternView view{tile, first, first_row, attention_.causal, attention_.window, packing_};
+    pattern_.each([&](Measurement& m, Recorder& r) { m.pattern(view, r); });
+  }
+  void heads(const at::Tensor& z, const at::Tensor& W_O, const at::Tensor& x) override {
+    heads_.each([&](Measurement& m, Recorder& r) { m.heads({z, W_O, x, packing_}, r); });
+  }
+  void weights(const BlockSpec& block, const Weights& weights) {
+    weights_.each([&](Measurement& m, Recorder& r) { m.weights({block, weights}, r); });
+  }
+  void output(const at::Tensor& x) {
+    require_finite(x, prefix_ + ".hook_resid_post");
+    output_.each([&](Measurement& m, Recorder& r) { m.residual({x, packing_}, r); });
+  }
+  void finish(ResultTable& table) {
+    for (SiteLenses* lenses : {&normalized_, &pattern_, &heads_, &weights_, &output_}) lenses->finish(table);
+  }
+
+ private:
+  const AttentionSpec& attention_;
+  std::string prefix_;
+  SiteLenses normalized_, pattern_, heads_, weights_, output_;
+  Packing packing_;
+};
+
+// Activations shared by the variants that agree so far.
+struct State {
+  std::vector<size_t> variants;
+  std::vector<at::Tensor> x;  // one per batch
+};
+
+// Splits variants into groups that agree in `key`, in order of first appearance.
+template <class Key>
+std::vector<std::vector<size_t>> group_by(const std::vector<size_t>& variants, Key key) {
+  std::vector<std::vector<size_t>> groups;
+  for (const size_t v : variants) {
+    const auto it = std::find_if(groups.begin(), groups.end(), [&](auto& g) { return key(g.front()) == key(v); });
+    if (it == groups.end()) groups.push_back({v});
+    else it->push_back(v);
+  }
+  return groups;
+}
+
+class Pass {
+ public:
+  Pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes, const ProgressCallback& progress)
+      : plan_(plan), table_(table), notes_(notes), progress_(progress), total_(count_steps(plan)) {}
+
+  std::vector<FinalState> run() {
+    embed_all();
+    for (int l = 0; l < depth(); ++l) block(l);
+    return final();
+  }
+
+ private:
+  int depth() const { return static_cast<int>(plan_.variants.front().spec.depth()); }
+  const Variant& variant(size_t v) const { return plan_.variants[v]; }
+  const std::vector<Batch>& batches(const State& s) const { return plan_.inputs[variant(s.variants.front()).input]; }
+
+  std::vector<Name> names(const std::vector<size_t>& variants) const {
+    std::vector<Name> out;
+    for (const size_t v : variants) out.emplace_back(variant(v).name);
+    return out;
+  }
+
+  void embed_all() {
+    std::vector<size_t> all(plan_.variants.size());
+    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+    const auto key = [&](size_t v) { return std::tuple(variant(v).source, variant(v).input, variant(v).spec.embedding.use_positions); };
+    for (const std::vector<size_t>& group : group_by(all, key)) {
+      const Variant& first = variant(group.front());
+      WeightSource& source = *plan_.sources[first.source];
+      const Weights weights = source.load("embed");
+      State state{group, {}};
+      SiteLenses lenses(plan_, Reads::residual, {"blocks.0.hook_resid_pre", 0, 0}, first.spec, names(group));
+      for (const Batch& batch : batches(state)) {
+        state.x.push_back(embed(batch, first.spec, weights, source));
+        if (!std::isfinite(state.x.back().sum().item<double>()))
+          throw Error("the embeddings hold NaN or Inf").in("blocks.0.hook_resid_pre");
+        const Packing packing = packing_of(batch);
+        lenses.each([&](Measurement& m, Recorder& r) { m.residual({state.x.back(), packing}, r); });
+      }
+      lenses.finish(table_);
+      states_.push_back(std::move(state));
+    }
+  }
+
+  void block(int l) {
+    std::vector<State> next;
+    for (size_t source = 0; source < plan_.sources.size(); ++source) {
+      std::unique_ptr<Weights> weights;  // loaded when the first state needs it
+      for (State& state : states_) {
+        if (variant(state.variants.front()).source != source) continue;
+        if (!weights) weights = std::make_unique<Weights>(load_block(source, l));
+        const auto key = [&](size_t v) -> const BlockSpec& { return variant(v).spec.blocks[static_cast<size_t>(l)]; };
+        const auto groups = group_by(state.variants, key);
+        for (size_t g = 0; g < groups.size(); ++g)
+          advance(state, groups[g], l, *weights, g + 1 == groups.size(), next);
+      }
+    }
+    states_ = std::move(next);
+  }
+
+  Weights load_block(size_t source, int l) {
+    const ModelSpec& spec = plan_.sources[source]->spec();
+    return plan_.sources[source]->load(fmt::format("blocks.{}", spec.blocks[static_cast<size_t>(l)].weights));
+  }
+
+  // Takes one group of a state through block l; the last group may use up the state's activations.
+  void advance(State& state, const std::vector<size_t>& group, int l, const Weights& stored, bool last,
+               std::vector<State>& next) {
+    const Variant& first = variant(group.front());
+    BlockSpec block = first.spec.blocks[static_cast<size_t>(l)];
+    const bool cut = block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0;
+    const Weights changed = cut ? truncated(stored, block) : Weights();
+    const Weights& weights = cut ? changed : stored;
+    Observer observer(plan_, l, first.spec, names(group));
+    observer.weights(block, weights);
+    State out{group, {}};
+    try {
+      for (size_t b = 0; b < state.x.size(); ++b) {
+        observer.enter(batches(state)[b]);
+        out.x.push_back(run_block(state.x[b], block, weights, batches(state)[b], observer));
+        if (last) state.x[b].reset();
+        observer.output(out.x.back());
+      }
+      observer.finish(table_);
+      next.push_back(std::move(out));
+    } catch (const NotFinite& fault) {
+      give_up(group, fault.where);
+    }
+    if (progress_) progress_(++done_, total_, fmt::format("block {} of {}, {}", l + 1, depth(), first.name));
+  }
+
+  void give_up(const std::vector<size_t>& group, const std::string& where) {
+    if (group.front() == 0)
+      throw Error("the activations hold NaN or Inf")
+          .in(where)
+          .hint("--dtype float64 tells whether this is an overflow; inspect the checkpoint otherwise");
+    for (const size_t v : group)
+      notes_.push_back(fmt::format("{} gave NaN or Inf at {} and was not followed further", variant(v).name, where));
+  }
+
+  std::vector<FinalState> final() {
+    std::vector<FinalState> out;
+    for (State& state : states_) {
+      const auto key = [&](size_t v) { return variant(v).spec.final_norm; };
+      for (const std::vector<size_t>& group : group_by(state.variants, key)) {
+        const Variant& first = variant(group.front());
+        WeightSource& source = *plan_.sources[first.source];
+        const bool has_norm = source.spec().final_norm.kind != NormKind::none;
+        const Weights weights = has_norm ? source.load("ln_final") : Weights();
+        SiteLenses lenses(has_norm ? plan_ : no_lenses(), Reads::residual, {"ln_final.hook_normalized", -1, depth()},
+                          first.spec, names(group));
+        FinalState end;
+        end.variants = group;
+        for (size_t b = 0; b < state.x.size(); ++b) {
+          end.x->push_back(apply_norm(state.x[b], first.spec.final_norm, weights, ""));
+          const Packing packing = packing_of(batches(state)[b]);
+          lenses.each([&](Measurement& m, Recorder& r) { m.residual({end.x->back(), packing}, r); });
+        }
+        lenses.finish(table_);
+        out.push_back(std::move(end));
+      }
+    }
+    return out;
+  }
+
+  const PassPlan& no_lenses() const {
+    static const PassPlan none{{}, {}, {{}}, {}, {}, 0};
+    return none;
+  }
+
+  const PassPlan& plan_;
+  ResultTable& table_;
+  std::vector<std::string>& notes_;
+  const ProgressCallback& progress_;
+  std::vector<State> states_;
+  int64_t done_ = 0, total_;
+};
+
+}  // namespace
+
+int64_t count_steps(const PassPlan& plan) {
+  const auto& variants = plan.variants;
+  const auto same_prefix = [&](size_t a, size_t b, size_t depth) {
+    const Variant &x = variants[a], &y = variants[b];
+    return x.source == y.source && x.input == y.input &&
+           x.spec.embedding.use_positions == y.spec.embedding.use_positions &&
+           std::equal(x.spec.blocks.begin(), x.spec.blocks.begin() + static_cast<std::ptrdiff_t>(depth),
+                      y.spec.blocks.begin());
+  };
+  int64_t steps = 0;
+  for (size_t l = 1; l <= variants.front().spec.blocks.size(); ++l)
+    for (size_t v = 0; v < variants.size(); ++v) {
+      bool seen = false;
+      for (size_t u = 0; u < v && !seen; ++u) seen = same_prefix(u, v, l);
+      steps += !seen;
+    }
+  return steps;
+}
+
+std::vector<FinalState> run_pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
+                                 const ProgressCallback& progress) {
+  const at::NoGradGuard no_grad;
+  return Pass(plan, table, notes, progress).run();
+}
+
+}  // namespace rankscope

@@ -1,0 +1,194 @@
+#include "scan/scan.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "checkpoint/load.h"
+#include "model/random_source.h"
+#include "model/torch_compat.h"
+#include "scan/input.h"
+#include "scan/manifest.h"
+#include "scan/output.h"
+#include "scan/pass.h"
+#include "scan/variants.h"
+
+namespace rankscope {
+namespace {
+
+constexpr size_t kAblationsAtOnce = 16;   // each holds its own activations
+constexpr size_t kMostCandidates = 64;
+
+class Scan {
+ public:
+  Scan(const ScanRequest& request, const ProgressCallback& progress)
+      : request_(request), progress_(progress), checkpoint_(request.model), input_(read_input(request, spec())) {
+    result_.spec = spec();
+    result_.notes = input_.notes;
+  }
+
+  ScanResult run() {
+    const auto start = std::chrono::steady_clock::now();
+    main_pass();
+    if (request_.baseline) baseline();
+    if (request_.ablate) ablate();
+    result_.verdict = judge(result_.table, spec(), request_.thresholds, shortest_content());
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    result_.manifest = make_manifest(request_, checkpoint_, input_, result_, names_, seconds.count());
+    return std::move(result_);
+  }
+
+ private:
+  const ModelSpec& spec() const { return checkpoint_.spec(); }
+
+  void main_pass() {
+    source_ = checkpoint_source(checkpoint_, request_.dtype, request_.device);
+    plan_.variants = make_variants(request_, spec());
+    plan_.sources = {source_.get()};
+    plan_.inputs.push_back(make_batches(input_.samples, spec(), request_.batch_size));
+    plan_.lenses = choose_lenses(request_.lenses);
+    plan_.layers = parse_layers(request_.layers, spec().depth());
+    plan_.seed = request_.seed;
+    if (request_.null_models) add_null_models();
+    for (const Variant& v : plan_.variants) names_.push_back(v.name);
+    states_ = run_pass(plan_, result_.table, result_.notes, progress_);
+    std::vector<const FinalState*> others;
+    for (const FinalState& state : states_) {
+      if (&state == &full()) continue;
+      // Another order of tokens has no token-by-token comparison.
+      if (plan_.variants[state.variants.front()].input == 0) others.push_back(&state);
+    }
+    compare_outputs(full(), plan_, others, plan_, result_.table, result_.notes);
+    same_as_full();
+  }
+
+  const FinalState& full() const { return states_.front(); }
+
+  // Variants that end in full's own state differ from it by exactly nothing.
+  void same_as_full() {
+    for (const size_t v : full().variants)
+      if (v != 0) {
+        result_.table.rows.push_back({plan_.variants[v].name, "unembed.hook_out", -1, -1, "output_kl", 0.0, 0.0,
+                                      static_cast<int64_t>(input_.samples.size()),
+                                      static_cast<int32_t>(spec().depth()), "all"});
+        result_.notes.push_back(fmt::format("{} takes nothing out of this model", plan_.variants[v].name));
+      }
+  }
+
+  void add_null_models() {
+    random_ = random_source(spec(), request_.seed, request_.dtype, request_.device);
+    plan_.sources.push_back(random_.get());
+    plan_.variants.push_back({"null:init", spec(), 1, 0});
+    if (spec().embedding.vocabulary > 0) {
+      plan_.inputs.push_back(make_batches(shuffled(input_.samples, request_.seed), spec(), request_.batch_size));
+      plan_.variants.push_back({"null:shuffled", spec(), 0, 1});
+    }
+  }
+
+  void baseline() {
+    const Checkpoint other(*request_.baseline);
+    const auto source = checkpoint_source(other, request_.dtype, request_.device);
+    if (other.spec().embedding.vocabulary == 0 && spec().embedding.vocabulary > 0)
+      throw usage_error("the baseline reads images, the model tokens").in(request_.baseline->string());
+    PassPlan plan;
+    plan.variants = {{"baseline", other.spec(), 0, 0}};
+    plan.sources = {source.get()};
+    plan.inputs.push_back(make_batches(input_.samples, other.spec(), request_.batch_size));
+    plan.lenses = plan_.lenses;
+    plan.layers = other.spec().depth() == spec().depth()
+                      ? plan_.layers
+                      : std::vector<bool>(static_cast<size_t>(other.spec().depth()), true);
+    plan.seed = request_.seed;
+    names_.emplace_back("baseline");
+    const std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
+    compare_outputs(full(), plan_, {&states.front()}, plan, result_.table, result_.notes);
+  }
+
+  // Candidates are heads that write little; whether they matter is what the output says.
+  void ablate() {
+    std::vector<std::pair<double, std::string>> candidates;
+    for (const Row& r : result_.table.rows)
+      if (r.variant == "full" && r.metric == "head_output_rel" && r.head >= 0 && r.value < request_.thresholds.dead)
+        candidates.emplace_back(r.value, fmt::format("head:L{}H{}", r.layer, r.head));
+    std::sort(candidates.begin(), candidates.end());
+    if (candidates.size() > kMostCandidates) {
+      result_.notes.push_back(fmt::format("{} heads write less than {}; the {} weakest were taken out",
+                                          candidates.size(), request_.thresholds.dead, kMostCandidates));
+      candidates.resize(kMostCandidates);
+    }
+    std::vector<std::string> alone, accepted;
+    for (const auto& [norm, head] : candidates) alone.push_back(head);
+    for (size_t first = 0; first < alone.size(); first += kAblationsAtOnce)
+      take_out({alone.begin() + static_cast<std::ptrdiff_t>(first),
+                alone.begin() + static_cast<std::ptrdiff_t>(std::min(alone.size(), first + kAblationsAtOnce))});
+    for (const std::string& head : alone) {
+      const Row* kl = result_.table.find("-" + head, "output_kl", -1);
+      if (kl != nullptr && kl->value < request_.thresholds.epsilon) accepted.push_back(head);
+    }
+    if (accepted.size() > 1) take_out({together(accepted)});
+  }
+
+  static std::string together(const std::vector<std::string>& heads) { return fmt::format("{}", fmt::join(heads, "+")); }
+
+  void take_out(const std::vector<std::string>& parts) {
+    PassPlan plan;
+    ScanRequest request;
+    request.off = parts;
+    plan.variants = make_variants(request, spec());
+    for (Variant& v : plan.variants) {
+      if (v.name.find('+') != std::string::npos) v.name = group_name(v.name);
+      if (v.name != "full") names_.push_back(v.name);
+    }
+    plan.sources = {source_.get()};
+    plan.inputs = {plan_.inputs.front()};
+    plan.layers = plan_.layers;
+    const std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
+    std::vector<const FinalState*> others;
+    for (size_t i = 1; i < states.size(); ++i) others.push_back(&states[i]);
+    compare_outputs(states.front(), plan, others, plan, result_.table, result_.notes);
+  }
+
+  // "-head:L5H3+head:L7H0" reads better as "-heads:L5H3+L7H0".
+  static std::string group_name(std::string name) {
+    for (size_t at; (at = name.find("head:")) != std::string::npos;) name.erase(at, 5);
+    return "-heads:" + name.substr(1);
+  }
+
+  int64_t shortest_content() const {
+    int64_t least = INT64_MAX;
+    for (const Batch& b : plan_.inputs.front())
+      for (int64_t s = 0; s < b.count(); ++s) {
+        const auto first = b.content.begin() + b.offsets[static_cast<size_t>(s)];
+        least = std::min<int64_t>(least, std::count(first, first + b.length(s), uint8_t{1}));
+      }
+    return least;
+  }
+
+  const ScanRequest& request_;
+  const ProgressCallback& progress_;
+  Checkpoint checkpoint_;
+  ScanInput input_;
+  std::unique_ptr<WeightSource> source_, random_;
+  PassPlan plan_;
+  std::vector<FinalState> states_;
+  std::vector<std::string> names_;
+  ScanResult result_;
+};
+
+}  // namespace
+
+ScanResult scan(const ScanRequest& request, const ProgressCallback& progress) {
+  dtype_of(request.dtype);  // a wrong word is answered before anything is read
+  device_of(request.device);
+  if (request.batch_size < 1) throw usage_error("--batch-size should be at least 1");
+  use_threads(request.threads);
+  // Left alone, glibc raises its mmap threshold and keeps what it frees: the peak would grow with every block.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  return Scan(request, progress).run();
+}
+
+}  // namespace rankscope

@@ -1,0 +1,199 @@
+#include "scan/verify.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "checkpoint/load.h"
+#include "model/block.h"
+#include "model/ends.h"
+#include "model/norm.h"
+#include "model/torch_compat.h"
+
+namespace rankscope {
+namespace {
+
+// The saved inputs as samples without their padding, and where each of their tokens was.
+struct Saved {
+  std::vector<Sample> samples;
+  std::vector<std::vector<int64_t>> columns;  // per sample, the columns its tokens had in the padded rows
+};
+
+at::Tensor optional_tensor(const SafetensorsFile& file, const char* name) {
+  return file.tensors().count(name) > 0 ? read_tensor(file, name) : at::Tensor();
+}
+
+void require_matrix(const at::Tensor& t, const char* name, const SafetensorsFile& file) {
+  if (t.dim() != 2) throw Error(fmt::format("{} should be [samples, tokens]", name)).in(file.path().string());
+}
+
+Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
+  Saved saved;
+  if (spec.embedding.vocabulary == 0) {
+    const at::Tensor pixels = read_tensor(file, "pixel_values").to(at::kFloat).contiguous();
+    const int64_t side = spec.embedding.image_size / spec.embedding.patch_size;
+    for (int64_t i = 0; i < pixels.size(0); ++i) {
+      const at::Tensor one = pixels[i].contiguous();
+      Sample s;
+      s.pixels.assign(one.data_ptr<float>(), one.data_ptr<float>() + one.numel());
+      saved.samples.push_back(std::move(s));
+      saved.columns.emplace_back();
+      for (int64_t t = 0; t <= side * side; ++t) saved.columns.back().push_back(t);
+    }
+    return saved;
+  }
+  const at::Tensor ids = read_tensor(file, "input_ids").to(at::kLong);
+  require_matrix(ids, "input_ids", file);
+  const at::Tensor mask = optional_tensor(file, "attention_mask");
+  const at::Tensor types = optional_tensor(file, "token_type_ids");
+  for (const at::Tensor* t : {&mask, &types})
+    if (t->defined() && t->sizes() != ids.sizes())
+      throw Error("attention_mask and token_type_ids should have the shape of input_ids").in(file.path().string());
+  const auto value = [](const at::Tensor& t, int64_t i, int64_t j) { return t[i][j].item<int64_t>(); };
+  for (int64_t i = 0; i < ids.size(0); ++i) {
+    Sample s;
+    std::vector<int64_t> columns;
+    int64_t real = 0;  // RoBERTa counts only tokens that are no padding
+    for (int64_t j = 0; j < ids.size(1); ++j) {
+      const int64_t id = value(ids, i, j);
+      const int64_t position = spec.embedding.padding_id >= 0 ? real : j;
+      real += id != spec.embedding.padding_id;
+      if (mask.defined() && value(mask.to(at::kLong), i, j) == 0) continue;
+      s.ids.push_back(id);
+      s.positions.push_back(position);
+      if (types.defined()) s.types.push_back(value(types.to(at::kLong), i, j));
+      columns.push_back(j);
+    }
+    saved.samples.push_back(std::move(s));
+    saved.columns.push_back(std::move(columns));
+  }
+  return saved;
+}
+
+// Differences against one saved tensor, gathered sample by sample.
+class Gauge {
+ public:
+  Gauge(const SafetensorsFile& file, std::string name) : error_{std::move(name)} {
+    if (file.tensors().count(error_.tensor) == 0) return;
+    reference_ = read_tensor(file, error_.tensor).to(at::kDouble);
+    error_.magnitude = 0;
+  }
+  bool present() const { return reference_.defined(); }
+  const at::Tensor& reference() const { return reference_; }
+
+  void compare(const at::Tensor& ours, const at::Tensor& theirs) {
+    if (ours.sizes() != theirs.sizes())
+      throw Error(fmt::format("{} has another shape than this model gives", error_.tensor));
+    const at::Tensor difference = (ours.to(at::kCPU, at::kDouble) - theirs).abs();
+    // A NaN must not pass: max() alone would drop it.
+    const double largest = difference.max().item<double>();
+    error_.largest = std::isnan(largest) || std::isnan(error_.largest) ? std::nan("") : std::max(error_.largest, largest);
+    sum_ += difference.sum().item<double>();
+    count_ += difference.numel();
+    error_.magnitude = std::max(error_.magnitude, theirs.abs().max().item<double>());
+  }
+  LayerError result() const {
+    LayerError e = error_;
+    e.mean = count_ > 0 ? sum_ / static_cast<double>(count_) : 0;
+    return e;
+  }
+
+ private:
+  LayerError error_;
+  at::Tensor reference_;
+  double sum_ = 0;
+  int64_t count_ = 0;
+};
+
+class Verifier : public BlockObserver {
+ public:
+  explicit Verifier(const VerifyRequest& request)
+      : checkpoint_(request.model), file_(request.against), spec_(checkpoint_.spec()),
+        source_(checkpoint_source(checkpoint_, request.dtype, request.device)), saved_(read_saved(file_, spec_)) {
+    // One sample a batch: the saved tensors are cut out sample by sample anyway.
+    for (size_t i = 0; i < saved_.samples.size(); ++i) {
+      batches_.push_back(make_batches({saved_.samples[i]}, spec_, 1).front());
+    }
+  }
+
+  std::vector<LayerError> run() {
+    std::vector<at::Tensor> x;
+    {
+      const Weights weights = source_->load("embed");
+      for (const Batch& b : batches_) x.push_back(embed(b, spec_, weights, *source_));
+    }
+    hidden(0, x);
+    for (int64_t l = 0; l < spec_.depth(); ++l) {
+      const BlockSpec& block = spec_.blocks[static_cast<size_t>(l)];
+      const Weights weights = source_->load(fmt::format("blocks.{}", block.weights));
+      attention_ = std::make_unique<Gauge>(file_, fmt::format("attentions.{}", l));
+      for (sample_ = 0; sample_ < x.size(); ++sample_)
+        x[sample_] = run_block(x[sample_], block, weights, batches_[sample_], *this);
+      if (attention_->present()) results_.push_back(attention_->result());
+      if (l + 1 < spec_.depth() || !normed_last()) hidden(l + 1, x);
+    }
+    if (spec_.final_norm.kind != NormKind::none) {
+      const Weights weights = source_->load("ln_final");
+      for (at::Tensor& t : x) t = apply_norm(t, spec_.final_norm, weights, "");
+    }
+    if (normed_last()) hidden(spec_.depth(), x);
+    compare("last_hidden_state", x);
+    if (spec_.output.kind != HeadKind::none && file_.tensors().count("logits") > 0) logits(x);
+    if (results_.empty())
+      throw Error("the file holds no hidden_states.* or attentions.* to compare with").in(file_.path().string());
+    return results_;
+  }
+
+  bool wants_pattern() const override { return attention_ && attention_->present(); }
+  void pattern(const at::Tensor& tile, int64_t, int64_t first_row) override {
+    const at::Tensor index = columns(sample_);
+    const at::Tensor theirs = attention_->reference()[static_cast<int64_t>(sample_)]
+                                  .index_select(1, index.narrow(0, first_row, tile.size(2)))
+                                  .index_select(2, index);
+    attention_->compare(tile[0], theirs);
+  }
+
+ private:
+  // Hugging Face applies the final norm to the last hidden state of decoders, and not to a ViT's.
+  bool normed_last() const { return spec_.final_norm.kind != NormKind::none && spec_.embedding.vocabulary > 0; }
+
+  at::Tensor columns(size_t sample) const { return at::tensor(saved_.columns[sample], at::kLong); }
+
+  void hidden(int64_t index, const std::vector<at::Tensor>& x) { compare(fmt::format("hidden_states.{}", index), x); }
+
+  void compare(const std::string& name, const std::vector<at::Tensor>& x) {
+    Gauge gauge(file_, name);
+    if (!gauge.present()) return;
+    for (size_t i = 0; i < x.size(); ++i)
+      gauge.compare(x[i], gauge.reference()[static_cast<int64_t>(i)].index_select(0, columns(i)));
+    results_.push_back(gauge.result());
+  }
+
+  void logits(std::vector<at::Tensor> x) {
+    const Weights head = source_->load("unembed");
+    const at::Tensor W = source_->row_range("unembed.W_U", 0, spec_.output.vocabulary);
+    for (at::Tensor& t : x) t = at::linear(before_vocabulary(t, spec_, head), W, head.get_or_none("b_U"));
+    compare("logits", x);
+  }
+
+  Checkpoint checkpoint_;
+  SafetensorsFile file_;
+  const ModelSpec& spec_;
+  std::unique_ptr<WeightSource> source_;
+  Saved saved_;
+  std::vector<Batch> batches_;
+  std::unique_ptr<Gauge> attention_;
+  std::vector<LayerError> results_;
+  size_t sample_ = 0;
+};
+
+}  // namespace
+
+std::vector<LayerError> verify(const VerifyRequest& request) {
+  dtype_of(request.dtype);
+  use_threads(request.threads);
+  const at::NoGradGuard no_grad;
+  return Verifier(request).run();
+}
+
+}  // namespace rankscope
