@@ -201,6 +201,7 @@ TensorStore::TensorStore(const fs::path& folder) {
           .in(at);
     tensors_[name] = {file, &entry->second};
   }
+  std::sort(files_.begin(), files_.end(), [](const auto& a, const auto& b) { return a->path() < b->path(); });
 }
 
 const TensorStore::Located* TensorStore::find(const std::string& name) const {

@@ -1,0 +1,60 @@
+#include "base/error.h"
+
+#include "base/test_support.h"
+
+namespace rankscope {
+namespace {
+
+TEST(Error, RendersWhatWhereAndWhatToDo) {
+  const Error error =
+      Error("expected 12 heads, but got 0").in("config.json").hint("check num_attention_heads");
+  EXPECT_EQ(error.render(),
+            "error: expected 12 heads, but got 0\n  in   config.json\n  try  check num_attention_heads\n");
+}
+
+TEST(Error, LeavesOutLinesThatHaveNothingToSay) {
+  EXPECT_EQ(Error("no").render(), "error: no\n");
+  EXPECT_EQ(Error("no").hint("yes").render(), "error: no\n  try  yes\n");
+}
+
+TEST(Error, KeepsTheInnermostPlaceAndAdvice) {
+  const Error error = Error("no").in("inner").in("outer").hint("first").hint("second");
+  EXPECT_EQ(error.place(), "inner");
+  EXPECT_EQ(error.advice(), "first");
+}
+
+TEST(Error, KnowsARunFromAUsage) {
+  EXPECT_EQ(Error("x").kind(), ErrorKind::run);
+  EXPECT_EQ(usage_error("x").kind(), ErrorKind::usage);
+}
+
+TEST(Error, EscapesWhatCouldDriveATerminal) {
+  EXPECT_EQ(Error("a\x1b[2Jb").in("c\nd").render(), "error: a\\x1b[2Jb\n  in   c\\x0ad\n");
+}
+
+TEST(UnknownName, SuggestsTheNearestAndTheList) {
+  const Error error =
+      unknown_name("lens", "stabel_rank", {"sinks", "stable_rank", "mixing"}, "rankscope list");
+  EXPECT_EQ(error.kind(), ErrorKind::usage);
+  EXPECT_EQ(error.message(), "there is no lens \"stabel_rank\"");
+  EXPECT_EQ(error.advice(), "stable_rank, sinks, mixing   (rankscope list shows all 3)");
+}
+
+TEST(Printable, KeepsPlainTextAndUnicode) { EXPECT_EQ(printable("Grüße, 世界"), "Grüße, 世界"); }
+
+TEST(Printable, EscapesControlCharactersOfBothSets) {
+  EXPECT_EQ(printable("\t\x7f"), "\\x09\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b");  // U+009B starts a terminal sequence just as ESC [ does
+}
+
+TEST(Printable, EscapesInvalidUtf8ByteByByte) {
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
+  EXPECT_EQ(printable("\xc0\x80"), "\\xc0\\x80");  // overlong
+  EXPECT_EQ(printable("\xe4\xb8"), "\\xe4\\xb8");  // cut short
+  EXPECT_EQ(printable(std::string(1, '\0')), "\\x00");
+}
+
+TEST(Printable, CutsLongText) { EXPECT_EQ(printable("abcdef", 3), "abc..."); }
+
+}  // namespace
+}  // namespace rankscope

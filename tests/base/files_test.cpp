@@ -1,0 +1,142 @@
+#include "base/files.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstring>
+
+#include "base/test_support.h"
+
+namespace rankscope {
+namespace {
+
+using test::error_of;
+using test::files_in;
+using test::get;
+using test::put;
+using test::TempFolder;
+
+// Files may not grow past `bytes` while this lives: what a full disk feels like.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit small{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~SmallDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST(ReadFile, GivesTheWholeFile) {
+  const TempFolder folder;
+  put(folder / "a", std::string("x\0y", 3));
+  EXPECT_EQ(read_file(folder / "a"), std::string("x\0y", 3));
+}
+
+TEST(ReadFile, NamesTheMissingFile) {
+  const Error error = error_of([] { read_file("/nowhere/at-all"); });
+  EXPECT_EQ(error.message(), "cannot open the file: No such file or directory");
+  EXPECT_EQ(error.place(), "/nowhere/at-all");
+  EXPECT_EQ(error.advice(), "check the path");
+}
+
+TEST(ReadFile, RefusesFoldersAndDevices) {
+  const TempFolder folder;
+  EXPECT_EQ(error_of([&] { read_file(folder.path()); }).message(), "this is not a regular file");
+  EXPECT_EQ(error_of([] { read_file("/dev/zero"); }).message(), "this is not a regular file");
+}
+
+TEST(ReadFile, RefusesMoreThanTheLimit) {
+  const TempFolder folder;
+  put(folder / "a", "12345");
+  EXPECT_EQ(error_of([&] { read_file(folder / "a", 4); }).message(),
+            "the file has 5 bytes, more than the 4 allowed here");
+}
+
+TEST(WriteFile, ReplacesTheFileAndLeavesNothingElse) {
+  const TempFolder folder;
+  write_file(folder / "a", "old");
+  write_file(folder / "a", "new");
+  EXPECT_EQ(get(folder / "a"), "new");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(WriteFile, OnAFullDiskKeepsTheOldFileAndLeavesNothingElse) {
+  const TempFolder folder;
+  write_file(folder / "a", "old");
+  const std::string large(1 << 16, 'x');
+  const Error error = error_of([&] {
+    const SmallDisk disk(4096);
+    write_file(folder / "a", large);
+  });
+  EXPECT_EQ(error.message(), "cannot write the file: File too large");
+  EXPECT_EQ(error.place(), (folder / "a").string());
+  EXPECT_EQ(get(folder / "a"), "old");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(WriteFile, NamesAFolderThatIsNotThere) {
+  EXPECT_EQ(error_of([] { write_file("/nowhere/at-all", "x"); }).message(),
+            "cannot write the file: No such file or directory");
+}
+
+TEST(WriteFile, OntoAFolderLeavesNothingBehind) {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder / "a/b");
+  EXPECT_THROW(write_file(folder / "a", "x"), Error);
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(FileWriter, PutsPiecesInPlaceOnlyOnCommit) {
+  const TempFolder folder;
+  {
+    FileWriter file(folder / "a");
+    file.write("one ");
+    file.write("two");
+    EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+    file.commit();
+  }
+  EXPECT_EQ(get(folder / "a"), "one two");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(FileWriter, WithoutCommitLeavesNothing) {
+  const TempFolder folder;
+  { FileWriter(folder / "a").write("half"); }
+  EXPECT_EQ(files_in(folder.path()), 0u);
+}
+
+TEST(MappedFile, ReadsAgainAfterRelease) {
+  const TempFolder folder;
+  const std::string content(100'000, 'q');
+  put(folder / "a", content);
+  const MappedFile file(folder / "a");
+  ASSERT_EQ(file.bytes().size(), content.size());
+  file.release(5000, 60'000);
+  file.release(0, SIZE_MAX / 2);  // past the end
+  EXPECT_EQ(std::memcmp(file.bytes().data(), content.data(), content.size()), 0);
+}
+
+TEST(MappedFile, MapsAnEmptyFileToNothing) {
+  const TempFolder folder;
+  put(folder / "a", "");
+  const MappedFile file(folder / "a");
+  EXPECT_TRUE(file.bytes().empty());
+  file.release(0, 10);
+}
+
+TEST(MappedFile, RefusesAFolder) {
+  const TempFolder folder;
+  EXPECT_THROW(MappedFile(folder.path()), Error);
+}
+
+}  // namespace
+}  // namespace rankscope
