@@ -1,0 +1,10 @@
+// One source, two instruction sets: a function marked RANKSCOPE_CLONES is compiled for FMA (which implies
+// 256-bit AVX) and for the baseline, and the loader picks. Elsewhere the mark says nothing and the baseline
+// is all there is.
+#pragma once
+
+#if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && !defined(__clang__)
+#define RANKSCOPE_CLONES __attribute__((target_clones("fma", "default")))
+#else
+#define RANKSCOPE_CLONES
+#endif

@@ -1,0 +1,76 @@
+// How spread out a head's attention is, beside how spread out its mask lets it be.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
+#include "lenses/lens.h"
+#include "lenses/support/host.h"
+#include "lenses/support/mask.h"
+
+namespace rankscope {
+namespace {
+
+/// Sum over rows [first, first + count) of H(row) / log(allowed keys), rows that have a choice only.
+template <class T>
+double normalised_entropy(const T* rows, const Mask& mask, int64_t first, int64_t count) {
+  double sum = 0;
+  for (int64_t i = first; i < first + count; ++i) {
+    if (mask.keys(i) < 2) continue;
+    const T* row = rows + (i - first) * mask.length;
+    sum += entropy(row + mask.first_key(i), mask.keys(i)) / std::log(static_cast<double>(mask.keys(i)));
+  }
+  return sum;
+}
+
+class Attention : public Measurement {
+  void pattern(const PatternView& view, Recorder& recorder) override {
+    const at::Tensor p = host(view.pattern);
+    const int64_t samples = p.size(0), heads = p.size(1), rows = p.size(2), T = p.size(3);
+    const Mask mask{T, view.causal, view.window};
+    std::vector<double> sums(static_cast<size_t>(samples * heads));
+    parallel_over(samples * heads, [&](int64_t i) {
+      const int64_t at = i * rows * T;
+      sums[static_cast<size_t>(i)] =
+          p.scalar_type() == at::kDouble
+              ? normalised_entropy(p.data_ptr<double>() + at, mask, view.first_row, rows)
+              : normalised_entropy(p.data_ptr<float>() + at, mask, view.first_row, rows);
+    });
+    if (view.first_row > 0)  // a later tile of the one sample
+      for (size_t i = 0; i < sums.size(); ++i) sums[i] += earlier_.at(i);
+    if (view.first_row + rows < T) {
+      earlier_ = std::move(sums);
+      return;
+    }
+    int64_t choices = 0;  // rows with more than one allowed key
+    for (int64_t i = 0; i < T; ++i) choices += mask.keys(i) > 1;
+    for (int64_t i = 0; i < samples * heads; ++i) {
+      const double mean = sums[static_cast<size_t>(i)] / static_cast<double>(choices);
+      if (std::isnan(mean)) continue;
+      recorder.sample("attention_entropy",
+                      view.packing.samples[static_cast<size_t>(view.first_sample + i / heads)],
+                      std::clamp(mean, 0.0, 1.0), static_cast<int>(i % heads));
+    }
+  }
+
+  std::vector<double> earlier_;  // by head, over the tiles of the sample so far
+};
+
+}  // namespace
+
+extern const Lens lens_attention{
+    .name = "attention",
+    .summary = "How spread out attention is",
+    .cost = "0.03 forward passes at T = 128",
+    .reads = static_cast<unsigned>(Reads::pattern),
+    .metrics = {{.name = "attention_entropy",
+                 .formula = "mean over rows with more than one allowed key of H(row) / log(allowed keys)",
+                 .meaning = "1: uniform over what the mask allows; 0: one key per query",
+                 .high = 1.0}},
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Attention>();
+    }};
+
+}  // namespace rankscope

@@ -1,0 +1,80 @@
+// Massive activations (Sun et al. 2024): a few numbers, at one token and one channel, thousands of times the
+// typical.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/select.h"
+#include "lenses/lens.h"
+#include "lenses/support/host.h"
+
+namespace rankscope {
+namespace {
+
+struct Peak {
+  double ratio = kNone;
+  int64_t token = 0, channel = 0;
+};
+
+template <class T>
+Peak find_peak(const T* x, int64_t count, int64_t width) {
+  const double middle = median_magnitude(x, count * width);
+  if (!(middle > 0) || !std::isfinite(middle))
+    return {};  // more than half are zero: nothing to be large beside
+  int64_t at = 0;
+  T largest = 0;
+  for (int64_t i = 0; i < count * width; ++i)
+    if (const T v = std::fabs(x[i]); v > largest) largest = v, at = i;
+  return {static_cast<double>(largest) / middle, at / width, at % width};
+}
+
+class Massive : public Measurement {
+  void residual(const ResidualView& view, Recorder& recorder) override {
+    const at::Tensor x = host(view.x);
+    const int64_t samples = view.packing.count(), width = x.size(1);
+    std::vector<Peak> peaks(static_cast<size_t>(samples));
+    parallel_over(samples, [&](int64_t s) {
+      const int64_t first = view.packing.offsets[static_cast<size_t>(s)] * width,
+                    count = view.packing.length(s);
+      peaks[static_cast<size_t>(s)] = x.scalar_type() == at::kDouble
+                                          ? find_peak(x.data_ptr<double>() + first, count, width)
+                                          : find_peak(x.data_ptr<float>() + first, count, width);
+    });
+    for (int64_t s = 0; s < samples; ++s) {
+      const Peak& peak = peaks[static_cast<size_t>(s)];
+      if (std::isnan(peak.ratio)) continue;
+      recorder.sample("massive_ratio", view.packing.samples[static_cast<size_t>(s)], peak.ratio);
+      if (!(peak.ratio <= largest_.ratio)) largest_ = peak;
+    }
+  }
+
+  void finish(Recorder& recorder) override {
+    if (std::isnan(largest_.ratio)) return;
+    recorder.value("massive_token", static_cast<double>(largest_.token), kNone, 1);
+    recorder.value("massive_channel", static_cast<double>(largest_.channel), kNone, 1);
+  }
+
+  Peak largest_;
+};
+
+}  // namespace
+
+extern const Lens lens_massive{
+    .name = "massive",
+    .summary = "The largest activation beside the typical one, and where it sits",
+    .cost = "0.02 forward passes at T = 128",
+    .reads = static_cast<unsigned>(Reads::residual),
+    .metrics = {{.name = "massive_ratio",
+                 .formula = "max |x| / median |x| over all tokens and channels of a sample",
+                 .meaning = "tens are ordinary; hundreds or more mean one token or channel rules the norms",
+                 .low = 1.0},
+                {.name = "massive_token",
+                 .formula = "position, from 0, of that maximum in the sample with the largest ratio",
+                 .meaning = "often 0 or a delimiter; n is 1: it is one sample's"},
+                {.name = "massive_channel",
+                 .formula = "channel, from 0, of that maximum in the sample with the largest ratio",
+                 .meaning = "usually the same few channels at every depth"}},
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Massive>(); }};
+
+}  // namespace rankscope

@@ -1,0 +1,184 @@
+// Spectra of attention matrices, and how much of the differences between tokens one application can keep.
+// Matrices up to 512 long are read whole. Longer ones are read through two disjoint groups of 256 rows,
+// scaled to the full length; their metrics have names of their own, because 256 rows cannot show a rank above
+// 256.
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/stats.h"
+#include "kernels/cpu/parallel.h"
+#include "lenses/lens.h"
+#include "lenses/support/host.h"
+#include "lenses/support/sampled_rows.h"
+#include "lenses/support/uniform.h"
+#include "spectral/batch.h"
+#include "spectral/norm.h"
+#include "spectral/rows.h"
+
+namespace rankscope {
+namespace {
+
+constexpr size_t kCount = 6;
+constexpr std::array<std::string_view, kCount> kWhole{"effective_rank", "effective_rank_rel", "stable_rank",
+                                                      "numerical_rank", "spectral_gap",       "mixing"};
+constexpr std::array<std::string_view, kCount> kRows{"effective_rank_rows256", "effective_rank_rel_rows256",
+                                                     "stable_rank_rows256",    "numerical_rank_rows256",
+                                                     "spectral_gap_rows256",   "mixing_rows256"};
+using Numbers = std::array<double, kCount>;
+
+/// Of `rows` rows out of `length`: the singular values grow with the number of rows like its root.
+Numbers measure(const double* a, int64_t rows, int64_t length, double epsilon) {
+  const Spectrum s = spectrum_of(a, rows, length, epsilon);
+  if (std::isnan(s.largest())) return {kNone, kNone, kNone, kNone, kNone, kNone};
+  const double scale = std::sqrt(static_cast<double>(length) / static_cast<double>(rows));
+  return {effective_rank(s),       effective_rank_rel(s),
+          stable_rank(s),          numerical_rank(s).rank,
+          scale * spectral_gap(s), scale * spectral_norm(dense_map(a, rows, length, true)).value};
+}
+
+/// Every matrix of the contiguous host tensor p [.., rows, length].
+std::vector<Numbers> measure_each(const at::Tensor& p) {
+  const int64_t rows = p.size(-2), length = p.size(-1), count = p.numel() / (rows * length);
+  std::vector<Numbers> out(static_cast<size_t>(count));
+  parallel_over(count, [&](int64_t i) {
+    thread_local std::vector<double> a;  // one matrix per thread is in double at a time
+    a.resize(static_cast<size_t>(rows * length));
+    load(p, i * rows * length, rows * length, a.data());
+    out[static_cast<size_t>(i)] = measure(a.data(), rows, length, epsilon_of(p));
+  });
+  return out;
+}
+
+class PatternSpectra : public Measurement {
+ public:
+  explicit PatternSpectra(const LensContext& context) : seed_(context.seed) {}
+
+ private:
+  void pattern(const PatternView& view, Recorder& recorder) override {
+    const int64_t samples = view.pattern.size(0), rows = view.pattern.size(2), T = view.pattern.size(3);
+    const bool last = view.first_row + rows == T;
+    if (T > kLongestWhole) {
+      for (int64_t s = 0; s < samples; ++s) add_rows(view, s, last);
+    } else if (rows == T) {
+      record_whole(view, host(view.pattern), recorder);
+    } else {
+      if (view.first_row == 0) tiles_.clear();
+      tiles_.push_back(host(view.pattern).clone());
+      if (last) record_whole(view, at::cat(tiles_, 2), recorder);
+    }
+    if (!last) return;
+    const double uniform = mixing_of_uniform({T, view.causal, view.window});
+    for (int64_t s = 0; s < samples; ++s) recorder.sample("mixing_uniform", sample(view, s), uniform);
+  }
+
+  static int64_t sample(const PatternView& view, int64_t s) {
+    return view.packing.samples[static_cast<size_t>(view.first_sample + s)];
+  }
+
+  void record_whole(const PatternView& view, const at::Tensor& p, Recorder& recorder) {
+    const std::vector<Numbers> numbers = measure_each(p);
+    const auto heads = static_cast<size_t>(p.size(1));
+    for (size_t i = 0; i < numbers.size(); ++i)
+      for (size_t k = 0; k < kCount; ++k)
+        if (!std::isnan(numbers[i][k]))
+          recorder.sample(kWhole[k], sample(view, static_cast<int64_t>(i / heads)), numbers[i][k],
+                          static_cast<int>(i % heads));
+    tiles_.clear();
+  }
+
+  void add_rows(const PatternView& view, int64_t s, bool last) {
+    if (view.first_row == 0)
+      rows_ = std::make_unique<SampledRows>(seed_, sample(view, s), view.pattern.size(3));
+    rows_->add(view.pattern[s], view.first_row);
+    if (!last) return;
+    std::array<std::vector<Numbers>, kGroups> groups;
+    for (size_t g = 0; g < kGroups; ++g) groups[g] = measure_each(rows_->group(static_cast<int64_t>(g)));
+    rows_.reset();
+    if (by_head_.empty()) by_head_.resize(groups[0].size());
+    for (size_t h = 0; h < by_head_.size(); ++h)
+      for (size_t k = 0; k < kCount; ++k) {
+        const double a = groups[0][h][k], b = groups[1][h][k];
+        if (std::isnan(a + b)) continue;
+        by_head_[h][k].means.push_back(0.5 * (a + b));
+        by_head_[h][k].spread = 0.5 * std::fabs(a - b);
+      }
+  }
+
+  void finish(Recorder& recorder) override {
+    for (size_t h = 0; h < by_head_.size(); ++h)
+      for (size_t k = 0; k < kCount; ++k) {
+        const Sampled& sampled = by_head_[h][k];
+        if (sampled.means.empty()) continue;
+        const Estimate mean = arithmetic_mean(sampled.means);
+        recorder.value(kRows[k], mean.value, sampled.means.size() > 1 ? mean.stderr_ : sampled.spread,
+                       static_cast<int64_t>(sampled.means.size()), static_cast<int>(h));
+      }
+  }
+
+  struct Sampled {
+    std::vector<double> means;  // of the two groups, by sample
+    double spread = 0;          // half their distance in the last sample: its standard error
+  };
+
+  uint64_t seed_;
+  std::vector<at::Tensor> tiles_;      // of a short sample so far
+  std::unique_ptr<SampledRows> rows_;  // of a long one
+  std::vector<std::array<Sampled, kCount>> by_head_;
+};
+
+}  // namespace
+
+extern const Lens lens_pattern_spectra{
+    .name = "pattern_spectra",
+    .summary = "Rank of the attention matrices, and what one application can keep",
+    .cost = "0.4 forward passes at T = 128",
+    .reads = static_cast<unsigned>(Reads::pattern),
+    .metrics =
+        {{.name = "effective_rank",
+          .formula = "exp(-sum p log p), p = sigma / sum sigma, of the attention matrix A",
+          .meaning = "1: every query attends alike; T: a permutation or the identity"},
+         {.name = "effective_rank_rel",
+          .formula = "effective_rank / T",
+          .meaning = "share of the rank there could be",
+          .high = 1.0},
+         {.name = "stable_rank",
+          .formula = "sum sigma^2 / sigma_1^2 of A",
+          .meaning = "energy in units of the strongest direction; 1 is one shared pattern"},
+         {.name = "numerical_rank",
+          .formula = "count of sigma > T eps sigma_1, eps of the pass's dtype",
+          .meaning = "rank above rounding; causal matrices are nearly always full"},
+         {.name = "spectral_gap",
+          .formula = "sigma_1 - sigma_2 of A",
+          .meaning = "large: one direction dominates"},
+         {.name = "mixing",
+          .formula = "||(I - J) A||_2, J = 1 1^T / T",
+          .meaning = "how much of the differences between tokens one application can keep; 0 keeps none"},
+         {.name = "mixing_uniform",
+          .formula = "||(I - J) U||_2, U uniform attention under the same mask",
+          .meaning = "the floor under mixing: 0 without a mask, above 0 for a causal one"},
+         {.name = "effective_rank_rows256",
+          .formula = "effective_rank of 256 sampled rows, mean of two disjoint groups (T > 512)",
+          .meaning = "at most 256, so below the full matrix's; stderr over samples, of the groups if one"},
+         {.name = "effective_rank_rel_rows256",
+          .formula = "effective_rank_rows256 / 256",
+          .meaning = "share of the rank 256 rows could have; stderr over samples, of the groups if one",
+          .high = 1.0},
+         {.name = "stable_rank_rows256",
+          .formula = "stable_rank of 256 sampled rows, mean of two disjoint groups (T > 512)",
+          .meaning = "close to the full matrix's where it is small; stderr as above"},
+         {.name = "numerical_rank_rows256",
+          .formula = "numerical_rank of 256 sampled rows, mean of two disjoint groups (T > 512)",
+          .meaning = "at most 256; stderr as above"},
+         {.name = "spectral_gap_rows256",
+          .formula = "sqrt(T/256) (sigma_1 - sigma_2) of 256 sampled rows, mean of two groups (T > 512)",
+          .meaning = "large: one direction dominates; stderr as above"},
+         {.name = "mixing_rows256",
+          .formula = "sqrt(T/256) ||(I - J) A||_2 of 256 sampled rows, mean of two groups (T > 512)",
+          .meaning = "an estimate, high for a flat spectrum; stderr over samples, of the groups if one"}},
+    .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
+      return std::make_unique<PatternSpectra>(context);
+    }};
+
+}  // namespace rankscope

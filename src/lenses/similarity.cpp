@@ -1,0 +1,54 @@
+// Mean cosine over pairs of distinct tokens. With unit vectors u_i the sum over pairs is (||sum u||^2 - sum
+// ||u||^2): O(T d) instead of O(T^2 d).
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/rows.h"
+#include "lenses/lens.h"
+#include "lenses/support/tokens.h"
+
+namespace rankscope {
+namespace {
+
+constexpr std::array<std::string_view, 1> kMetrics{"token_cosine"};
+
+void measure(const Tokens& t, double* out) {
+  std::vector<double> sum(static_cast<size_t>(t.width), 0.0);
+  double count = 0;
+  for (int64_t i = 0; i < t.count; ++i) {
+    const double norm = std::sqrt(sum_squares(t.x + i * t.width, t.width));
+    if (norm == 0) continue;  // has no direction
+    add_scaled(sum.data(), t.x + i * t.width, 1 / norm, t.width);
+    ++count;
+  }
+  if (count < 2) return;
+  const double mean = (sum_squares(sum.data(), t.width) - count) / (count * (count - 1));
+  out[0] = std::isnan(mean) ? kNone : std::clamp(mean, -1.0, 1.0);
+}
+
+class Similarity : public Measurement {
+  void residual(const ResidualView& view, Recorder& recorder) override {
+    measure_tokens(view, recorder, kMetrics, measure);
+  }
+};
+
+}  // namespace
+
+extern const Lens lens_similarity{
+    .name = "similarity",
+    .summary = "How alike the tokens point",
+    .cost = "0.005 forward passes at T = 128",
+    .reads = static_cast<unsigned>(Reads::residual),
+    .metrics = {{.name = "token_cosine",
+                 .formula = "mean of x_i . x_j / (||x_i|| ||x_j||) over i != j",
+                 .meaning =
+                     "1: all tokens point the same way; about 0: unrelated. Tokens of norm 0 are left out",
+                 .low = -1.0,
+                 .high = 1.0}},
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Similarity>();
+    }};
+
+}  // namespace rankscope

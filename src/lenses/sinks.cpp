@@ -1,0 +1,122 @@
+// Attention sinks (Xiao et al. 2023): one key that most queries look at. The mean attention a key receives is
+// taken over the queries that may see it, then over samples, and only then is the largest chosen: choosing
+// first would find a sink in noise.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
+#include "lenses/lens.h"
+#include "lenses/support/host.h"
+#include "lenses/support/uniform.h"
+
+namespace rankscope {
+namespace {
+
+constexpr double kExcess = 0.3;  // mass above uniform that makes a head count for sink_ratio
+
+/// Mean and spread of what one key of one head received, sample by sample (Welford).
+struct Received {
+  int64_t samples = 0;
+  double mean = 0, squares = 0, uniform = 0;
+
+  void add(double value, double uniform_value) {
+    ++samples;
+    const double step = value - mean;
+    mean += step / static_cast<double>(samples);
+    squares += step * (value - mean);
+    uniform += (uniform_value - uniform) / static_cast<double>(samples);
+  }
+  double stderr_of_mean() const {
+    const auto n = static_cast<double>(samples);
+    return samples > 1 ? std::sqrt(squares / (n - 1) / n) : kNone;
+  }
+};
+
+class Sinks : public Measurement {
+  void pattern(const PatternView& view, Recorder&) override {
+    const at::Tensor p = host(view.pattern);
+    const int64_t samples = p.size(0), heads = p.size(1), rows = p.size(2), T = p.size(3);
+    const Mask mask{T, view.causal, view.window};
+    if (view.first_row == 0) sums_.assign(static_cast<size_t>(samples * heads * T), 0.0);
+    parallel_over(samples * heads, [&](int64_t i) {
+      double* columns = sums_.data() + i * T;
+      for (int64_t r = 0; r < rows; ++r) {
+        const int64_t row = (i * rows + r) * T, first = mask.first_key(view.first_row + r),
+                      keys = mask.keys(view.first_row + r);
+        if (p.scalar_type() == at::kDouble)
+          add_row(columns + first, p.data_ptr<double>() + row + first, keys);
+        else
+          add_row(columns + first, p.data_ptr<float>() + row + first, keys);
+      }
+    });
+    if (view.first_row + rows < T) return;
+
+    const std::vector<double> uniform = received_from_uniform(mask);
+    const int64_t candidates = mask.causal ? (T + 1) / 2 : T;  // j < T / 2: later keys have too few queries
+    if (by_head_.empty()) by_head_.resize(static_cast<size_t>(heads));
+    for (int64_t i = 0; i < samples * heads; ++i) {
+      std::vector<Received>& keys = by_head_[static_cast<size_t>(i % heads)];
+      if (static_cast<int64_t>(keys.size()) < candidates) keys.resize(static_cast<size_t>(candidates));
+      for (int64_t j = 0; j < candidates; ++j) {
+        const auto queries = static_cast<double>(mask.end_query(j) - mask.first_query(j));
+        keys[static_cast<size_t>(j)].add(sums_[static_cast<size_t>(i * T + j)] / queries,
+                                         uniform[static_cast<size_t>(j)]);
+      }
+    }
+  }
+
+  void finish(Recorder& recorder) override {
+    int64_t sinks = 0, samples = 0;
+    for (size_t h = 0; h < by_head_.size(); ++h) {
+      const std::vector<Received>& keys = by_head_[h];
+      const auto largest = std::max_element(
+          keys.begin(), keys.end(), [](const Received& a, const Received& b) { return a.mean < b.mean; });
+      if (largest == keys.end() || std::isnan(largest->mean)) continue;
+      const int head = static_cast<int>(h);
+      recorder.value("sink_mass", std::clamp(largest->mean, 0.0, 1.0), largest->stderr_of_mean(),
+                     largest->samples, head);
+      recorder.value("sink_position", static_cast<double>(largest - keys.begin()), kNone, largest->samples,
+                     head);
+      recorder.value("sink_uniform", largest->uniform, kNone, largest->samples, head);
+      sinks += largest->mean > largest->uniform + kExcess;
+      samples = std::max(samples, keys.front().samples);
+    }
+    if (!by_head_.empty())
+      recorder.value("sink_ratio", static_cast<double>(sinks) / static_cast<double>(by_head_.size()), kNone,
+                     samples);
+  }
+
+  std::vector<double> sums_;  // [sample, head, key] of the view, over the tiles so far
+  std::vector<std::vector<Received>> by_head_;
+};
+
+}  // namespace
+
+extern const Lens lens_sinks{
+    .name = "sinks",
+    .summary = "Keys that most queries look at",
+    .cost = "0.01 forward passes at T = 128",
+    .reads = static_cast<unsigned>(Reads::pattern),
+    .metrics =
+        {{.name = "sink_mass",
+          .formula = "largest over keys j of the mean attention from queries that may see it (causal: only "
+                     "j < T/2), averaged over the samples that have j before the maximum is taken",
+          .meaning = "1: every query puts everything on one key; compare sink_uniform",
+          .high = 1.0},
+         {.name = "sink_position",
+          .formula = "that key's position, from 0",
+          .meaning = "0 in most causal models; a delimiter in BERT, where it moves with the sample's length"},
+         {.name = "sink_uniform",
+          .formula = "what that key would receive from uniform attention under the same mask",
+          .meaning = "the floor under sink_mass: 1/T without a mask, more for early keys of a causal one",
+          .high = 1.0},
+         {.name = "sink_ratio",
+          .formula = "share of the layer's heads with sink_mass > sink_uniform + 0.3",
+          .meaning = "how much of the layer rests on sinks",
+          .high = 1.0}},
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Sinks>(); }};
+
+}  // namespace rankscope

@@ -1,0 +1,73 @@
+// How many directions the tokens of a sample use, of X and of X without its mean.
+#include <array>
+#include <vector>
+
+#include "kernels/cpu/rows.h"
+#include "lenses/lens.h"
+#include "lenses/support/tokens.h"
+#include "spectral/rows.h"
+
+namespace rankscope {
+namespace {
+
+constexpr std::array<std::string_view, 7> kMetrics{
+    "effective_rank", "effective_rank_rel", "effective_rank_centered", "effective_rank_centered_rel",
+    "stable_rank",    "stable_rank_gram",   "numerical_rank"};
+
+void measure(const Tokens& t, double* out) {
+  std::vector<double> mean(static_cast<size_t>(t.width));
+  row_mean(t.x, t.count, t.width, mean.data());
+  subtract_row(t.x, t.count, t.width, mean.data());
+  const TokenSpectra s = token_spectra(t.x, mean.data(), t.count, t.width, t.epsilon);
+  out[0] = effective_rank(s.plain);
+  out[1] = effective_rank_rel(s.plain);
+  if (t.count > 1) {  // one token is its own mean
+    out[2] = effective_rank(s.centered);
+    out[3] = effective_rank_rel(s.centered);
+  }
+  out[4] = stable_rank(s.plain);
+  out[5] = stable_rank_gram(s.plain);
+  out[6] = numerical_rank(s.plain).rank;
+}
+
+class Spectra : public Measurement {
+  void residual(const ResidualView& view, Recorder& recorder) override {
+    measure_tokens(view, recorder, kMetrics, measure);
+  }
+};
+
+}  // namespace
+
+extern const Lens lens_spectra{
+    .name = "spectra",
+    .summary = "How many directions the tokens use",
+    .cost = "0.1 forward passes at T = 128",
+    .reads = static_cast<unsigned>(Reads::residual),
+    .metrics =
+        {{.name = "effective_rank",
+          .formula = "exp(-sum p log p), p = sigma / sum sigma, of X",
+          .meaning = "directions the tokens use, counted by weight; one large mean pulls it to 1"},
+         {.name = "effective_rank_rel",
+          .formula = "effective_rank / min(tokens, d)",
+          .meaning = "share of the directions there could be",
+          .high = 1.0},
+         {.name = "effective_rank_centered",
+          .formula = "exp(-sum p log p), p = sigma / sum sigma, of X - 1 x^T, x the mean token",
+          .meaning =
+              "directions in which the tokens differ; at collapse it sees rounding, read the residual"},
+         {.name = "effective_rank_centered_rel",
+          .formula = "effective_rank_centered / min(tokens, d)",
+          .meaning = "share of the directions in which the tokens could differ",
+          .high = 1.0},
+         {.name = "stable_rank",
+          .formula = "sum sigma^2 / sigma_1^2 of X",
+          .meaning = "energy in units of the strongest direction; never above the rank"},
+         {.name = "stable_rank_gram",
+          .formula = "sum sigma^4 / sigma_1^4 of X, the stable rank of X X^T",
+          .meaning = "as stable_rank, with weaker directions counted less"},
+         {.name = "numerical_rank",
+          .formula = "count of sigma > max(tokens, d) eps sigma_1 of X, eps of the pass's dtype",
+          .meaning = "directions above rounding; full for nearly any real input"}},
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Spectra>(); }};
+
+}  // namespace rankscope

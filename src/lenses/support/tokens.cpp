@@ -1,0 +1,110 @@
+#include "lenses/support/tokens.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
+#include "lenses/support/host.h"
+#include "lenses/support/median.h"
+#include "spectral/batch.h"
+
+namespace rankscope {
+namespace {
+
+/// One sample's tokens, loaded into a buffer that the thread keeps.
+class Sample {
+ public:
+  Sample(const at::Tensor& x, const Packing& packing, int64_t s)
+      : x_(x), first_(packing.offsets[static_cast<size_t>(s)]), count_(packing.length(s)), width_(x.size(1)) {
+    Tokens all = everything();
+    std::vector<double> norms(static_cast<size_t>(count_));
+    for (int64_t i = 0; i < count_; ++i)
+      norms[static_cast<size_t>(i)] = std::sqrt(sum_squares(all.x + i * width_, width_));
+    const std::vector<uint8_t> massive = above_median(norms);
+    for (int64_t i = 0; i < count_; ++i) {
+      if (!packing.content[static_cast<size_t>(first_ + i)]) continue;
+      if (massive[static_cast<size_t>(i)])
+        ++massive_;
+      else
+        content_.push_back(i);
+    }
+  }
+
+  Tokens everything() {
+    buffer().resize(static_cast<size_t>(count_ * width_));
+    load(x_, first_ * width_, count_ * width_, buffer().data());
+    return {buffer().data(), count_, width_, epsilon_of(x_)};
+  }
+  Tokens content() {
+    const auto kept = static_cast<int64_t>(content_.size());
+    buffer().resize(static_cast<size_t>(kept * width_));
+    for (int64_t i = 0; i < kept; ++i)
+      load(x_, (first_ + content_[static_cast<size_t>(i)]) * width_, width_, buffer().data() + i * width_);
+    return {buffer().data(), kept, width_, epsilon_of(x_)};
+  }
+  bool has_content() const { return content_.size() >= 2; }
+  bool content_is_everything() const { return static_cast<int64_t>(content_.size()) == count_; }
+  int64_t massive() const { return massive_; }
+
+ private:
+  static std::vector<double>& buffer() {
+    thread_local std::vector<double> kept;
+    return kept;
+  }
+
+  const at::Tensor& x_;
+  int64_t first_, count_, width_, massive_ = 0;
+  std::vector<int64_t> content_;
+};
+
+/// Numbers by (sample, metric), all NaN at first.
+struct Numbers {
+  Numbers(int64_t samples, size_t metrics)
+      : width(metrics), values(static_cast<size_t>(samples) * metrics, kNone) {}
+  double* of(int64_t sample) { return values.data() + static_cast<size_t>(sample) * width; }
+
+  void record(Recorder& recorder, const Packing& packing, std::span<const std::string_view> metrics,
+              std::string_view tokens) {
+    for (int64_t s = 0; s < packing.count(); ++s)
+      for (size_t k = 0; k < metrics.size(); ++k)
+        if (const double v = of(s)[k]; !std::isnan(v))
+          recorder.sample(metrics[k], packing.samples[static_cast<size_t>(s)], v, -1, tokens);
+  }
+
+  size_t width;
+  std::vector<double> values;
+};
+
+}  // namespace
+
+void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
+                    const TokenMeasure& measure) {
+  const at::Tensor x = host(view.x);
+  Numbers all(view.packing.count(), metrics.size()), content = all;
+  parallel_over(view.packing.count(), [&](int64_t s) {
+    Sample sample(x, view.packing, s);
+    measure(sample.everything(), all.of(s));
+    if (!sample.has_content()) return;
+    if (sample.content_is_everything())
+      std::copy_n(all.of(s), metrics.size(), content.of(s));
+    else
+      measure(sample.content(), content.of(s));
+  });
+  all.record(recorder, view.packing, metrics, "all");
+  content.record(recorder, view.packing, metrics, "content");
+}
+
+void measure_content(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
+                     const ContentMeasure& measure) {
+  const at::Tensor x = host(view.x);
+  Numbers content(view.packing.count(), metrics.size());
+  parallel_over(view.packing.count(), [&](int64_t s) {
+    Sample sample(x, view.packing, s);
+    if (sample.has_content()) measure(sample.content(), sample.massive(), content.of(s));
+  });
+  content.record(recorder, view.packing, metrics, "content");
+}
+
+}  // namespace rankscope

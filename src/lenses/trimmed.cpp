@@ -1,0 +1,87 @@
+// What the verdict reads: content tokens without massive channels. One channel that dwarfs the others makes
+// healthy tokens look alike, so channels whose root mean square exceeds 20 times the median channel's are
+// left out, and their number is reported.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/rows.h"
+#include "lenses/lens.h"
+#include "lenses/support/median.h"
+#include "lenses/support/tokens.h"
+#include "spectral/rows.h"
+
+namespace rankscope {
+namespace {
+
+constexpr std::array<std::string_view, 4> kMetrics{
+    "residual_fro_rel_trimmed", "effective_rank_centered_rel_trimmed", "trimmed_channels", "trimmed_tokens"};
+
+/// Root mean square of every channel.
+std::vector<double> channel_sizes(const Tokens& t) {
+  std::vector<double> sizes(static_cast<size_t>(t.width), 0.0);
+  for (int64_t i = 0; i < t.count; ++i)
+    for (int64_t j = 0; j < t.width; ++j)
+      sizes[static_cast<size_t>(j)] += t.x[i * t.width + j] * t.x[i * t.width + j];
+  for (double& v : sizes) v = std::sqrt(v / static_cast<double>(t.count));
+  return sizes;
+}
+
+/// The tokens without the flagged channels, packed in place.
+Tokens without_channels(const Tokens& t, const std::vector<uint8_t>& flagged) {
+  double* to = t.x;
+  for (int64_t i = 0; i < t.count; ++i)
+    for (int64_t j = 0; j < t.width; ++j)
+      if (!flagged[static_cast<size_t>(j)]) *to++ = t.x[i * t.width + j];
+  const auto dropped = std::count(flagged.begin(), flagged.end(), uint8_t{1});
+  return {t.x, t.count, t.width - dropped, t.epsilon};
+}
+
+void measure(const Tokens& all, int64_t massive, double* out) {
+  const Tokens t = without_channels(all, above_median(channel_sizes(all)));
+  const double whole = std::sqrt(sum_squares(t.x, t.count * t.width));
+  if (!std::isfinite(whole)) return;
+  std::vector<double> mean(static_cast<size_t>(t.width));
+  row_mean(t.x, t.count, t.width, mean.data());
+  subtract_row(t.x, t.count, t.width, mean.data());
+  const double residual = std::sqrt(sum_squares(t.x, t.count * t.width));
+  out[0] = whole > 0 ? std::min(1.0, residual / whole) : kNone;
+  out[1] = effective_rank_rel(spectrum_of(t.x, t.count, t.width, t.epsilon));
+  out[2] = static_cast<double>(all.width - t.width);
+  out[3] = static_cast<double>(massive);
+}
+
+class Trimmed : public Measurement {
+  void residual(const ResidualView& view, Recorder& recorder) override {
+    measure_content(view, recorder, kMetrics, measure);
+  }
+};
+
+}  // namespace
+
+extern const Lens lens_trimmed{
+    .name = "trimmed",
+    .summary = "Rank of the content tokens without massive channels: what the verdict reads",
+    .cost = "0.05 forward passes at T = 128",
+    .reads = static_cast<unsigned>(Reads::residual),
+    .metrics = {{.name = "residual_fro_rel_trimmed",
+                 .formula =
+                     "||R||_F / ||X||_F over content tokens, channels above 20 median channels left out",
+                 .meaning = "share of the tokens' size that tells them apart: near 0 is collapse",
+                 .mean = Mean::geometric,
+                 .high = 1.0},
+                {.name = "effective_rank_centered_rel_trimmed",
+                 .formula =
+                     "exp(entropy of sigma / sum sigma) of the same R, divided by min(tokens, channels)",
+                 .meaning = "share of the directions in which the tokens could differ",
+                 .high = 1.0},
+                {.name = "trimmed_channels",
+                 .formula = "channels whose rms over content tokens exceeds 20 times the median channel's",
+                 .meaning = "how many channels the two above leave out"},
+                {.name = "trimmed_tokens",
+                 .formula = "tokens whose norm exceeds 20 times the median norm of their sample",
+                 .meaning = "how many massive tokens the content rule leaves out"}},
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Trimmed>(); }};
+
+}  // namespace rankscope
