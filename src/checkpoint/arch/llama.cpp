@@ -63,6 +63,7 @@ std::vector<int64_t> windows(const JsonObject& config, const std::string& model_
 }
 
 ModelSpec spec(const JsonObject& config) {
+  refuse_pruned(config);
   const std::string model_type = model_type_of(config);
   ModelSpec s;
   s.architecture = "llama";

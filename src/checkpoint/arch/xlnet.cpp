@@ -1,5 +1,5 @@
-// XLNet, read in both directions: post-norm, with relative positions inside the attention scores. Without
-// segment ids its segment bias (r_s_bias, seg_embed) takes no part; mask_emb serves only its training.
+// XLNet, read in both directions: post-norm, with relative positions and segments inside the attention
+// scores. Its mask_emb serves only training.
 #include "checkpoint/architecture.h"
 #include "checkpoint/config.h"
 #include "checkpoint/weight_list.h"
@@ -25,6 +25,7 @@ ModelSpec spec(const JsonObject& config) {
       .mlp = {.width = size_at(config, {"d_inner"}, kMaxMlpWidth),
               .activation = activation_of(config, "ff_activation", "gelu")},
       .norm = {NormKind::layer, NormPlace::post, epsilon_of(config, "layer_norm_eps", 1e-12)}};
+  block.attention.variant = "relative";
   block.attention.bias = block.attention.output_bias = false;
   if (const int64_t d_head = config.integer("d_head", 1, kMaxWidth, block.attention.d_qk);
       d_head != block.attention.d_qk)
@@ -52,8 +53,10 @@ WeightMap weights(const ModelSpec& s) {
       list.add(b + "attn.W_" + letter,
                {.tensor = layer + "rel_attn." + tensor, .transpose = true, .stored_shape = by_head});
     list.add(b + "attn.W_O", {.tensor = layer + "rel_attn.o", .stored_shape = by_head});
-    list.add(b + "attn.r_w_bias", {.tensor = layer + "rel_attn.r_w_bias", .stored_shape = bias});
-    list.add(b + "attn.r_r_bias", {.tensor = layer + "rel_attn.r_r_bias", .stored_shape = bias});
+    for (const char* name : {"r_w_bias", "r_r_bias", "r_s_bias"})
+      list.add(b + "attn." + name, {.tensor = layer + "rel_attn." + name, .stored_shape = bias});
+    list.add(b + "attn.seg_embed",
+             {.tensor = layer + "rel_attn.seg_embed", .stored_shape = {2, a.heads, a.d_qk}});
     list.norm(b + "ln1", layer + "rel_attn.layer_norm");
     list.linear(b + "mlp.", "in", layer + "ff.layer_1");
     list.linear(b + "mlp.", "out", layer + "ff.layer_2");
