@@ -180,6 +180,11 @@ std::string sparkline(std::span<const double> values, int width, bool unicode) {
   return out;
 }
 
-std::string number_text(double value) { return std::isnan(value) ? "-" : fmt::format("{:.3g}", value); }
+std::string number_text(double value) {
+  if (std::isnan(value)) return "-";
+  const bool thousands =
+      std::fabs(value) >= 1000 && std::fabs(value) < 1e6;  // 12345 reads better than 1.23e+04
+  return thousands ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
 
 }  // namespace rankscope

@@ -30,7 +30,7 @@ std::vector<std::string> wrap(std::string_view text, int width);
 /// values than `width` are averaged in groups.
 std::string sparkline(std::span<const double> values, int width, bool unicode);
 
-/// Three significant digits: 0.412, 123, 2.1e-07. NaN is "-".
+/// Three significant digits, or a whole number up to a million: 0.412, 12345, 2.1e-07. NaN is "-".
 std::string number_text(double value);
 
 }  // namespace rankscope

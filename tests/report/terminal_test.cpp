@@ -35,8 +35,8 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "full  █▆▅  content tokens at hook_resid_post, 8 samples\n"
             "layer   residual  eff.rank    cosine   entropy     sinks   massive\n"
             "embed        0.9      0.45       0.1         -         -         -\n"
-            "0            0.7      0.35       0.3       0.4       0.5  1.23e+04\n"
-            "1            0.5      0.25       0.5       0.4       0.5  1.23e+04\n"
+            "0            0.7      0.35       0.3       0.4       0.5     12345\n"
+            "1            0.5      0.25       0.5       0.4       0.5     12345\n"
             "\n");
 }
 

@@ -61,6 +61,8 @@ TEST(TerminalText, ALongSparklineAveragesGroups) {
 }
 
 TEST(TerminalText, NumbersHaveThreeSignificantDigits) {
+  EXPECT_EQ(number_text(12345.4), "12345");
+  EXPECT_EQ(number_text(-1.5e6), "-1.5e+06");
   EXPECT_EQ(number_text(0.41234), "0.412");
   EXPECT_EQ(number_text(2.1e-7), "2.1e-07");
   EXPECT_EQ(number_text(123.4), "123");
