@@ -20,6 +20,7 @@ class Name {
   const std::string& str() const { return *text_; }
   bool operator==(const Name& other) const { return text_ == other.text_; }
   bool operator==(std::string_view other) const { return *text_ == other; }
+  bool operator==(const char* other) const { return *text_ == other; }
   bool operator<(const Name& other) const { return *text_ < *other.text_; }
 
  private:

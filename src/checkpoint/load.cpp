@@ -100,18 +100,16 @@ class CheckpointSource : public WeightSource {
   // The stored tensor turned into [out, in] and cut to the parameter's own rows; still in the file's type.
   static at::Tensor oriented(const Checkpoint::Place& place, const Parameter& p) {
     at::Tensor t = view_of(*place.file, *place.entry);
-    if (p.shape.size() == 1)
-      t = t.flatten();
-    else
-      t = t.dim() > 2 ? t.flatten(1) : t;
-    if (p.shape.size() == 2 && t.dim() == 3) t = t.squeeze(0);
+    const bool whole = t.numel() == element_count(p);
+    if (whole && !place.source.transpose) return t.reshape(p.shape);  // leading ones, heads apart, plain
+    t = p.shape.size() == 1 ? t.flatten() : t.flatten(1);
     if (place.source.transpose) t = t.t();
     return t.narrow(0, place.source.first_row, p.shape[0]);
   }
 
   static void check_finite(const at::Tensor& t, const Checkpoint::Place& place) {
     // One pass without a temporary: a sum is finite only if every term is.
-    if (!std::isfinite(t.sum(at::kDouble).item<double>()))
+    if (!std::isfinite(t.sum().item<double>()))
       throw Error("the weights hold NaN or Inf")
           .in(fmt::format("{}, tensor {}", place.file->path().string(), place.source.tensor));
   }

@@ -176,7 +176,7 @@ void compare_outputs(const FinalState& full, const PassPlan& plan, const std::ve
       ours.output.vocabulary == theirs.output.vocabulary)
     return comparison.distributions();
   if (ours.width == theirs.width) return comparison.hidden_states();
-  notes.push_back("the outputs differ in shape and were not compared");
+  notes.emplace_back("the outputs differ in shape and were not compared");
 }
 
 }  // namespace rankscope
