@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "kernels/cpu/parallel.h"
 #include "lenses/lens.h"
 #include "spectral/factored.h"
 
@@ -44,9 +45,12 @@ class Circuits : public Measurement {
         at::arange(a.heads, q.options().dtype(at::kLong)).div(a.heads / a.kv_heads, "floor");
     const std::vector<Spectrum> qk = spectrum_of_product(q.transpose(1, 2), k.index_select(0, group));
     const std::vector<Spectrum> ov = spectrum_of_product(out, v.index_select(0, group));
+    std::vector<double> pr(qk.size());
+    parallel_over(a.heads, [&](int64_t h) {
+      pr[static_cast<size_t>(h)] = participation(q[h].cpu(), k[h / (a.heads / a.kv_heads)].cpu());
+    });
     for (size_t h = 0; h < qk.size(); ++h) {
-      const auto head = static_cast<int64_t>(h);
-      report("qk_pr", participation(q[head], k[head / (a.heads / a.kv_heads)]), h);
+      report("qk_pr", pr[h], h);
       report("qk_effective_rank", effective_rank(qk[h]), h);
       report("ov_effective_rank", effective_rank(ov[h]), h);
       report("qk_stable_rank", stable_rank(qk[h]), h);

@@ -2,8 +2,10 @@
 // M = W_O^T W_O [d_v, d_v], so a head's output [N, d] is never formed.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/parallel.h"
 #include "lenses/lens.h"
 
 namespace rankscope {
@@ -26,22 +28,30 @@ std::vector<double> by_sample(const std::vector<double>& rows, const Packing& pa
 class Heads : public Measurement {
   void heads(const HeadsView& view, Recorder& recorder) override {
     const int64_t count = view.z.size(1), d_v = view.z.size(2);
-    for (int64_t h = static_cast<int64_t>(grams_.size()); h < count; ++h) {
-      const at::Tensor w = view.W_O.detach().narrow(1, h * d_v, d_v).to(at::kDouble);
-      grams_.push_back(at::mm(w.t(), w));
-    }
+    const bool first = grams_.empty();
+    if (first) grams_.resize(static_cast<size_t>(count));
     const std::vector<double> stream =
         by_sample(row_energies(view.x.detach().to(at::kDouble).square()), view.packing);
-    for (int64_t h = 0; h < count; ++h) {
+    std::vector<std::vector<double>> written(static_cast<size_t>(count));
+    const auto measure = [&](int64_t h) {
+      at::Tensor& gram = grams_[static_cast<size_t>(h)];
+      if (first) {
+        const at::Tensor w = view.W_O.detach().narrow(1, h * d_v, d_v).to(at::kDouble);
+        gram = at::mm(w.t(), w);
+      }
       const at::Tensor z = view.z.detach().select(1, h).to(at::kDouble);
-      const std::vector<double> written =
-          by_sample(row_energies(at::mm(z, grams_[static_cast<size_t>(h)]) * z), view.packing);
-      for (size_t s = 0; s < written.size(); ++s) {
-        const double ratio = std::sqrt(std::max(0.0, written[s]) / stream[s]);
+      written[static_cast<size_t>(h)] = by_sample(row_energies(at::mm(z, gram) * z), view.packing);
+    };
+    if (view.z.is_cpu())
+      parallel_over(count, measure);
+    else
+      for (int64_t h = 0; h < count; ++h) measure(h);
+    for (size_t h = 0; h < written.size(); ++h)
+      for (size_t s = 0; s < stream.size(); ++s) {
+        const double ratio = std::sqrt(std::max(0.0, written[h][s]) / stream[s]);
         if (stream[s] > 0 && std::isfinite(ratio))
           recorder.sample("head_output_rel", view.packing.samples[s], ratio, static_cast<int>(h));
       }
-    }
   }
 
   std::vector<at::Tensor> grams_;  // of W_O by head: the same for every batch

@@ -28,19 +28,27 @@ class Basis {
 
   /// Takes the others' part off the last vector, scales it to length one and returns the length it had.
   double settle() {
-    const int64_t others = count() - 1;
     double* x = last();
-    coefficients_.resize(static_cast<size_t>(others));
-    multiply(vectors_.data(), others, n_, x, coefficients_.data());
-    for (int64_t i = 0; i < others; ++i)
-      add_scaled(x, vectors_.data() + i * n_, -coefficients_[static_cast<size_t>(i)], n_);
-    const double length = std::sqrt(sum_squares(x, n_));
+    double before = std::sqrt(sum_squares(x, n_)), length = before;
+    for (int pass = 0; pass < 2; ++pass, before = length) {
+      project(x);
+      length = std::sqrt(sum_squares(x, n_));
+      if (length > 0.5 * before) break;  // little was taken off, so little rounding was left behind
+    }
     if (length > 0)
       for (int64_t i = 0; i < n_; ++i) x[i] /= length;
     return length;
   }
 
  private:
+  void project(double* x) {
+    const int64_t others = count() - 1;
+    coefficients_.resize(static_cast<size_t>(others));
+    multiply(vectors_.data(), others, n_, x, coefficients_.data());
+    for (int64_t i = 0; i < others; ++i)
+      add_scaled(x, vectors_.data() + i * n_, -coefficients_[static_cast<size_t>(i)], n_);
+  }
+
   int64_t n_;
   std::vector<double> vectors_, coefficients_;
 };
@@ -115,7 +123,6 @@ LinearMap dense_map(const double* a, int64_t m, int64_t n, bool centered) {
 
 NormEstimate spectral_norm(const LinearMap& map, double tolerance, uint64_t seed) {
   if (map.rows == 0 || map.cols == 0) return {0.0, 0.0, 0};
-  const int most = static_cast<int>(std::min<int64_t>({map.rows, map.cols, kMostSteps}));
   Basis left(map.rows), right(map.cols);
   const Philox random{seed, kStartStream};
   double* start = right.append();
@@ -137,7 +144,7 @@ NormEstimate spectral_norm(const LinearMap& map, double tolerance, uint64_t seed
     map.adjoint(left.last(), right.append());
     const double b = right.settle();
     scale = std::max(scale, b);
-    const bool exhausted = step >= most || b <= kRounding * scale;
+    const bool exhausted = step >= kMostSteps || b <= kRounding * scale;
     if (exhausted || step % kCheckEvery == 0) {
       const Top top = top_of_bidiagonal(alpha, beta);
       const double residual = b * top.last;

@@ -1,0 +1,67 @@
+#include "spectral/batch.h"
+
+#include <gtest/gtest.h>
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "support/reference.h"
+
+namespace rankscope {
+namespace {
+
+TEST(Batch, EveryMatrixHasTheSpectrumItHasAlone) {
+  at::manual_seed(1);
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const at::Tensor x = at::randn({3, 4, 12, 20}, type);
+    const std::vector<Spectrum> all = spectra_of_batch(x);
+    ASSERT_EQ(all.size(), 12u);
+    for (int64_t i = 0; i < 12; ++i) {
+      const at::Tensor one = x.reshape({12, 12, 20})[i];
+      const Spectrum alone = spectra_of_batch(one)[0], &packed = all[static_cast<size_t>(i)];
+      const std::vector<double> exact = reference::sigma(one);
+      for (size_t k = 0; k < exact.size(); ++k) {
+        EXPECT_NEAR(alone.sigma[k], packed.sigma[k],
+                    1e-13 * exact[0]);  // BLAS may split a single one over threads
+        EXPECT_NEAR(packed.sigma[k], exact[k], packed.error + 1e-15 * exact[0]);
+      }
+    }
+  }
+}
+
+TEST(Batch, StridesDoNotMatter) {
+  at::manual_seed(2);
+  const at::Tensor x = at::randn({5, 6, 9});
+  const std::vector<Spectrum> turned = spectra_of_batch(x.transpose(1, 2)), plain = spectra_of_batch(x);
+  for (size_t i = 0; i < 5; ++i)
+    for (size_t k = 0; k < 6; ++k) EXPECT_NEAR(turned[i].sigma[k], plain[i].sigma[k], plain[i].error);
+}
+
+TEST(Batch, OrthogonalMapsAndScaleChangeNoRank) {
+  at::manual_seed(3);
+  const at::Tensor x = at::randn({8, 15}, at::kDouble);
+  const at::Tensor q = std::get<0>(at::linalg_qr(at::randn({8, 8}, at::kDouble)));
+  const double rank = effective_rank(spectra_of_batch(x)[0]);
+  EXPECT_NEAR(effective_rank(spectra_of_batch(q.mm(x))[0]), rank, 1e-12 * rank);
+  EXPECT_NEAR(effective_rank(spectra_of_batch(x * 1e5)[0]), rank, 1e-12 * rank);
+}
+
+TEST(Batch, FloatEpsilonComesWithFloatData) {
+  EXPECT_EQ(spectra_of_batch(at::eye(3))[0].epsilon, 0x1p-23);
+  EXPECT_EQ(spectra_of_batch(at::eye(3, at::kDouble))[0].epsilon, 0x1p-52);
+}
+
+TEST(Batch, AnEmptyBatchHasNoSpectra) { EXPECT_TRUE(spectra_of_batch(at::empty({0, 3, 3})).empty()); }
+
+TEST(Batch, AVectorOrWholeNumbersAreRefusedInWords) {
+  try {
+    spectra_of_batch(at::ones({64}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "a spectrum needs a matrix or a batch of matrices, but got 1 dimensions");
+  }
+  EXPECT_THROW(spectra_of_batch(at::ones({2, 2}, at::kLong)), Error);
+}
+
+}  // namespace
+}  // namespace rankscope
