@@ -26,6 +26,8 @@ Json parse_json(std::string_view text, const std::string& place) {
     const size_t at = std::min<size_t>(e.byte == 0 ? 0 : e.byte - 1, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     throw Error("this is not valid JSON").in(fmt::format("{}, line {}, byte {}", place, line, at));
+  } catch (const Json::out_of_range&) {
+    throw Error("this JSON holds a number too large to read").in(place);
   }
 }
 

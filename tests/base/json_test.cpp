@@ -31,6 +31,10 @@ TEST(ParseJson, RefusesDeepNesting) {
   EXPECT_NO_THROW(parse_json(std::string(60, '[') + std::string(60, ']'), "c.json"));
 }
 
+TEST(ParseJson, RefusesNumbersBeyondDouble) {
+  EXPECT_EQ(error_of([] { parse_json("[1e999]", "c"); }).message(), "this JSON holds a number too large to read");
+}
+
 TEST(ParseJson, RefusesInvalidUtf8) { EXPECT_THROW(parse_json("\"\xff\"", "c"), Error); }
 
 TEST(JsonObject, RefusesWhatIsNotAnObject) {
