@@ -32,7 +32,8 @@ TEST(ParseJson, RefusesDeepNesting) {
 }
 
 TEST(ParseJson, RefusesNumbersBeyondDouble) {
-  EXPECT_EQ(error_of([] { parse_json("[1e999]", "c"); }).message(), "this JSON holds a number too large to read");
+  EXPECT_EQ(error_of([] { parse_json("[1e999]", "c"); }).message(),
+            "this JSON holds a number too large to read");
 }
 
 TEST(ParseJson, RefusesInvalidUtf8) { EXPECT_THROW(parse_json("\"\xff\"", "c"), Error); }
