@@ -46,7 +46,8 @@ AddedToken read_token(const Json& value, const std::string& place) {
   out.content = object.string("content");
   out.id = object.integer("id", 0, kLargestId);
   if (out.content.size() > kLongestToken)
-    throw Error(fmt::format("an added token has {} bytes, more than the {} allowed", out.content.size(), kLongestToken))
+    throw Error(fmt::format("an added token has {} bytes, more than the {} allowed", out.content.size(),
+                            kLongestToken))
         .in(place);
   out.special = object.boolean("special", false);
   out.single_word = object.boolean("single_word", false);
@@ -58,7 +59,8 @@ AddedToken read_token(const Json& value, const std::string& place) {
 
 }  // namespace
 
-AddedTokens::AddedTokens(const Json& list, const Model& model, const Normalizer* normalizer, const std::string& place)
+AddedTokens::AddedTokens(const Json& list, const Model& model, const Normalizer* normalizer,
+                         const std::string& place)
     : normalizer_(normalizer) {
   read(list, model, place);
   std::vector<std::pair<std::string_view, int64_t>> raw, normalized;
@@ -84,12 +86,14 @@ void AddedTokens::read(const Json& list, const Model& model, const std::string& 
   if (list.is_null()) return;
   if (!list.is_array()) throw Error("\"added_tokens\" should be a list").in(place);
   if (list.size() > kMostTokens)
-    throw Error(fmt::format("there are {} added tokens, more than the {} allowed", list.size(), kMostTokens)).in(place);
+    throw Error(fmt::format("there are {} added tokens, more than the {} allowed", list.size(), kMostTokens))
+        .in(place);
   int64_t next = model.size();  // what a token that is new to the model gets
   for (const Json& value : list) {
     AddedToken token = read_token(value, place);
     if (token.content.empty() || by_content_.contains(token.content)) continue;
-    // The id in the file is not asked: the library gives ids by this rule, and other ids would differ from its.
+    // The id in the file is not asked: the library gives ids by this rule, and other ids would differ from
+    // its.
     const auto known = model.id(token.content);
     token.id = known ? *known : next;
     if (token.id >= next) next = token.id + 1;
@@ -117,7 +121,8 @@ std::vector<Piece> AddedTokens::extract(std::string text) const {
 void AddedTokens::split(const Piece& piece, const ByteTrie& trie, std::vector<Piece>& out) const {
   const std::string_view text = piece.text;
   const auto emit = [&](size_t begin, size_t end) {
-    if (begin < end) out.push_back({std::string(text.substr(begin, end - begin)), piece.at_start && begin == 0});
+    if (begin < end)
+      out.push_back({std::string(text.substr(begin, end - begin)), piece.at_start && begin == 0});
   };
   size_t done = 0;
   for (size_t at = 0; at < text.size();) {
@@ -132,7 +137,8 @@ void AddedTokens::split(const Piece& piece, const ByteTrie& trie, std::vector<Pi
       continue;
     }
     const size_t begin = at;
-    at = end;  // also when it does not count: its inside is not searched again
+    at = end;                    // also when it does not count: its inside is not searched again
+    if (begin < done) continue;  // taken as white space by the token before
     const AddedToken& token = tokens_[static_cast<size_t>(best)];
     if (token.single_word && !stands_alone(text, begin, end)) continue;
     const size_t left = token.lstrip ? std::max(skip_space_left(text, begin), done) : begin;

@@ -12,7 +12,7 @@ namespace rankscope::text {
 struct AddedToken {
   std::string content;
   int64_t id = 0;
-  bool single_word = false;  // only where no word character touches it
+  bool single_word = false;             // only where no word character touches it
   bool lstrip = false, rstrip = false;  // takes the white space on that side with it
   bool normalized = false, special = false;
 };

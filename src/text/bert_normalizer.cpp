@@ -31,9 +31,8 @@ struct BertNormalizer : Normalizer {
 
   static void clean(Piece& piece) {
     drop_characters(piece, [](char32_t c) { return c == 0 || c == 0xFFFD || is_control(c); });
-    piece.text = map_characters(piece.text, [](std::string& out, char32_t c) {
-      append_character(out, is_whitespace(c) ? U' ' : c);
-    });
+    piece.text = map_characters(
+        piece.text, [](std::string& out, char32_t c) { append_character(out, is_whitespace(c) ? U' ' : c); });
   }
 };
 

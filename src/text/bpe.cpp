@@ -159,12 +159,14 @@ Merges read_merges(const Json& list, const Vocabulary& vocabulary, size_t prefix
   out.reserve(list.size());
   uint32_t rank = 0;
   for (size_t index = 0; index < list.size(); ++index) {
-    if (list[index].is_string() && list[index].get_ref<const std::string&>().starts_with("#version")) continue;
+    if (list[index].is_string() && list[index].get_ref<const std::string&>().starts_with("#version"))
+      continue;
     const auto [left, right] = read_pair(list[index], index, place);
     const std::string joined = right.size() < prefix ? left : left + right.substr(prefix);
     const auto need = [&](const std::string& token) {
       if (const auto id = vocabulary.id(token)) return *id;
-      throw Error(fmt::format("merge {} needs the token \"{}\", which is not in the vocabulary", index, printable(token)))
+      throw Error(fmt::format("merge {} needs the token \"{}\", which is not in the vocabulary", index,
+                              printable(token)))
           .in(place);
     };
     out[pair_key(need(left), need(right))] = {rank++, static_cast<int32_t>(need(joined))};
@@ -176,7 +178,9 @@ Merges read_merges(const Json& list, const Vocabulary& vocabulary, size_t prefix
 
 std::unique_ptr<Model> read_bpe(const JsonObject& object) {
   if (object.number("dropout", 0, 1, 0) > 0)
-    throw Error("the BPE model has a dropout: its ids would be random").in(object.place()).hint("set \"dropout\" to null");
+    throw Error("the BPE model has a dropout: its ids would be random")
+        .in(object.place())
+        .hint("set \"dropout\" to null");
   BpeOptions options;
   options.prefix = object.string("continuing_subword_prefix", "");
   options.suffix = object.string("end_of_word_suffix", "");

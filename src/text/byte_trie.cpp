@@ -6,8 +6,10 @@ namespace rankscope::text {
 
 ByteTrie::ByteTrie(std::vector<std::pair<std::string_view, int64_t>> entries) : nodes_(1) {
   std::erase_if(entries, [](const auto& entry) { return entry.first.empty(); });
-  std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  entries.erase(std::unique(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first == b.first; }),
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  entries.erase(std::unique(entries.begin(), entries.end(),
+                            [](const auto& a, const auto& b) { return a.first == b.first; }),
                 entries.end());
 
   // The keys below a node are a range of the sorted list; the ranges wait in the order of their nodes.
@@ -35,7 +37,8 @@ ByteTrie::Node ByteTrie::step(Node node, char byte) const {
   const auto wanted = static_cast<unsigned char>(byte);
   const auto first = nodes_.begin() + nodes_[node].first;
   const auto last = first + nodes_[node].children;
-  const auto it = std::lower_bound(first, last, wanted, [](const Entry& entry, unsigned char b) { return entry.byte < b; });
+  const auto it = std::lower_bound(first, last, wanted,
+                                   [](const Entry& entry, unsigned char b) { return entry.byte < b; });
   return it == last || it->byte != wanted ? kRoot : static_cast<Node>(it - nodes_.begin());
 }
 

@@ -24,7 +24,7 @@ class ByteTrie {
 
  private:
   struct Entry {
-    uint32_t first = 0;    // the first child
+    uint32_t first = 0;  // the first child
     uint16_t children = 0;
     unsigned char byte = 0;
     int64_t value = -1;

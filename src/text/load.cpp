@@ -12,7 +12,7 @@
 namespace rankscope {
 namespace {
 
-constexpr int kDeepest = 64;             // real files stay under 12; deeper JSON would only exhaust the stack
+constexpr int kDeepest = 64;  // real files stay under 12; deeper JSON would only exhaust the stack
 constexpr size_t kLongestInput = 64u << 20;
 
 class Pipeline : public Tokenizer {
@@ -20,11 +20,13 @@ class Pipeline : public Tokenizer {
   Pipeline(const Json& value, const std::string& place) {
     const JsonObject object(value, place);
     if (object.has("normalizer")) normalizer_ = text::read_normalizer(object.at("normalizer"), place);
-    if (object.has("pre_tokenizer")) pre_tokenizer_ = text::read_pre_tokenizer(object.at("pre_tokenizer"), place);
+    if (object.has("pre_tokenizer"))
+      pre_tokenizer_ = text::read_pre_tokenizer(object.at("pre_tokenizer"), place);
     model_ = text::read_model(object.at("model"), place);
-    post_processor_ = text::read_post_processor(object.has("post_processor") ? object.at("post_processor") : Json(), place);
-    added_ = std::make_unique<text::AddedTokens>(object.has("added_tokens") ? object.at("added_tokens") : Json(), *model_,
-                                                 normalizer_.get(), place);
+    post_processor_ =
+        text::read_post_processor(object.has("post_processor") ? object.at("post_processor") : Json(), place);
+    added_ = std::make_unique<text::AddedTokens>(
+        object.has("added_tokens") ? object.at("added_tokens") : Json(), *model_, normalizer_.get(), place);
   }
 
   Encoding encode(std::string_view text, bool add_special_tokens) const override {
@@ -58,8 +60,8 @@ class Pipeline : public Tokenizer {
  private:
   Encoding sequence(std::string_view input, int64_t type) const {
     if (input.size() > kLongestInput)
-      throw Error(fmt::format("the text has {} bytes, more than the {} MiB a tokenizer takes at once", input.size(),
-                              kLongestInput >> 20))
+      throw Error(fmt::format("the text has {} bytes, more than the {} MiB a tokenizer takes at once",
+                              input.size(), kLongestInput >> 20))
           .hint("pass it in parts");
     Encoding out;
     for (text::Piece& piece : added_->extract(text::repair_utf8(input))) {
@@ -106,7 +108,8 @@ void check_depth(std::string_view json, const std::string& place) {
     if (c == '{' || c == '[') ++depth;
     if (c == '}' || c == ']') --depth;
     if (depth > kDeepest)
-      throw Error(fmt::format("the JSON is nested more than {} levels deep", kDeepest)).in(fmt::format("{}, byte {}", place, i));
+      throw Error(fmt::format("the JSON is nested more than {} levels deep", kDeepest))
+          .in(fmt::format("{}, byte {}", place, i));
   }
 }
 

@@ -19,8 +19,10 @@ std::string guess_type(const JsonObject& object) {
 
 int64_t VocabularyModel::unknown_id(const std::string& token, std::string_view word) const {
   if (const auto id = vocabulary_.id(token)) return *id;
-  throw Error(fmt::format("the word \"{}\" is unknown, and the token for unknown words, \"{}\", is not in the vocabulary",
-                          printable(word), printable(token)))
+  throw Error(
+      fmt::format(
+          "the word \"{}\" is unknown, and the token for unknown words, \"{}\", is not in the vocabulary",
+          printable(word), printable(token)))
       .in("tokenizer.json")
       .hint("add the token to the vocabulary");
 }

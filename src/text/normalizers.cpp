@@ -25,9 +25,7 @@ struct Lowercase : Normalizer {
 };
 
 struct StripAccents : Normalizer {
-  void apply(Piece& piece) const override {
-    drop_characters(piece, is_combining_mark);
-  }
+  void apply(Piece& piece) const override { drop_characters(piece, is_combining_mark); }
 };
 
 struct Strip : Normalizer {
@@ -67,8 +65,8 @@ struct Replace : Normalizer {
       const std::string_view part = std::string_view(piece.text).substr(span.begin, span.end - span.begin);
       out += span.match ? std::string_view(content) : part;
       check_length(out.size());
-      // The library lines a replacement up with the last character it stands for, so only the replacement of one
-      // character still begins where the text did.
+      // The library lines a replacement up with the last character it stands for, so only the replacement of
+      // one character still begins where the text did.
       if (span.match && span.begin == 0 && span.end > 0 && (content.empty() || count_characters(part) > 1))
         piece.at_start = false;
     }
@@ -81,16 +79,19 @@ struct Replace : Normalizer {
 // The clean-up of neural machine translation: control characters go, odd spaces become plain ones.
 struct Nmt : Normalizer {
   static bool dropped(char32_t c) {
-    return (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F;
+    return (c >= 0x1 && c <= 0x8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+           c == 0x9F;
   }
   static char32_t mapped(char32_t c) {
-    const bool space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
-                       c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+    const bool space = c == 0x9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
+                       (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                       c == 0xFEFF || c == 0xFFFD;
     return space ? U' ' : c;
   }
   void apply(Piece& piece) const override {
     drop_characters(piece, dropped);
-    piece.text = map_characters(piece.text, [](std::string& out, char32_t c) { append_character(out, mapped(c)); });
+    piece.text =
+        map_characters(piece.text, [](std::string& out, char32_t c) { append_character(out, mapped(c)); });
   }
 };
 
@@ -142,8 +143,8 @@ std::unique_ptr<Normalizer> read_normalizer(const Json& value, const std::string
   if (type == "ByteLevel") return std::make_unique<ByteLevel>();
   if (type == "Sequence") return read_sequence(object);
   refuse("normalizer", type,
-         {"BertNormalizer", "ByteLevel", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Precompiled", "Prepend",
-          "Replace", "Sequence", "Strip", "StripAccents"},
+         {"BertNormalizer", "ByteLevel", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "Nmt", "Precompiled",
+          "Prepend", "Replace", "Sequence", "Strip", "StripAccents"},
          place);
 }
 

@@ -11,7 +11,8 @@
 namespace rankscope::text {
 namespace {
 
-// A hostile expression may backtrack for ever: ICU counts steps (about a millisecond each) and bytes of stack.
+// A hostile expression may backtrack for ever: ICU counts steps (about a millisecond each) and bytes of
+// stack.
 constexpr int32_t kSteps = 5000;
 constexpr int32_t kStackBytes = 32 << 20;
 constexpr std::chrono::seconds kPatience{30};  // for all the matches of one text together
@@ -49,18 +50,18 @@ Pattern Pattern::literal(std::string text) {
 
 Pattern Pattern::regex(const std::string& expression, const std::string& place) {
   if (expression.size() > kLongestExpression)
-    throw Error(fmt::format("a regular expression has {} bytes, more than the {} allowed", expression.size(), kLongestExpression))
+    throw Error(fmt::format("a regular expression has {} bytes, more than the {} allowed", expression.size(),
+                            kLongestExpression))
         .in(place);
   Pattern out;
   out.source_ = expression;
   UErrorCode status = U_ZERO_ERROR;
   UParseError where{};
-  // In Ruby's syntax ^ and $ always stand for lines, and only \n ends one.
   out.regex_.reset(icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(to_icu_syntax(expression, place)),
-                                              UREGEX_MULTILINE | UREGEX_UNIX_LINES, where, status));
+                                              UREGEX_UNIX_LINES, where, status));
   if (U_FAILURE(status))
-    throw Error(fmt::format("the regular expression \"{}\" is not valid or not supported ({})", printable(expression),
-                            u_errorName(status)))
+    throw Error(fmt::format("the regular expression \"{}\" is not valid or not supported ({})",
+                            printable(expression), u_errorName(status)))
         .in(place);
   return out;
 }

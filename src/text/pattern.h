@@ -31,8 +31,8 @@ class Pattern {
   std::shared_ptr<const icu::RegexPattern> regex_;
 };
 
-/// The expression in ICU's syntax with the meaning it has in Oniguruma's: \s, \w, \h and line ends differ, and so
-/// do the flag m and a + behind an interval.
+/// The expression in ICU's syntax with the meaning it has in Oniguruma's: \s, \w, \h and line ends differ,
+/// and so do the flag m and a + behind an interval.
 std::string to_icu_syntax(std::string_view expression, const std::string& place);
 
 }  // namespace rankscope::text

@@ -14,7 +14,8 @@ constexpr size_t kMostMembers = 256;
 size_t count_members(const Json& list, const char* key) {
   size_t count = list.size();
   for (const Json& member : list)
-    if (member.is_object() && member.contains(key) && member[key].is_array()) count += count_members(member[key], key);
+    if (member.is_object() && member.contains(key) && member[key].is_array())
+      count += count_members(member[key], key);
   return count;
 }
 

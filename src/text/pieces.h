@@ -16,8 +16,8 @@ namespace rankscope::text {
 /// A part of the text on its way to the model.
 struct Piece {
   std::string text;
-  /// Whether its first character stands for the first one of the original text. Metaspace with the scheme "first"
-  /// asks; a normalizer that drops the head of the text makes it false.
+  /// Whether its first character stands for the first one of the original text. Metaspace with the scheme
+  /// "first" asks; a normalizer that drops the head of the text makes it false.
   bool at_start = true;
   int64_t id = -1;  // an added token found in the text: nothing more happens to it
   bool special = false;
@@ -60,8 +60,8 @@ std::unique_ptr<Model> read_model(const Json& value, const std::string& place);
 std::unique_ptr<PostProcessor> read_post_processor(const Json& value, const std::string& place);
 
 /// "a tokenizer with the normalizer "X" is not supported" with the list of those that are.
-[[noreturn]] void refuse(std::string_view stage, const std::string& name, const std::vector<std::string>& known,
-                         const std::string& place);
+[[noreturn]] void refuse(std::string_view stage, const std::string& name,
+                         const std::vector<std::string>& known, const std::string& place);
 
 /// The members of "normalizers", "pretokenizers" or "processors" of a Sequence.
 const Json& sequence_members(const JsonObject& object, const char* key);

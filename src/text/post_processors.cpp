@@ -122,18 +122,21 @@ Template::Part read_part(const Json& value, const SpecialTokens& specials, const
   out.type = inner.integer("type_id", 0, kLargestId);
   const std::string id = inner.string("id");
   if (is_sequence) {
-    if (id != "A" && id != "B") throw Error(fmt::format("there is no sequence \"{}\", only A and B", printable(id))).in(place);
+    if (id != "A" && id != "B")
+      throw Error(fmt::format("there is no sequence \"{}\", only A and B", printable(id))).in(place);
     out.sequence = id == "A" ? 0 : 1;
     return out;
   }
   const auto it = specials.find(id);
   if (it == specials.end())
-    throw Error(fmt::format("the template uses \"{}\", which is not among its special tokens", printable(id))).in(place);
+    throw Error(fmt::format("the template uses \"{}\", which is not among its special tokens", printable(id)))
+        .in(place);
   out.ids = it->second;
   return out;
 }
 
-std::vector<Template::Part> read_parts(const JsonObject& object, const char* key, const SpecialTokens& specials) {
+std::vector<Template::Part> read_parts(const JsonObject& object, const char* key,
+                                       const SpecialTokens& specials) {
   const Json& list = object.at(key);
   if (!list.is_array()) throw Error(fmt::format("\"{}\" should be a list", key)).in(object.place());
   std::vector<Template::Part> out;
@@ -142,7 +145,8 @@ std::vector<Template::Part> read_parts(const JsonObject& object, const char* key
     out.push_back(read_part(value, specials, object.place()));
     total += 1 + out.back().ids.size();
     if (total > kMostPieces)
-      throw Error(fmt::format("the template \"{}\" has more than {} parts", key, kMostPieces)).in(object.place());
+      throw Error(fmt::format("the template \"{}\" has more than {} parts", key, kMostPieces))
+          .in(object.place());
   }
   return out;
 }
@@ -160,7 +164,8 @@ std::unique_ptr<PostProcessor> read_template(const JsonObject& object) {
 // ["[SEP]", 102]
 int64_t read_token_id(const JsonObject& object, const char* key) {
   const Json& value = object.at(key);
-  const bool shape = value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_number_unsigned();
+  const bool shape =
+      value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_number_unsigned();
   if (!shape || value[1].get<uint64_t>() > kLargestId)
     throw Error(fmt::format("\"{}\" should be a token and its id", key)).in(object.place());
   return value[1].get<int64_t>();
@@ -181,7 +186,9 @@ std::unique_ptr<PostProcessor> read_sequence(const JsonObject& object) {
   for (const Json& member : sequence_members(object, "processors")) {
     std::unique_ptr<PostProcessor> next = read_post_processor(member, object.place());
     if (dynamic_cast<Plain*>(next.get()) != nullptr) continue;
-    if (out) throw Error("two post-processors that add tokens, one behind the other, are not supported").in(object.place());
+    if (out)
+      throw Error("two post-processors that add tokens, one behind the other, are not supported")
+          .in(object.place());
     out = std::move(next);
   }
   return out ? std::move(out) : std::make_unique<Plain>();

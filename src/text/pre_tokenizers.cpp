@@ -117,7 +117,8 @@ std::unique_ptr<PreTokenizer> read_sequence(const JsonObject& object) {
 
 char32_t read_character(const JsonObject& object, const char* key) {
   const std::string text = object.string(key);
-  if (count_characters(text) != 1) throw Error(fmt::format("\"{}\" should be one character", key)).in(object.place());
+  if (count_characters(text) != 1)
+    throw Error(fmt::format("\"{}\" should be one character", key)).in(object.place());
   size_t at = 0;
   return next_character(text, at);
 }
@@ -152,21 +153,23 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const Json& value, const std::s
   if (type == "Whitespace") return std::make_unique<Whitespace>();
   if (type == "WhitespaceSplit") return std::make_unique<ByCharacter>(is_whitespace, Behavior::removed);
   if (type == "ByteLevel")
-    return std::make_unique<ByteLevel>(object.boolean("add_prefix_space", true), object.boolean("use_regex", true));
+    return std::make_unique<ByteLevel>(object.boolean("add_prefix_space", true),
+                                       object.boolean("use_regex", true));
   if (type == "Metaspace") return read_metaspace(object);
   if (type == "Split")
     return std::make_unique<ByPattern>(Pattern::read(object.at("pattern"), place),
                                        read_behavior(object.string("behavior"), place),
                                        object.boolean("invert", false));
   if (type == "Punctuation")
-    return std::make_unique<ByCharacter>(is_punctuation, read_behavior(object.string("behavior", "Isolated"), place));
+    return std::make_unique<ByCharacter>(is_punctuation,
+                                         read_behavior(object.string("behavior", "Isolated"), place));
   if (type == "Digits")
     return std::make_unique<ByCharacter>(
         is_numeric, object.boolean("individual_digits", false) ? Behavior::isolated : Behavior::contiguous);
   if (type == "Sequence") return read_sequence(object);
   refuse("pre-tokenizer", type,
-         {"BertPreTokenizer", "ByteLevel", "Digits", "Metaspace", "Punctuation", "Sequence", "Split", "Whitespace",
-          "WhitespaceSplit"},
+         {"BertPreTokenizer", "ByteLevel", "Digits", "Metaspace", "Punctuation", "Sequence", "Split",
+          "Whitespace", "WhitespaceSplit"},
          place);
 }
 

@@ -1,6 +1,6 @@
-// SentencePiece's compiled character map: a double-array trie (Darts) from byte strings to places in a pool of
-// NUL-terminated replacements. Base64 of: the trie's size in bytes (u32, little endian), the trie's units (u32
-// each), the pool.
+// SentencePiece's compiled character map: a double-array trie (Darts) from byte strings to places in a pool
+// of NUL-terminated replacements. Base64 of: the trie's size in bytes (u32, little endian), the trie's units
+// (u32 each), the pool.
 #include <fmt/format.h>
 
 #include <optional>
@@ -38,7 +38,8 @@ std::string decode_base64(std::string_view text, const std::string& place) {
 
 uint32_t little_endian(std::string_view bytes, size_t at) {
   uint32_t out = 0;
-  for (size_t i = 0; i < 4; ++i) out |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  for (size_t i = 0; i < 4; ++i)
+    out |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
   return out;
 }
 
@@ -50,7 +51,8 @@ class Precompiled : public Normalizer {
       throw Error("precompiled_charsmap is damaged: its trie does not fit").in(place);
     for (size_t at = 4; at < 4 + size_t{trie}; at += 4) units_.push_back(little_endian(bytes, at));
     pool_ = bytes.substr(4 + size_t{trie});
-    if (repair_utf8(pool_) != pool_) throw Error("precompiled_charsmap is damaged: its strings are not UTF-8").in(place);
+    if (repair_utf8(pool_) != pool_)
+      throw Error("precompiled_charsmap is damaged: its strings are not UTF-8").in(place);
   }
 
   void apply(Piece& piece) const override {
@@ -65,8 +67,8 @@ class Precompiled : public Normalizer {
   }
 
  private:
-  // A short cluster is looked up whole first, and any prefix of it that the map knows replaces all of it. That
-  // looks like an oversight, but every model was trained with it.
+  // A short cluster is looked up whole first, and any prefix of it that the map knows replaces all of it.
+  // That looks like an oversight, but every model was trained with it.
   void replace_grapheme(std::string_view grapheme, std::string& out) const {
     if (grapheme.size() < 6)
       if (const auto whole = find(grapheme)) return void(out += *whole);
@@ -98,7 +100,8 @@ class Precompiled : public Normalizer {
   }
 
   uint32_t unit(size_t node) const {
-    if (node >= units_.size()) throw Error("precompiled_charsmap is damaged: its trie points outside").in(place_);
+    if (node >= units_.size())
+      throw Error("precompiled_charsmap is damaged: its trie points outside").in(place_);
     return units_[node];
   }
 

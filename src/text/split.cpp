@@ -85,7 +85,8 @@ std::vector<Span> apply_behavior(std::vector<Span> spans, Behavior behavior) {
 void cut(const Piece& piece, const std::vector<Span>& spans, std::vector<Piece>& out) {
   for (const Span& span : spans)
     if (span.begin < span.end)
-      out.push_back({piece.text.substr(span.begin, span.end - span.begin), piece.at_start && span.begin == 0});
+      out.push_back(
+          {piece.text.substr(span.begin, span.end - span.begin), piece.at_start && span.begin == 0});
 }
 
 }  // namespace rankscope::text

@@ -3,16 +3,18 @@
 #include <unicode/brkiter.h>
 #include <unicode/normalizer2.h>
 #include <unicode/uchar.h>
+#include <unicode/uniset.h>
 #include <unicode/unistr.h>
 #include <unicode/utext.h>
 #include <unicode/utf8.h>
+
+#include <array>
+#include <memory>
 
 #include "base/error.h"
 
 namespace rankscope::text {
 namespace {
-
-constexpr uint32_t kLetterOrMark = U_GC_L_MASK | U_GC_M_MASK;
 
 void check(UErrorCode status, const char* action) {
   if (U_FAILURE(status))
@@ -21,7 +23,13 @@ void check(UErrorCode status, const char* action) {
 
 UChar32 icu(char32_t c) { return static_cast<UChar32>(c); }
 
-const icu::Normalizer2& normalizer(Form form) {
+bool known_to_unicode(int version, char32_t c) {
+  UVersionInfo age;
+  u_charAge(icu(c), age);
+  return age[0] >= 1 && age[0] <= version;
+}
+
+const icu::Normalizer2& full_normalizer(Form form) {
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* instance = nullptr;
   switch (form) {
@@ -40,6 +48,21 @@ const icu::Normalizer2& normalizer(Form form) {
   }
   check(status, "load the normalisation tables");
   return *instance;
+}
+
+// Characters that Unicode 9 does not know pass through as they are.
+const icu::Normalizer2& normalizer(Form form) {
+  static const std::array<std::unique_ptr<icu::Normalizer2>, 4> instances = [] {
+    UErrorCode status = U_ZERO_ERROR;
+    static const icu::UnicodeSet known(u"[:age=9.0:]", status);
+    check(status, "load the table of ages");
+    std::array<std::unique_ptr<icu::Normalizer2>, 4> out;
+    for (const Form each : {Form::nfc, Form::nfd, Form::nfkc, Form::nfkd})
+      out[static_cast<size_t>(each)] =
+          std::make_unique<icu::FilteredNormalizer2>(full_normalizer(each), known);
+    return out;
+  }();
+  return *instances[static_cast<size_t>(form)];
 }
 
 }  // namespace
@@ -62,10 +85,10 @@ char32_t next_character(std::string_view text, size_t& at) {
   const char32_t first = byte(at);
   if (first < 0x80) return at += 1, first;
   if (first < 0xE0) return at += 2, (first & 0x1F) << 6 | (byte(at - 1) & 0x3F);
-  if (first < 0xF0)
-    return at += 3, (first & 0x0F) << 12 | (byte(at - 2) & 0x3F) << 6 | (byte(at - 1) & 0x3F);
+  if (first < 0xF0) return at += 3, (first & 0x0F) << 12 | (byte(at - 2) & 0x3F) << 6 | (byte(at - 1) & 0x3F);
   at += 4;
-  return (first & 0x07) << 18 | (byte(at - 3) & 0x3F) << 12 | (byte(at - 2) & 0x3F) << 6 | (byte(at - 1) & 0x3F);
+  return (first & 0x07) << 18 | (byte(at - 3) & 0x3F) << 12 | (byte(at - 2) & 0x3F) << 6 |
+         (byte(at - 1) & 0x3F);
 }
 
 void append_character(std::string& out, char32_t c) {
@@ -98,24 +121,37 @@ void append_lowercase(std::string& out, char32_t c) {
 }
 
 bool is_punctuation(char32_t c) {
-  if (c < 0x80) return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
-  return (U_GET_GC_MASK(icu(c)) & U_GC_P_MASK) != 0;
+  if (c < 0x80)
+    return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
+           (c >= '{' && c <= '~');
+  if (c == 0x166D || c == 0x111C9) return true;  // until Unicode 12 and 11
+  return (U_GET_GC_MASK(icu(c)) & U_GC_P_MASK) != 0 && known_to_unicode(8, c);
 }
 
 bool is_control(char32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return false;
-  return (U_GET_GC_MASK(icu(c)) & U_GC_C_MASK) != 0;
+  // The crate has no table of what is not assigned, and so it keeps that.
+  return (U_GET_GC_MASK(icu(c)) & (U_GC_CC_MASK | U_GC_CF_MASK | U_GC_CO_MASK)) != 0 &&
+         known_to_unicode(8, c);
 }
 
-bool is_nonspacing_mark(char32_t c) { return u_charType(icu(c)) == U_NON_SPACING_MARK; }
+bool is_nonspacing_mark(char32_t c) {
+  if (c == 0x1734) return true;  // until Unicode 14
+  const bool later = c == 0x1885 || c == 0x1886 || c == 0xA9BD || c == 0x111C9;
+  return u_charType(icu(c)) == U_NON_SPACING_MARK && !later && known_to_unicode(8, c);
+}
 
-bool is_combining_mark(char32_t c) { return (U_GET_GC_MASK(icu(c)) & U_GC_M_MASK) != 0; }
+bool is_combining_mark(char32_t c) {
+  if (c == 0x1CF2 || c == 0x1CF3) return true;  // until Unicode 12
+  return (U_GET_GC_MASK(icu(c)) & U_GC_M_MASK) != 0 && c != 0x111C9 && known_to_unicode(9, c);
+}
 
 std::string normalize(std::string_view text, Form form) {
   UErrorCode status = U_ZERO_ERROR;
   std::string out;
   icu::StringByteSink<std::string> sink(&out, static_cast<int32_t>(text.size()));
-  normalizer(form).normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())), sink, nullptr, status);
+  normalizer(form).normalizeUTF8(0, icu::StringPiece(text.data(), static_cast<int32_t>(text.size())), sink,
+                                 nullptr, status);
   check(status, "normalise the text");
   return out;
 }

@@ -1,6 +1,6 @@
-// Characters as the `tokenizers` library sees them. It mixes four sets of Unicode tables of different ages (the
-// Rust standard library, and three crates); each function here says which one it stands for. Strings are UTF-8 and
-// valid: `repair_utf8` is called once, at the door.
+// Characters as the `tokenizers` library sees them. It mixes four sets of Unicode tables of different ages
+// (the Rust standard library, and three crates); each function here says which one it stands for. Strings are
+// UTF-8 and valid: `repair_utf8` is called once, at the door.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ bool is_punctuation(char32_t c);      // ASCII punctuation (symbols included) or
 bool is_control(char32_t c);          // category C, but not tab and line ends
 bool is_nonspacing_mark(char32_t c);  // category Mn
 
-// The normalisation crate.
+// The normalisation crate: Unicode 9.
 bool is_combining_mark(char32_t c);  // category M
 enum class Form { nfc, nfd, nfkc, nfkd };
 std::string normalize(std::string_view text, Form form);

@@ -132,8 +132,8 @@ Entry read_entry(const Json& value, size_t index, const std::string& place) {
     throw Error(fmt::format("entry {} of \"vocab\" should be a token and its score", index)).in(place);
   Entry out{value[0].get<std::string>(), value[1].get<double>()};
   if (out.token.size() > kLongestToken)
-    throw Error(fmt::format("the token \"{}\" has {} bytes, more than the {} allowed", printable(out.token, 40),
-                            out.token.size(), kLongestToken))
+    throw Error(fmt::format("the token \"{}\" has {} bytes, more than the {} allowed",
+                            printable(out.token, 40), out.token.size(), kLongestToken))
         .in(place);
   return out;
 }

@@ -13,8 +13,8 @@ Vocabulary::Vocabulary(const Json& object, const std::string& place) {
   for (const auto& [token, id] : object.items()) {
     const bool fits = id.is_number_integer() && !(id.is_number_unsigned() && id.get<uint64_t>() > kLargestId);
     if (!fits || id.get<int64_t>() < 0)
-      throw Error(fmt::format("the id of the token \"{}\" should be a whole number from 0 to {}", printable(token),
-                              kLargestId))
+      throw Error(fmt::format("the id of the token \"{}\" should be a whole number from 0 to {}",
+                              printable(token), kLargestId))
           .in(place);
     add(token, id.get<int64_t>(), place);
   }
@@ -29,8 +29,8 @@ void Vocabulary::add(std::string token, int64_t id, const std::string& place) {
   if (!fresh) throw Error(fmt::format("the token \"{}\" is there twice", printable(entry->first))).in(place);
   const auto [other, free] = tokens_.emplace(id, entry->first);
   if (!free)
-    throw Error(fmt::format("the id {} belongs to two tokens, \"{}\" and \"{}\"", id, printable(other->second),
-                            printable(entry->first)))
+    throw Error(fmt::format("the id {} belongs to two tokens, \"{}\" and \"{}\"", id,
+                            printable(other->second), printable(entry->first)))
         .in(place);
 }
 

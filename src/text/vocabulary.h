@@ -19,8 +19,8 @@ struct StringHash {
 };
 using StringMap = std::unordered_map<std::string, int64_t, StringHash, std::equal_to<>>;
 
-constexpr int64_t kLargestId = INT32_MAX;    // ids go into 32-bit embeddings lookups everywhere
-constexpr size_t kLongestToken = 4096;       // bytes; bounds the walk of a trie at each position
+constexpr int64_t kLargestId = INT32_MAX;  // ids go into 32-bit embeddings lookups everywhere
+constexpr size_t kLongestToken = 4096;     // bytes; bounds the walk of a trie at each position
 
 class Vocabulary {
  public:
@@ -38,7 +38,8 @@ class Vocabulary {
 
  private:
   StringMap ids_;
-  std::unordered_map<int64_t, std::string_view> tokens_;  // views of the keys above, which stay where they are
+  std::unordered_map<int64_t, std::string_view>
+      tokens_;  // views of the keys above, which stay where they are
 };
 
 }  // namespace rankscope::text

@@ -1,0 +1,76 @@
+// rankscope tokenize: texts to ids, with nothing but the folder's tokenizer files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <memory>
+#include <ostream>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "text/input.h"
+#include "text/tokenizer.h"
+
+namespace rankscope {
+namespace {
+
+struct Options {
+  std::string folder, jsonl = "-";
+  std::vector<std::string> texts;
+  bool no_special = false, tokens = false;
+};
+
+std::vector<TextSample> samples(const Options& options, Io& io) {
+  std::vector<TextSample> out;
+  for (const std::string& text : options.texts) out.push_back({text, std::nullopt, "--text"});
+  if (!out.empty()) return out;
+  if (options.jsonl == "-") return read_text_jsonl(io.in, "standard input");
+  std::ifstream file(options.jsonl, std::ios::binary);
+  if (!file) throw Error("cannot open the file").in(options.jsonl).hint("check the path");
+  return read_text_jsonl(file, options.jsonl);
+}
+
+int run(const Options& options, Io& io) {
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(options.folder);
+  for (const TextSample& sample : samples(options, io)) {
+    const Encoding encoding = sample.pair
+                                  ? tokenizer->encode_pair(sample.text, *sample.pair, !options.no_special)
+                                  : tokenizer->encode(sample.text, !options.no_special);
+    io.out << fmt::format("{{\"ids\": [{}]", fmt::join(encoding.ids, ", "));
+    if (sample.pair) io.out << fmt::format(", \"types\": [{}]", fmt::join(encoding.types, ", "));
+    if (options.tokens) {
+      Json tokens = Json::array();
+      for (const int64_t id : encoding.ids) tokens.push_back(tokenizer->token(id));
+      io.out << ", \"tokens\": " << tokens.dump(-1, ' ', false, Json::error_handler_t::replace);
+    }
+    io.out << "}\n";
+  }
+  return 0;
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("FOLDER", options->folder,
+                 "a folder with tokenizer.json, vocab.txt, or vocab.json and merges.txt")
+      ->required();
+  const auto jsonl =
+      app.add_option("--jsonl", options->jsonl,
+                     "file of {\"text\": ..., \"text_pair\": ...} lines; - (the default) is stdin");
+  app.add_option("--text", options->texts, "a text to encode instead, once or more")->excludes(jsonl);
+  app.add_flag("--no-special", options->no_special, "leave out [CLS], <s> and the like");
+  app.add_flag("--tokens", options->tokens, "show the tokens beside their ids");
+  return [options](Io& io) { return run(*options, io); };
+}
+
+}  // namespace
+
+extern const Command command_tokenize{
+    .name = "tokenize",
+    .summary = "Turn texts into token ids, one JSON line each",
+    .examples = {"rankscope tokenize models/builtin --text \"the whale\" --tokens",
+                 "rankscope tokenize models/builtin --jsonl texts.jsonl"},
+    .prepare = prepare};
+
+}  // namespace rankscope

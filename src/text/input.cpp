@@ -1,0 +1,161 @@
+#include "text/input.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <iostream>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int64_t kLargestId = INT32_MAX;
+constexpr uint64_t kLargestFile = 1ull << 30;
+constexpr std::string_view kBlanks = " \t\r\n\v\f";
+
+struct Line {
+  std::string_view text;
+  std::string place;
+};
+
+std::string name_of(const std::string& path) { return path == "-" ? "standard input" : path; }
+
+std::string read_all(const std::string& path) {
+  if (path != "-") return read_file(path, kLargestFile);
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
+
+// Lines that hold more than blanks, without their ends, counted from 1.
+std::vector<Line> lines_of(std::string_view content, const std::string& name) {
+  if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
+  std::vector<Line> out;
+  for (size_t at = 0, number = 1; at < content.size(); ++number) {
+    const size_t end = std::min(content.find('\n', at), content.size());
+    std::string_view line = content.substr(at, end - at);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.find_first_not_of(kBlanks) != line.npos)
+      out.push_back({line, fmt::format("{}, line {}", name, number)});
+    at = end + 1;
+  }
+  return out;
+}
+
+// Deep nesting would exhaust the stack of whatever copies the value; a line of ours has at most two levels.
+Json parse_line(const Line& line) {
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < line.text.size(); ++i) {
+    const char c = line.text[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (!quoted) depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+    if (depth > 16) throw Error("the JSON is nested too deep").in(line.place);
+  }
+  try {
+    return Json::parse(line.text.begin(), line.text.end());
+  } catch (const Json::parse_error&) {
+    throw Error("this line is not valid JSON").in(line.place).hint("JSONL has one JSON value per line");
+  }
+}
+
+TextSample read_object(const Line& line) {
+  const Json json = parse_line(line);
+  const JsonObject object(json, line.place);
+  TextSample out{object.string("text"), std::nullopt, line.place};
+  if (object.has("text_pair")) out.pair = object.string("text_pair");
+  if (out.text.empty()) throw Error("\"text\" is empty").in(line.place);
+  return out;
+}
+
+std::vector<TextSample> read_objects(std::string_view content, const std::string& name) {
+  std::vector<TextSample> out;
+  for (const Line& line : lines_of(content, name)) out.push_back(read_object(line));
+  if (out.empty()) throw Error("the file has no samples").in(name).hint("give one {\"text\": ...} per line");
+  return out;
+}
+
+// A text whose first line is an object with "text" is taken for JSONL when no file name says so.
+bool looks_like_jsonl(std::string_view content) {
+  const std::vector<Line> first = lines_of(content.substr(0, content.find('\n')), "");
+  if (first.empty() || first[0].text.front() != '{') return false;
+  const Json json = Json::parse(first[0].text.begin(), first[0].text.end(), nullptr, false);
+  return json.is_object() && json.contains("text");
+}
+
+int64_t checked_id(int64_t id, const std::string& place) {
+  if (id < 0 || id > kLargestId)
+    throw Error(fmt::format("expected ids from 0 to {}, but got {}", kLargestId, id)).in(place);
+  return id;
+}
+
+std::vector<int64_t> ids_from_json(const Line& line) {
+  const Json json = parse_line(line);
+  const Json* list = &json;
+  for (const char* key : {"ids", "input_ids"})
+    if (json.is_object() && json.contains(key)) list = &json[key];
+  if (!list->is_array())
+    throw Error("expected a list of ids, {\"ids\": [...]} or {\"input_ids\": [...]}").in(line.place);
+  std::vector<int64_t> out;
+  for (const Json& id : *list) {
+    if (!id.is_number_integer() || (id.is_number_unsigned() && id.get<uint64_t>() > INT64_MAX))
+      throw Error(fmt::format("id {} of the list is not a whole number", out.size())).in(line.place);
+    out.push_back(checked_id(id.get<int64_t>(), line.place));
+  }
+  return out;
+}
+
+std::vector<int64_t> ids_from_words(const Line& line) {
+  constexpr std::string_view separators = " \t\r\v\f,";
+  std::vector<int64_t> out;
+  for (size_t at = line.text.find_first_not_of(separators); at != line.text.npos;) {
+    const size_t end = std::min(line.text.find_first_of(separators, at), line.text.size());
+    const std::string_view word = line.text.substr(at, end - at);
+    int64_t id = 0;
+    const auto [rest, fault] = std::from_chars(word.data(), word.data() + word.size(), id);
+    if (fault != std::errc() || rest != word.data() + word.size())
+      throw Error(fmt::format("\"{}\" is not a token id", printable(word)))
+          .in(line.place)
+          .hint("ids are whole numbers separated by blanks or commas");
+    out.push_back(checked_id(id, line.place));
+    at = line.text.find_first_not_of(separators, end);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<TextSample> read_text(const std::string& path, bool whole) {
+  const std::string content = read_all(path), name = name_of(path);
+  if (path.ends_with(".jsonl") || (path == "-" && looks_like_jsonl(content)))
+    return read_objects(content, name);
+  std::vector<TextSample> out;
+  for (const Line& line : lines_of(content, name)) {
+    if (whole) return {{content, std::nullopt, name}};
+    out.push_back({std::string(line.text), std::nullopt, line.place});
+  }
+  if (out.empty()) throw Error("the text is empty").in(name).hint("give one sample per line");
+  return out;
+}
+
+std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& name) {
+  return read_objects(std::string(std::istreambuf_iterator<char>(in), {}), name);
+}
+
+std::vector<std::vector<int64_t>> read_token_ids(const std::string& path) {
+  const std::string content = read_all(path), name = name_of(path);
+  std::vector<std::vector<int64_t>> out;
+  for (const Line& line : lines_of(content, name)) {
+    const char first = line.text[line.text.find_first_not_of(kBlanks)];
+    out.push_back(first == '[' || first == '{' ? ids_from_json(line) : ids_from_words(line));
+    if (out.back().empty()) throw Error("this sample has no ids").in(line.place);
+  }
+  if (out.empty())
+    throw Error("the file has no token ids").in(name).hint("give one sample per line, as 101 2023 102");
+  return out;
+}
+
+}  // namespace rankscope

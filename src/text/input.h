@@ -1,0 +1,30 @@
+// Texts and token ids from files, for `scan` and `tokenize`. Needs no tokenizer.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rankscope {
+
+struct TextSample {
+  std::string text;
+  std::optional<std::string> pair;
+  std::string place;  // "file, line 3", for errors
+};
+
+/// Plain text: one sample per line that is not empty, or with `whole` the whole file as one. A file named
+/// *.jsonl holds objects with "text" and maybe "text_pair". "-" reads standard input; JSON is then known by
+/// its first line.
+std::vector<TextSample> read_text(const std::string& path, bool whole = false);
+
+/// The objects of a JSONL stream; `name` is for errors.
+std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& name);
+
+/// One sample per line: ids separated by blanks or commas, a JSON list, or {"ids": [...]} or {"input_ids":
+/// [...]}.
+std::vector<std::vector<int64_t>> read_token_ids(const std::string& path);
+
+}  // namespace rankscope
