@@ -40,8 +40,8 @@ TEST_P(Parity, Float32AgreesWithin2em5OfTheLargestValue) { check("activations.sa
 
 TEST_P(Parity, Float64AgreesWithin1em10) { check("activations_f64.safetensors", "float64", 1e-10); }
 
-INSTANTIATE_TEST_SUITE_P(EveryArchitecture, Parity, testing::ValuesIn(model_fixtures()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(EveryArchitecture, Parity, testing::ValuesIn(model_fixtures()), [](const auto& fixture) {
+  std::string name = fixture.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

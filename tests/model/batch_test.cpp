@@ -1,0 +1,64 @@
+#include "model/batch.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/tiny.h"
+
+namespace rankscope {
+namespace {
+
+using test::random_samples;
+using test::tiny_spec;
+
+std::string error_of(const std::vector<Sample>& samples) {
+  try {
+    make_batches(samples, tiny_spec(), 4);
+  } catch (const Error& e) {
+    return e.render();
+  }
+  return "no error";
+}
+
+TEST(Batches, MeetByLengthAndKeepTheirNumbers) {
+  const auto batches = make_batches(random_samples({5, 2, 5, 3, 2}, 50), tiny_spec(), 2);
+  ASSERT_EQ(batches.size(), 3u);
+  EXPECT_EQ(batches[0].samples, (std::vector<int64_t>{1, 4}));
+  EXPECT_EQ(batches[1].samples, (std::vector<int64_t>{3, 0}));
+  EXPECT_EQ(batches[1].offsets, (std::vector<int64_t>{0, 3, 8}));
+  EXPECT_EQ(batches[2].positions, (std::vector<int64_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(Batches, PositionZeroIsNoContentInACausalModel) {
+  EXPECT_EQ(make_batches(random_samples({3}, 50), tiny_spec(NormPlace::pre), 1)[0].content,
+            (std::vector<uint8_t>{0, 1, 1}));
+  EXPECT_EQ(make_batches(random_samples({3}, 50), tiny_spec(NormPlace::post), 1)[0].content,
+            (std::vector<uint8_t>{1, 1, 1}));
+}
+
+TEST(Batches, SpecialTokensAreNoContent) {
+  std::vector<Sample> samples = random_samples({3}, 50);
+  samples[0].special = {1, 0, 1};
+  EXPECT_EQ(make_batches(samples, tiny_spec(), 1)[0].content, (std::vector<uint8_t>{0, 1, 0}));
+}
+
+TEST(Batches, RefuseIdsOutsideTheVocabulary) {
+  std::vector<Sample> samples = random_samples({3}, 50);
+  samples[0].ids[2] = 50;
+  EXPECT_EQ(error_of(samples),
+            "error: token id 50 is outside the vocabulary of 50\n  in   sample 0, token 2\n"
+            "  try  check that the tokenizer belongs to this model\n");
+  samples[0].ids[2] = -1;
+  EXPECT_NE(error_of(samples).find("token id -1 is outside"), std::string::npos);
+}
+
+TEST(Batches, RefuseMoreTokensThanPositions) {
+  EXPECT_EQ(error_of(random_samples({65}, 50)),
+            "error: the sample has 65 tokens, but the model has positions for 64\n  in   sample 0\n"
+            "  try  pass a smaller --max-length\n");
+}
+
+TEST(Batches, RefuseAnEmptySample) { EXPECT_EQ(error_of({Sample{}}), "error: there are no tokens\n  in   sample 0\n"); }
+
+}  // namespace
+}  // namespace rankscope

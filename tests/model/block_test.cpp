@@ -1,0 +1,128 @@
+// The block against its formula written out plainly, and the packed batch against each sample alone.
+#include "model/block.h"
+
+#include <gtest/gtest.h>
+
+#include "model/ends.h"
+#include "model/norm.h"
+#include "model/random_source.h"
+#include "model/surgery.h"
+#include "support/tiny.h"
+
+namespace rankscope {
+namespace {
+
+using test::random_samples;
+using test::tiny_spec;
+
+class Keep : public BlockObserver {
+ public:
+  bool wants_pattern() const override { return true; }
+  void pattern(const at::Tensor& tile, int64_t, int64_t) override { tiles.push_back(tile.clone()); }
+  std::vector<at::Tensor> tiles;
+};
+
+at::Tensor norm(const at::Tensor& x, const BlockSpec& b, const Weights& w, const char* name) {
+  if (b.norm.kind == NormKind::none) return x;
+  const at::Tensor c = x - x.mean(-1, true);
+  const at::Tensor y = c / (c.square().mean(-1, true) + b.norm.epsilon).sqrt();
+  return y * w.get(std::string(name) + ".w") + w.get(std::string(name) + ".b");
+}
+
+// One sample [T, d], head by head, as the papers write it.
+at::Tensor plain_block(const at::Tensor& x, const BlockSpec& b, const Weights& w) {
+  const AttentionSpec& a = b.attention;
+  const bool pre = b.norm.place == NormPlace::pre;
+  const at::Tensor read = pre ? norm(x, b, w, "ln1") : x;
+  const int64_t T = x.size(0);
+  at::Tensor out = w.get("attn.b_O").expand({T, x.size(1)}).clone();
+  for (int64_t h = 0; h < a.heads; ++h) {
+    if (std::find(a.heads_off.begin(), a.heads_off.end(), h) != a.heads_off.end()) continue;
+    const int64_t g = h / (a.heads / a.kv_heads);
+    const auto rows = [&](const char* W, const char* bias, int64_t head, int64_t d) {
+      return read.matmul(w.get(W).narrow(0, head * d, d).t()) + w.get(bias).narrow(0, head * d, d);
+    };
+    at::Tensor scores = rows("attn.W_Q", "attn.b_Q", h, a.d_qk).matmul(rows("attn.W_K", "attn.b_K", g, a.d_qk).t()) * a.scale;
+    for (int64_t i = 0; i < T; ++i)
+      for (int64_t j = 0; j < T; ++j)
+        if ((a.causal && j > i) || (a.window > 0 && i - j >= a.window)) scores[i][j] = -1e300;
+    const at::Tensor z = at::softmax(scores, -1).matmul(rows("attn.W_V", "attn.b_V", g, a.d_v));
+    out = out + z.matmul(w.get("attn.W_O").narrow(1, h * a.d_v, a.d_v).t());
+  }
+  at::Tensor u = b.attention_skip ? x + out : out;
+  if (!pre) u = norm(u, b, w, "ln1");
+  if (b.mlp.kind == MlpKind::none) return u;
+  const at::Tensor in = pre ? norm(u, b, w, "ln2") : u;
+  const at::Tensor m =
+      at::linear(at::gelu(at::linear(in, w.get("mlp.W_in"), w.get("mlp.b_in"))), w.get("mlp.W_out"), w.get("mlp.b_out"));
+  const at::Tensor y = b.mlp_skip ? u + m : m;
+  return pre ? y : norm(y, b, w, "ln2");
+}
+
+double distance(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>() / b.abs().max().item<double>();
+}
+
+class Block : public testing::TestWithParam<std::tuple<NormPlace, std::string>> {};
+
+TEST_P(Block, EqualsItsFormulaWithPartsTakenOut) {
+  const auto [place, off] = GetParam();
+  ModelSpec spec = tiny_spec(place);
+  for (BlockSpec& b : spec.blocks) b.attention.kv_heads = 2;
+  if (!off.empty()) spec = without(spec, off);
+  const auto source = random_source(spec, 11, "float64", "cpu");
+  const Weights w = source->load("blocks.1");
+  const std::vector<Batch> batches = make_batches(random_samples({9, 1, 4, 9}, 50), spec, 8);
+  const at::Tensor x = embed(batches[0], spec, source->load("embed"), *source);
+  BlockObserver nobody;
+  const at::Tensor y = run_block(x, spec.blocks[1], w, batches[0], nobody);
+  for (int64_t s = 0; s < batches[0].count(); ++s) {
+    const int64_t first = batches[0].offsets[static_cast<size_t>(s)], T = batches[0].length(s);
+    EXPECT_LT(distance(y.narrow(0, first, T), plain_block(x.narrow(0, first, T), spec.blocks[1], w)), 1e-12) << s;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Surgery, Block,
+                         testing::Combine(testing::Values(NormPlace::pre, NormPlace::post),
+                                          testing::Values("", "skip", "attention-skip", "mlp-skip", "mlp", "norm",
+                                                          "skip+mlp", "skip+mlp+norm", "head:L1H2")));
+
+TEST(Block, TilesOfALongSampleEqualTheWholePattern) {
+  ModelSpec spec = tiny_spec(NormPlace::pre, 1);
+  spec.embedding.positions = 2000;
+  const auto source = random_source(spec, 11, "float64", "cpu");
+  const Weights w = source->load("blocks.0");
+  const std::vector<Batch> batches = make_batches(random_samples({kWholePattern + 201}, 50), spec, 8);
+  const at::Tensor x = embed(batches[0], spec, source->load("embed"), *source);
+  Keep keep;
+  const at::Tensor y = run_block(x, spec.blocks[0], w, batches[0], keep);
+  ASSERT_GE(keep.tiles.size(), 1u);
+  const at::Tensor pattern = at::cat(keep.tiles, 2);
+  EXPECT_EQ(pattern.size(2), kWholePattern + 201);
+  EXPECT_LT((pattern.sum(-1) - 1).abs().max().item<double>(), 1e-13);
+  EXPECT_EQ(pattern.triu(1).abs().max().item<double>(), 0.0);
+  EXPECT_LT(distance(y, plain_block(x, spec.blocks[0], w)), 1e-12);
+}
+
+TEST(Block, WindowHidesWhatIsTooFarBack) {
+  ModelSpec spec = tiny_spec(NormPlace::pre, 1);
+  spec.blocks[0].attention.window = 3;
+  const auto source = random_source(spec, 11, "float64", "cpu");
+  const Weights w = source->load("blocks.0");
+  const std::vector<Batch> batches = make_batches(random_samples({8}, 50), spec, 8);
+  const at::Tensor x = embed(batches[0], spec, source->load("embed"), *source);
+  BlockObserver nobody;
+  EXPECT_LT(distance(run_block(x, spec.blocks[0], w, batches[0], nobody), plain_block(x, spec.blocks[0], w)), 1e-12);
+}
+
+TEST(Norms, UnitAndRmsAreWhatTheySay) {
+  Weights w;
+  w.set("ln1.w", at::full({4}, 2.0, at::kDouble));
+  const at::Tensor x = at::tensor({3.0, 0.0, 4.0, 0.0}, at::kDouble).view({1, 4});
+  EXPECT_NEAR(apply_norm(x, {NormKind::unit, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 0.8, 1e-15);
+  EXPECT_NEAR(apply_norm(x, {NormKind::rms, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 2 * 4 / 2.5, 1e-15);
+  EXPECT_TRUE(at::equal(apply_norm(x, {NormKind::none, NormPlace::pre, 0}, w, "ln1"), x));
+}
+
+}  // namespace
+}  // namespace rankscope

@@ -1,0 +1,126 @@
+#include "model/surgery.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "model/random_source.h"
+#include "support/tiny.h"
+
+namespace rankscope {
+namespace {
+
+using test::tiny_spec;
+
+std::string error_of(auto call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.render();
+  }
+  return "no error";
+}
+
+TEST(Surgery, SkipIsBothSkips) {
+  EXPECT_EQ(without(tiny_spec(), "skip"), without(tiny_spec(), "attention-skip+mlp-skip"));
+  EXPECT_NE(without(tiny_spec(), "skip"), without(tiny_spec(), "attention-skip"));
+}
+
+TEST(Surgery, OrderOfPartsDoesNotMatter) {
+  EXPECT_EQ(without(tiny_spec(), "mlp+skip"), without(tiny_spec(), "skip+mlp"));
+}
+
+TEST(Surgery, HeadIsTakenOutOnce) {
+  const ModelSpec spec = without(tiny_spec(), "head:L1H3+head:L1H3+head:L1H0");
+  EXPECT_EQ(spec.blocks[1].attention.heads_off, (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(spec.blocks[0], tiny_spec().blocks[0]);
+}
+
+TEST(Surgery, UnknownPartsHeadsAndLayersAreNamed) {
+  EXPECT_EQ(error_of([] { without(tiny_spec(), "skipp"); }),
+            "error: there is no part \"skipp\"\n  try  skip, mlp, mlp-skip   (rankscope scan --help shows all 7)\n");
+  EXPECT_EQ(error_of([] { without(tiny_spec(), "head:L9H0"); }),
+            "error: there is no layer 9: the model has 3, counted from 0\n");
+  EXPECT_EQ(error_of([] { without(tiny_spec(), "head:L0H4"); }),
+            "error: there is no head 4 in layer 0: it has 4, counted from 0\n");
+  EXPECT_EQ(error_of([] { without(tiny_spec(), "head:5"); }),
+            "error: \"head:5\" does not name a head\n  try  write head:L5H3\n");
+  EXPECT_EQ(error_of([] { with_rank(tiny_spec(), "qk=0"); }),
+            "error: \"qk=0\" is not a rank\n  try  write qk=8 or ov=16\n");
+}
+
+TEST(Surgery, RankAtTheHeadsWidthChangesNothing) { EXPECT_EQ(with_rank(tiny_spec(), "qk=6+ov=100"), tiny_spec()); }
+
+class Truncation : public testing::Test {
+ protected:
+  // A block with biases drawn at random, so that a forgotten one shows.
+  Weights drawn(const ModelSpec& spec) {
+    Weights w = random_source(spec, 3, "float64", "cpu")->load("blocks.0");
+    const auto options = at::TensorOptions().dtype(at::kDouble);
+    at::manual_seed(5);
+    for (const char* name : {"attn.b_Q", "attn.b_K", "attn.b_V", "attn.b_O"})
+      if (w.has(name)) w.set(name, at::randn(w.get(name).sizes(), options));
+    return w;
+  }
+  // W_Q^T W_K of one head, biases as one more row and column.
+  static at::Tensor qk(const Weights& w, const AttentionSpec& a, int64_t head) {
+    const auto rows = [&](const char* W, const char* b, int64_t heads) {
+      const int64_t h = head / (a.heads / heads);
+      at::Tensor m = w.get(W).narrow(0, h * a.d_qk, a.d_qk);
+      if (w.has(b)) m = at::cat({m, w.get(b).narrow(0, h * a.d_qk, a.d_qk).unsqueeze(1)}, 1);
+      return m;
+    };
+    return rows("attn.W_Q", "attn.b_Q", a.heads).t().matmul(rows("attn.W_K", "attn.b_K", a.kv_heads));
+  }
+  static at::Tensor ov(const Weights& w, const AttentionSpec& a, int64_t head) {
+    const int64_t h = head / (a.heads / a.kv_heads);
+    return w.get("attn.W_O").narrow(1, head * a.d_v, a.d_v).matmul(w.get("attn.W_V").narrow(0, h * a.d_v, a.d_v));
+  }
+  static at::Tensor best(const at::Tensor& m, int64_t rank) {
+    const auto [U, S, Vh] = at::linalg_svd(m, false);
+    return (U.narrow(1, 0, rank) * S.narrow(0, 0, rank)).matmul(Vh.narrow(0, 0, rank));
+  }
+  static double distance(const at::Tensor& a, const at::Tensor& b) {
+    return (a - b).abs().max().item<double>() / b.abs().max().item<double>();
+  }
+};
+
+TEST_F(Truncation, GivesTheBestApproximationOfEachHeadsMaps) {
+  for (const int64_t kv : {4, 2}) {
+    ModelSpec spec = tiny_spec();
+    for (BlockSpec& b : spec.blocks) b.attention.kv_heads = kv;
+    const Weights before = drawn(spec);
+    BlockSpec block = with_rank(spec, "qk=2+ov=3").blocks[0];
+    const AttentionSpec old = spec.blocks[0].attention;
+    const Weights after = truncated(before, block);
+    EXPECT_EQ(block.attention.kv_heads, 4);
+    for (int64_t h = 0; h < 4; ++h) {
+      EXPECT_LT(distance(qk(after, block.attention, h), best(qk(before, old, h), 2)), 1e-12) << h;
+      EXPECT_LT(distance(ov(after, block.attention, h), best(ov(before, old, h), 3)), 1e-12) << h;
+    }
+  }
+}
+
+TEST_F(Truncation, UnderRotaryPositionsCutsQueriesAndKeysApart) {
+  ModelSpec spec = tiny_spec(NormPlace::pre);
+  for (BlockSpec& b : spec.blocks) b.attention.rotary_frequencies = {1.0, 0.1, 0.01};
+  const Weights before = drawn(spec);
+  BlockSpec block = with_rank(spec, "qk=2").blocks[0];
+  const Weights after = truncated(before, block);
+  const at::Tensor q = at::cat({before.get("attn.W_Q"), before.get("attn.b_Q").unsqueeze(1)}, 1);
+  const at::Tensor cut = at::cat({after.get("attn.W_Q"), after.get("attn.b_Q").unsqueeze(1)}, 1);
+  for (int64_t h = 0; h < 4; ++h) EXPECT_LT(distance(cut.narrow(0, 6 * h, 6), best(q.narrow(0, 6 * h, 6), 2)), 1e-12);
+}
+
+TEST_F(Truncation, KeepsTheContributionOfTheValueBias) {
+  const ModelSpec spec = tiny_spec();
+  const Weights before = drawn(spec);
+  BlockSpec block = with_rank(spec, "ov=1").blocks[0];
+  const Weights after = truncated(before, block);
+  const auto constant = [](const Weights& w) {
+    return w.get("attn.W_O").matmul(w.get("attn.b_V")) + w.get("attn.b_O");
+  };
+  EXPECT_LT(distance(constant(after), constant(before)), 1e-12);
+}
+
+}  // namespace
+}  // namespace rankscope

@@ -1,0 +1,202 @@
+// The observed pass: prefixes are shared, batches do not matter, and what is reported is what was computed.
+#include "scan/pass.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "model/random_source.h"
+#include "model/surgery.h"
+#include "scan/output.h"
+#include "scan/variants.h"
+#include "support/tiny.h"
+
+namespace rankscope {
+namespace {
+
+using test::random_samples;
+using test::tiny_spec;
+
+struct Outcome {
+  ResultTable table;
+  std::vector<std::string> notes;
+  std::vector<FinalState> states;
+};
+
+PassPlan plan_of(const ModelSpec& spec, WeightSource& source, const std::vector<std::string>& off,
+                 int64_t batch_size = 8) {
+  ScanRequest request;
+  request.off = off;
+  PassPlan plan;
+  plan.variants = make_variants(request, spec);
+  plan.sources = {&source};
+  plan.inputs.push_back(make_batches(random_samples({9, 5, 9, 12, 5}, 50), spec, batch_size));
+  plan.lenses = lenses();
+  plan.layers = parse_layers("", spec.depth());
+  return plan;
+}
+
+Outcome run(const PassPlan& plan) {
+  Outcome r;
+  r.states = run_pass(plan, r.table, r.notes, {});
+  std::vector<const FinalState*> others;
+  for (size_t i = 1; i < r.states.size(); ++i) others.push_back(&r.states[i]);
+  compare_outputs(r.states.front(), plan, others, plan, r.table, r.notes);
+  return r;
+}
+
+TEST(Pass, SharesThePrefixInWhichVariantsAgree) {
+  const ModelSpec spec = tiny_spec(NormPlace::post, 4);
+  const auto source = random_source(spec, 1, "float32", "cpu");
+  // full 4 blocks; a head in the last layer adds 1; two heads of layer 1 add 3 each; skip off adds 4.
+  EXPECT_EQ(count_steps(plan_of(spec, *source, {})), 4);
+  EXPECT_EQ(count_steps(plan_of(spec, *source, {"head:L3H0"})), 5);
+  EXPECT_EQ(count_steps(plan_of(spec, *source, {"head:L3H0", "head:L1H0", "head:L1H1"})), 11);
+  EXPECT_EQ(count_steps(plan_of(spec, *source, {"skip"})), 8);
+}
+
+TEST(Pass, CountsTheStepsItTakes) {
+  const ModelSpec spec = tiny_spec(NormPlace::post, 4);
+  const auto source = random_source(spec, 1, "float32", "cpu");
+  const PassPlan plan = plan_of(spec, *source, {"head:L3H0", "skip", "head:L1H0"});
+  int64_t calls = 0, last = 0, total = 0;
+  ResultTable table;
+  std::vector<std::string> notes;
+  run_pass(plan, table, notes, [&](int64_t done, int64_t all, const std::string&) { ++calls, last = done, total = all; });
+  EXPECT_EQ(calls, count_steps(plan));
+  EXPECT_EQ(last, total);
+}
+
+TEST(Pass, VariantsGiveTheNumbersTheyGiveAlone) {
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
+    const ModelSpec spec = tiny_spec(place);
+    const auto source = random_source(spec, 1, "float64", "cpu");
+    const Outcome together = run(plan_of(spec, *source, {"head:L2H0", "skip+mlp", "position"}));
+    for (const char* off : {"head:L2H0", "skip+mlp", "position"}) {
+      const Outcome alone = run(plan_of(spec, *source, {off}));
+      for (const Row& r : alone.table.rows) {
+        const Row* same = together.table.find(r.variant.str(), r.metric.str(), r.layer, r.head, r.tokens.str(), r.site.str());
+        ASSERT_NE(same, nullptr) << r.variant.str() << " " << r.metric.str();
+        EXPECT_EQ(same->value, r.value) << r.variant.str() << " " << r.metric.str() << " L" << r.layer;
+      }
+    }
+  }
+}
+
+TEST(Pass, BatchesDoNotMatter) {
+  const ModelSpec spec = tiny_spec(NormPlace::pre);
+  const auto source = random_source(spec, 1, "float64", "cpu");
+  const Outcome one = run(plan_of(spec, *source, {"skip"}, 1)), many = run(plan_of(spec, *source, {"skip"}, 8));
+  ASSERT_EQ(one.table.rows.size(), many.table.rows.size());
+  for (const Row& r : one.table.rows) {
+    const Row* same = many.table.find(r.variant.str(), r.metric.str(), r.layer, r.head, r.tokens.str(), r.site.str());
+    ASSERT_NE(same, nullptr) << r.metric.str();
+    // Another batch is another order of float64 sums. sqrt(eps) where a Gram matrix stands between.
+    EXPECT_NEAR(same->value, r.value, 1e-7 * std::max(1.0, std::abs(r.value))) << r.variant.str() << r.metric.str();
+  }
+}
+
+TEST(Pass, ReportsEveryDepthOfTheResidualStream) {
+  const ModelSpec spec = tiny_spec(NormPlace::pre);
+  const auto source = random_source(spec, 1, "float32", "cpu");
+  const Outcome r = run(plan_of(spec, *source, {}));
+  EXPECT_NE(r.table.find("full", "residual_fro", 0, -1, "all", "blocks.0.hook_resid_pre"), nullptr);
+  for (int l = 0; l < 3; ++l) {
+    const Row* post = r.table.find("full", "residual_fro", l, -1, "all", fmt::format("blocks.{}.hook_resid_post", l));
+    const Row* in = r.table.find("full", "residual_fro", l, -1, "all", fmt::format("blocks.{}.ln1.hook_normalized", l));
+    ASSERT_NE(post, nullptr);
+    ASSERT_NE(in, nullptr);
+    EXPECT_EQ(post->depth, l + 1);
+    EXPECT_EQ(in->depth, l);
+    EXPECT_EQ(post->n, 5);
+  }
+  EXPECT_NE(r.table.find("full", "residual_fro", -1, -1, "all", "ln_final.hook_normalized"), nullptr);
+}
+
+TEST(Pass, OnlyLooksAtTheLayersAskedFor) {
+  const ModelSpec spec = tiny_spec();
+  const auto source = random_source(spec, 1, "float32", "cpu");
+  PassPlan plan = plan_of(spec, *source, {});
+  plan.layers = parse_layers("1", 3);
+  for (const Row& r : run(plan).table.rows) EXPECT_EQ(r.layer, 1) << r.site.str();
+}
+
+// A source that plants a NaN in one block.
+class Poisoned : public WeightSource {
+ public:
+  explicit Poisoned(const ModelSpec& spec) : inner_(random_source(spec, 1, "float32", "cpu")) {}
+  const ModelSpec& spec() const override { return inner_->spec(); }
+  Weights load(const std::string& part) override {
+    Weights w = inner_->load(part);
+    if (part == "blocks.1") w.set("mlp.b_out", at::full({24}, std::nan("")));
+    return w;
+  }
+  at::Tensor rows(const std::string& p, const at::Tensor& i) override { return inner_->rows(p, i); }
+  at::Tensor row_range(const std::string& p, int64_t a, int64_t b) override { return inner_->row_range(p, a, b); }
+
+ private:
+  std::unique_ptr<WeightSource> inner_;
+};
+
+TEST(Pass, StopsWithTheSiteWhereTheFullModelIsNoLongerFinite) {
+  const ModelSpec spec = tiny_spec();
+  Poisoned source(spec);
+  try {
+    run(plan_of(spec, source, {}));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "the activations hold NaN or Inf");
+    EXPECT_EQ(e.place(), "blocks.1.hook_resid_post");
+  }
+}
+
+TEST(Output, KlIsThatOfTheDistributions) {
+  const ModelSpec spec = tiny_spec();
+  const auto source = random_source(spec, 1, "float64", "cpu");
+  const PassPlan plan = plan_of(spec, *source, {"mlp"});
+  const Outcome r = run(plan);
+  const at::Tensor W = source->row_range("unembed.W_U", 0, 50);
+  double sum = 0;
+  for (size_t b = 0; b < plan.inputs[0].size(); ++b) {
+    const Batch& batch = plan.inputs[0][b];
+    const at::Tensor p = at::log_softmax((*r.states[0].x)[b].matmul(W.t()), -1);
+    const at::Tensor q = at::log_softmax((*r.states[1].x)[b].matmul(W.t()), -1);
+    const at::Tensor kl = (p.exp() * (p - q)).sum(-1);
+    for (int64_t s = 0; s < batch.count(); ++s)
+      sum += kl.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s)).mean().item<double>();
+  }
+  const Row* row = r.table.find("-mlp", "output_kl", -1);
+  ASSERT_NE(row, nullptr);
+  EXPECT_NEAR(row->value, sum / 5, 1e-12 * sum);
+  EXPECT_GT(row->value, 0);
+}
+
+TEST(Output, IsTheRelativeErrorOfTheHiddenStateWithoutAHead) {
+  ModelSpec spec = tiny_spec();
+  spec.output = {};
+  const auto source = random_source(spec, 1, "float64", "cpu");
+  const Outcome r = run(plan_of(spec, *source, {"mlp"}));
+  const Row* row = r.table.find("-mlp", "output_kl", -1);
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(row->site.str(), "blocks.2.hook_resid_post");
+  EXPECT_GT(row->value, 0.01);
+}
+
+TEST(Layers, AreParsedAsRangesAndRefusedByName) {
+  EXPECT_EQ(parse_layers("0-1,3", 4), (std::vector<bool>{true, true, false, true}));
+  for (const char* bad : {"a", "1-", "3-1", "1,,2", "-1", "1;2"}) EXPECT_THROW(parse_layers(bad, 4), Error) << bad;
+  EXPECT_THROW(parse_layers("4", 4), Error);
+}
+
+TEST(Lenses, AreChosenByNameOrTheNearestIsNamed) {
+  EXPECT_EQ(choose_lenses({}).size(), lenses().size());
+  EXPECT_EQ(choose_lenses({"residual"}).front()->name, "residual");
+  try {
+    choose_lenses({"residul"});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.advice().rfind("residual", 0), 0u) << e.advice();
+  }
+}
+
+}  // namespace
+}  // namespace rankscope
