@@ -1,0 +1,230 @@
+// What every lens promises, held on random inputs: it reports the metrics it declares and no others, within
+// the ranges it declares; how samples are batched and matrices tiled changes nothing; float32 and float64
+// agree.
+#include <gtest/gtest.h>
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "support/lens_run.h"
+
+namespace rankscope::testing {
+namespace {
+
+constexpr int64_t kWidth = 24, kHeads = 2, kHeadWidth = 6;
+
+struct Inputs {
+  std::vector<int64_t> lengths;
+  MaskKind mask;
+  at::Tensor x, z, W_O;
+  std::vector<at::Tensor> patterns;  // [heads, T, T] by sample
+  std::vector<uint8_t> content;
+  BlockSpec block;
+  Weights weights;
+};
+
+/// `longest`: one sample long enough to be read through sampled rows.
+Inputs random_inputs(uint64_t seed, MaskKind mask, bool longest) {
+  at::manual_seed(seed);
+  Inputs in;
+  in.lengths = {7, 2, 12, 12, 5};
+  if (longest) in.lengths.push_back(520);
+  in.mask = mask;
+  int64_t N = 0;
+  for (const int64_t T : in.lengths) {
+    in.patterns.push_back(random_pattern(kHeads, T, mask));
+    N += T;
+    for (int64_t i = 0; i < T; ++i) in.content.push_back(i > 0 || !mask.causal);
+  }
+  in.x = at::randn({N, kWidth}) + 0.5 * at::randn({1, kWidth});
+  in.x[3] *= 100.0;              // a massive token
+  in.x.select(1, 5).mul_(60.0);  // a massive channel
+  in.z = at::randn({N, kHeads, kHeadWidth});
+  in.W_O = at::randn({kWidth, kHeads * kHeadWidth});
+  AttentionSpec& a = in.block.attention;
+  a.heads = a.kv_heads = kHeads, a.d_qk = a.d_v = kHeadWidth;
+  in.block.norm.place = NormPlace::pre;
+  for (const char* name : {"attn.W_Q", "attn.W_K", "attn.W_V"})
+    in.weights.set(name, at::randn({kHeads * kHeadWidth, kWidth}));
+  in.weights.set("attn.W_O", in.W_O);
+  in.weights.set("ln1.w", at::ones({kWidth}));
+  return in;
+}
+
+Inputs widened(const Inputs& in) {
+  Inputs out{
+      in.lengths, in.mask, in.x.to(at::kDouble), in.z.to(at::kDouble), in.W_O.to(at::kDouble), {}, in.content,
+      in.block,   {}};
+  for (const at::Tensor& p : in.patterns) out.patterns.push_back(p.to(at::kDouble));
+  for (const char* name : {"attn.W_Q", "attn.W_K", "attn.W_V", "attn.W_O", "ln1.w"})
+    out.weights.set(name, in.weights.get(name).to(at::kDouble));
+  return out;
+}
+
+enum class Feeding { one_batch, one_sample_each, tiles };
+
+Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
+  Collected out;
+  const ModelSpec spec;
+  const auto measurement = lens.start({spec, 0, 17, static_cast<int64_t>(in.lengths.size())});
+  const auto batch = [&](size_t first, size_t count) {
+    int64_t before = 0, N = 0;
+    for (size_t s = 0; s < first + count; ++s) (s < first ? before : N) += in.lengths[s];
+    const Packed packed({in.lengths.begin() + static_cast<std::ptrdiff_t>(first),
+                         in.lengths.begin() + static_cast<std::ptrdiff_t>(first + count)},
+                        {in.content.begin() + before, in.content.begin() + before + N},
+                        static_cast<int64_t>(first));
+    const Packing packing = packed.packing();
+    const at::Tensor x = in.x.narrow(0, before, N), z = in.z.narrow(0, before, N);
+    if (lens.reads & static_cast<unsigned>(Reads::residual)) measurement->residual({x, packing}, out);
+    if (lens.reads & static_cast<unsigned>(Reads::heads)) measurement->heads({z, in.W_O, x, packing}, out);
+    if (!(lens.reads & static_cast<unsigned>(Reads::pattern))) return;
+    for (size_t s = 0; s < count;) {  // runs of one length go together, as in the pass
+      size_t end = s + 1;
+      while (end < count && in.lengths[first + end] == in.lengths[first + s]) ++end;
+      const std::vector<at::Tensor> run(in.patterns.begin() + static_cast<std::ptrdiff_t>(first + s),
+                                        in.patterns.begin() + static_cast<std::ptrdiff_t>(first + end));
+      const at::Tensor whole = at::stack(run);
+      const int64_t T = whole.size(3);
+      if (feeding == Feeding::tiles) {
+        for (size_t k = s; k < end; ++k)
+          for (int64_t row = 0; row < T; row += 3) {
+            const at::Tensor tile = whole.narrow(0, static_cast<int64_t>(k - s), 1)
+                                        .narrow(2, row, std::min<int64_t>(3, T - row))
+                                        .clone();
+            measurement->pattern(
+                {tile, static_cast<int64_t>(k), row, in.mask.causal, in.mask.window, packing}, out);
+          }
+      } else {
+        measurement->pattern({whole, static_cast<int64_t>(s), 0, in.mask.causal, in.mask.window, packing},
+                             out);
+      }
+      s = end;
+    }
+  };
+  if (feeding == Feeding::one_sample_each) {
+    for (size_t s = 0; s < in.lengths.size(); ++s) batch(s, 1);
+  } else {
+    batch(0, in.lengths.size());
+  }
+  if (lens.reads & static_cast<unsigned>(Reads::weights)) measurement->weights({in.block, in.weights}, out);
+  measurement->finish(out);
+  return out;
+}
+
+void expect_same(const Collected& a, const Collected& b, double tolerance,
+                 const std::set<std::string>& but = {}) {
+  ASSERT_EQ(a.samples.size(), b.samples.size());
+  ASSERT_EQ(a.values.size(), b.values.size());
+  const auto near = [&](double x, double y) {
+    return std::fabs(x - y) <= tolerance * std::max(1.0, std::fabs(x));
+  };
+  for (const auto& [key, by_sample] : a.samples) {
+    if (but.count(std::get<0>(key))) continue;
+    ASSERT_EQ(by_sample.size(), b.samples.at(key).size()) << std::get<0>(key);
+    for (const auto& [sample, value] : by_sample)
+      EXPECT_TRUE(near(value, b.samples.at(key).at(sample)))
+          << std::get<0>(key) << " of sample " << sample << ": " << value << ", "
+          << b.samples.at(key).at(sample);
+  }
+  for (const auto& [key, value] : a.values) {
+    if (but.count(std::get<0>(key))) continue;
+    EXPECT_TRUE(near(value.value, b.values.at(key).value)) << std::get<0>(key);
+    EXPECT_EQ(value.n, b.values.at(key).n) << std::get<0>(key);
+  }
+}
+
+class LensContract : public ::testing::TestWithParam<const Lens*> {};
+
+TEST_P(LensContract, ReportsExactlyTheMetricsItDeclares) {
+  std::set<std::string> declared, seen;
+  for (const MetricInfo& m : GetParam()->metrics)
+    EXPECT_TRUE(declared.emplace(m.name).second) << m.name << " is declared twice";
+  const Collected got = run(*GetParam(), random_inputs(1, {true}, true), Feeding::one_batch);
+  for (const auto& [key, values] : got.samples) seen.insert(std::get<0>(key));
+  for (const auto& [key, value] : got.values) seen.insert(std::get<0>(key));
+  EXPECT_EQ(seen, declared);
+}
+
+TEST_P(LensContract, EveryValueIsFiniteAndInItsRange) {
+  for (uint64_t seed = 1; seed <= 3; ++seed)
+    for (const MaskKind mask : {MaskKind{}, MaskKind{true, 0}, MaskKind{true, 4}}) {
+      const Collected got = run(*GetParam(), random_inputs(seed, mask, seed == 1), Feeding::one_batch);
+      const auto check = [&](const std::string& metric, double value) {
+        for (const MetricInfo& m : GetParam()->metrics) {
+          if (m.name != metric) continue;
+          EXPECT_TRUE(std::isfinite(value)) << metric;
+          EXPECT_GE(value, m.low) << metric;
+          EXPECT_LE(value, m.high * (1 + 1e-14)) << metric;
+        }
+      };
+      for (const auto& [key, by_sample] : got.samples)
+        for (const auto& [sample, value] : by_sample) check(std::get<0>(key), value);
+      for (const auto& [key, value] : got.values) check(std::get<0>(key), value.value);
+    }
+}
+
+TEST_P(LensContract, TokensAreAllOrContentAndHeadsExist) {
+  const Collected got = run(*GetParam(), random_inputs(2, {true}, false), Feeding::one_batch);
+  const auto check = [](const Collected::Key& key) {
+    EXPECT_TRUE(std::get<2>(key) == "all" || std::get<2>(key) == "content");
+    EXPECT_GE(std::get<1>(key), -1);
+    EXPECT_LT(std::get<1>(key), kHeads);
+  };
+  for (const auto& [key, values] : got.samples) check(key);
+  for (const auto& [key, value] : got.values) check(key);
+}
+
+// BLAS may split a single matrix over threads and many not: sums may round differently, and no more.
+constexpr double kRounding = 1e-10;
+
+TEST_P(LensContract, BatchingChangesNothing) {
+  const Inputs in = random_inputs(3, {true}, true);
+  expect_same(run(*GetParam(), in, Feeding::one_batch), run(*GetParam(), in, Feeding::one_sample_each),
+              kRounding);
+}
+
+TEST_P(LensContract, TilesGiveWhatWholeMatricesGive) {
+  const Inputs in = random_inputs(4, {true, 6}, true);
+  expect_same(run(*GetParam(), in, Feeding::one_batch), run(*GetParam(), in, Feeding::tiles), kRounding);
+}
+
+TEST_P(LensContract, TheSameInputGivesTheSameNumbers) {
+  const Inputs in = random_inputs(5, {}, true);
+  expect_same(run(*GetParam(), in, Feeding::one_batch), run(*GetParam(), in, Feeding::one_batch), 0);
+}
+
+TEST_P(LensContract, Float32AgreesWithTheSameNumbersInFloat64) {
+  const Inputs in = random_inputs(6, {true}, false);
+  // A numerical rank depends on the dtype by definition. The others differ by the Gram route: sqrt(eps) of
+  // sigma_1.
+  expect_same(run(*GetParam(), in, Feeding::one_batch), run(*GetParam(), widened(in), Feeding::one_batch),
+              1e-6, {"numerical_rank"});
+}
+
+TEST_P(LensContract, SaysWhatItIs) {
+  const Lens& lens = *GetParam();
+  EXPECT_FALSE(lens.name.empty());
+  EXPECT_FALSE(lens.summary.empty());
+  EXPECT_NE(lens.cost.find("forward passes"), std::string_view::npos);
+  EXPECT_NE(lens.reads, 0u);
+  for (const MetricInfo& m : lens.metrics) {
+    EXPECT_FALSE(m.formula.empty()) << m.name;
+    EXPECT_FALSE(m.meaning.empty()) << m.name;
+    EXPECT_LT(m.low, m.high) << m.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, LensContract, ::testing::ValuesIn(lenses()),
+                         [](const auto& lens) { return std::string(lens.param->name); });
+
+TEST(Lenses, ComeInAlphabeticalOrder) {
+  EXPECT_TRUE(std::is_sorted(lenses().begin(), lenses().end(),
+                             [](const Lens* a, const Lens* b) { return a->name < b->name; }));
+}
+
+}  // namespace
+}  // namespace rankscope::testing

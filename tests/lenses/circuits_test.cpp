@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include "support/lens_run.h"
+#include "support/reference.h"
+
+namespace rankscope::testing {
+namespace {
+
+struct Case {
+  BlockSpec block;
+  Weights weights;
+  int64_t d = 0;
+};
+
+Case random_case(int64_t d, int64_t heads, int64_t kv, int64_t d_qk, int64_t d_v, NormPlace place) {
+  Case c;
+  c.d = d;
+  AttentionSpec& a = c.block.attention;
+  a.heads = heads, a.kv_heads = kv, a.d_qk = d_qk, a.d_v = d_v;
+  c.block.norm.place = place;
+  c.weights.set("attn.W_Q", at::randn({heads * d_qk, d}, at::kDouble));
+  c.weights.set("attn.W_K", at::randn({kv * d_qk, d}, at::kDouble));
+  c.weights.set("attn.W_V", at::randn({kv * d_v, d}, at::kDouble));
+  c.weights.set("attn.W_O", at::randn({d, heads * d_v}, at::kDouble));
+  c.weights.set("ln1.w", at::rand({d}, at::kDouble) + 0.5);
+  return c;
+}
+
+Collected see_weights(const Case& c) {
+  Collected out;
+  const auto measurement = lens_named("circuits").start(any_context());
+  measurement->weights({c.block, c.weights}, out);
+  measurement->finish(out);
+  return out;
+}
+
+TEST(Circuits, MatchTheFormedMapsWithGroupedHeadsAndFoldedGains) {
+  at::manual_seed(1);
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post})
+    for (const int64_t kv : {4, 2, 1}) {
+      const Case c = random_case(15, 4, kv, 3, 5, place);
+      const Collected got = see_weights(c);
+      const at::Tensor gain =
+          place == NormPlace::pre ? at::diag(c.weights.get("ln1.w")) : at::eye(c.d, at::kDouble);
+      for (int h = 0; h < 4; ++h) {
+        const int64_t g = h / (4 / kv);
+        const at::Tensor q = c.weights.get("attn.W_Q").narrow(0, h * 3, 3),
+                         k = c.weights.get("attn.W_K").narrow(0, g * 3, 3);
+        const at::Tensor qk = gain.mm(q.t()).mm(k).mm(gain);
+        const at::Tensor ov = c.weights.get("attn.W_O")
+                                  .narrow(1, h * 5, 5)
+                                  .mm(c.weights.get("attn.W_V").narrow(0, g * 5, 5))
+                                  .mm(gain);
+        const double trace = qk.trace().item<double>();
+        const auto near = [&](const char* metric, double expected) {
+          EXPECT_NEAR(got.total(metric, h).value, expected, 1e-11 * expected) << metric;
+        };
+        near("qk_pr", trace * trace / qk.square().sum().item<double>());
+        near("qk_effective_rank", reference::effective_rank(reference::sigma(qk)));
+        near("ov_effective_rank", reference::effective_rank(reference::sigma(ov)));
+        near("qk_stable_rank", reference::stable_rank(reference::sigma(qk)));
+        near("ov_stable_rank", reference::stable_rank(reference::sigma(ov)));
+        EXPECT_EQ(got.total("qk_pr", h).n, 1);
+      }
+    }
+}
+
+TEST(Circuits, QueriesEqualToOrthonormalKeysHaveEveryRankEqualToTheHeadWidth) {
+  Case c = random_case(8, 1, 1, 4, 4, NormPlace::post);
+  const at::Tensor w = at::eye(8, at::kDouble).narrow(0, 0, 4).contiguous();
+  for (const char* name : {"attn.W_Q", "attn.W_K", "attn.W_V"}) c.weights.set(name, w);
+  c.weights.set("attn.W_O", w.t());
+  const Collected got = see_weights(c);
+  for (const char* metric :
+       {"qk_pr", "qk_effective_rank", "qk_stable_rank", "ov_effective_rank", "ov_stable_rank"})
+    EXPECT_NEAR(got.total(metric, 0).value, 4, 1e-13) << metric;
+}
+
+TEST(Circuits, NoRankExceedsTheHeadWidth) {
+  at::manual_seed(2);
+  const Collected got = see_weights(random_case(12, 3, 3, 2, 4, NormPlace::pre));
+  for (const auto& [key, value] : got.values)
+    EXPECT_LE(value.value, (std::get<0>(key).starts_with("qk") ? 2 : 4) + 1e-12) << std::get<0>(key);
+}
+
+TEST(Circuits, ZeroWeightsHaveRankZero) {
+  Case c = random_case(6, 1, 1, 2, 2, NormPlace::pre);
+  c.weights.set("attn.W_Q", at::zeros({2, 6}, at::kDouble));
+  const Collected got = see_weights(c);
+  EXPECT_EQ(got.total("qk_pr", 0).value, 0);
+  EXPECT_EQ(got.total("qk_effective_rank", 0).value, 0);
+}
+
+TEST(Circuits, HeadsWiderThanTheModelAreFine) {
+  at::manual_seed(3);
+  const Case c = random_case(4, 2, 2, 9, 7, NormPlace::pre);
+  EXPECT_LE(see_weights(c).total("qk_effective_rank", 1).value, 4);
+}
+
+TEST(Circuits, Float32WeightsAgreeWithTheSameInFloat64) {
+  at::manual_seed(4);
+  Case wide = random_case(20, 2, 1, 4, 4, NormPlace::pre),
+       narrow = random_case(20, 2, 1, 4, 4, NormPlace::pre);
+  for (const char* name : {"attn.W_Q", "attn.W_K", "attn.W_V", "attn.W_O", "ln1.w"}) {
+    narrow.weights.set(name, wide.weights.get(name).to(at::kFloat));
+    wide.weights.set(name, narrow.weights.get(name).to(at::kDouble));
+  }
+  const Collected a = see_weights(wide), b = see_weights(narrow);
+  for (const auto& [key, value] : a.values)  // the gain is folded in at the weights' own precision
+    EXPECT_NEAR(b.values.at(key).value, value.value, 8 * 0x1p-23 * std::max(1.0, value.value))
+        << std::get<0>(key);
+}
+
+}  // namespace
+}  // namespace rankscope::testing

@@ -1,0 +1,43 @@
+#include <gtest/gtest.h>
+
+#include "support/lens_run.h"
+#include "support/reference.h"
+
+namespace rankscope::testing {
+namespace {
+
+TEST(Massive, RatioIsTheLargestOverTheMedian) {
+  at::manual_seed(1);
+  for (const auto& [T, d] : {std::pair{1, 1}, {1, 8}, {5, 7}, {64, 33}})
+    for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+      const at::Tensor x = at::randn({T, d}).to(type);
+      EXPECT_NEAR(see_residual("massive", x).of("massive_ratio"), reference::massive_ratio(x), 1e-12);
+    }
+}
+
+TEST(Massive, TheTokenAndChannelAreThoseOfTheSampleWithTheLargestRatio) {
+  at::manual_seed(2);
+  at::Tensor x = at::randn({30, 12});
+  x[4][3] = 60;           // sample 0
+  x[10 + 7][11] = -5000;  // sample 1: position 7
+  x[25][2] = 90;          // sample 2
+  const Collected got = see_residual("massive", x, Packed({10, 12, 8}));
+  EXPECT_EQ(got.total("massive_token").value, 7);
+  EXPECT_EQ(got.total("massive_channel").value, 11);
+  EXPECT_EQ(got.total("massive_token").n, 1);
+  EXPECT_GT(got.of("massive_ratio", 1), got.of("massive_ratio", 2));
+  EXPECT_GT(got.of("massive_ratio", 2), got.of("massive_ratio", 0));
+}
+
+TEST(Massive, OfOneSizeIsOne) {
+  EXPECT_EQ(see_residual("massive", at::full({3, 4}, -2.0f)).of("massive_ratio"), 1);
+}
+
+TEST(Massive, WithMoreZerosThanNotIsNotDefined) {
+  const Collected got = see_residual("massive", at::eye(5));
+  EXPECT_TRUE(got.samples.empty());
+  EXPECT_TRUE(got.values.empty());
+}
+
+}  // namespace
+}  // namespace rankscope::testing
