@@ -65,18 +65,16 @@ AddedTokens::AddedTokens(const Json& list, const Model& model, const Normalizer*
   read(list, model, place);
   std::vector<std::pair<std::string_view, int64_t>> raw, normalized;
   spellings_.reserve(tokens_.size());
-  // Special ones first: of two tokens that a normalizer makes equal, the library finds the earlier.
-  for (const bool special : {true, false}) {
-    for (size_t i = 0; i < tokens_.size(); ++i) {
-      if (tokens_[i].special != special) continue;
-      if (!tokens_[i].normalized) {
-        raw.emplace_back(tokens_[i].content, static_cast<int64_t>(i));
-        continue;
-      }
-      Piece piece{tokens_[i].content};
-      if (normalizer_ != nullptr) normalizer_->apply(piece);
-      normalized.emplace_back(spellings_.emplace_back(std::move(piece.text)), static_cast<int64_t>(i));
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    if (!tokens_[i].normalized) {
+      raw.emplace_back(tokens_[i].content, static_cast<int64_t>(i));
+      continue;
     }
+    Piece piece{tokens_[i].content};
+    if (normalizer_ != nullptr) normalizer_->apply(piece);
+    // Of two tokens that the normalizer makes equal the first one is found (the library picks either, by
+    // chance), and one of which it leaves nothing never is.
+    normalized.emplace_back(spellings_.emplace_back(std::move(piece.text)), static_cast<int64_t>(i));
   }
   raw_ = ByteTrie(std::move(raw));
   normalized_ = ByteTrie(std::move(normalized));
@@ -91,7 +89,14 @@ void AddedTokens::read(const Json& list, const Model& model, const std::string& 
   int64_t next = model.size();  // what a token that is new to the model gets
   for (const Json& value : list) {
     AddedToken token = read_token(value, place);
-    if (token.content.empty() || by_content_.contains(token.content)) continue;
+    if (token.content.empty()) continue;
+    if (const auto twice = by_content_.find(token.content); twice != by_content_.end()) {
+      AddedToken& first = tokens_[by_id_.at(twice->second)];
+      token.id = first.id;
+      token.special |= first.special;
+      first = std::move(token);  // listed twice: the later flags count
+      continue;
+    }
     // The id in the file is not asked: the library gives ids by this rule, and other ids would differ from
     // its.
     const auto known = model.id(token.content);
@@ -137,14 +142,15 @@ void AddedTokens::split(const Piece& piece, const ByteTrie& trie, std::vector<Pi
       continue;
     }
     const size_t begin = at;
-    at = end;                    // also when it does not count: its inside is not searched again
-    if (begin < done) continue;  // taken as white space by the token before
+    at = end;  // also when it does not count: its inside is not searched again
     const AddedToken& token = tokens_[static_cast<size_t>(best)];
     if (token.single_word && !stands_alone(text, begin, end)) continue;
     const size_t left = token.lstrip ? std::max(skip_space_left(text, begin), done) : begin;
     const size_t right = token.rstrip ? skip_space_right(text, end) : end;
     emit(done, left);
-    out.push_back({std::string(), false, token.id, token.special});
+    // The white space that the token before took may hold this one too: then it counts again, as in the
+    // library, unless nothing of it is left.
+    if (left < right) out.push_back({std::string(), false, token.id, token.special});
     done = right;
   }
   emit(done, text.size());

@@ -14,7 +14,8 @@ struct AddedToken {
   int64_t id = 0;
   bool single_word = false;             // only where no word character touches it
   bool lstrip = false, rstrip = false;  // takes the white space on that side with it
-  bool normalized = false, special = false;
+  bool normalized = false;              // looked for in the text as the normalizer leaves it
+  bool special = false;
 };
 
 class AddedTokens {

@@ -129,6 +129,10 @@ std::unique_ptr<PreTokenizer> read_metaspace(const JsonObject& object) {
   out->cuts = object.boolean("split", true);
   const bool prefix = object.boolean("add_prefix_space", true);  // the older spelling of the scheme
   const std::string scheme = object.string("prepend_scheme", prefix ? "always" : "never");
+  if (!prefix && scheme != "never")
+    throw Error(
+        fmt::format("\"add_prefix_space\" is false, but \"prepend_scheme\" is \"{}\"", printable(scheme)))
+        .in(object.place());
   if (scheme != "always" && scheme != "first" && scheme != "never")
     refuse("prepend_scheme", scheme, {"always", "first", "never"}, object.place());
   out->scheme = scheme == "always"  ? Metaspace::Scheme::always

@@ -145,6 +145,7 @@ std::unique_ptr<Model> read_unigram(const JsonObject& object) {
   if (!vocab.is_array()) throw Error("\"vocab\" of a Unigram model should be a list").in(object.place());
   std::vector<Entry> entries;
   for (const Json& value : vocab) entries.push_back(read_entry(value, entries.size(), object.place()));
+  if (entries.empty()) throw Error("\"vocab\" is empty").in(object.place());
   std::optional<int64_t> unknown;
   if (object.has("unk_id")) unknown = object.integer("unk_id", 0, static_cast<int64_t>(entries.size()) - 1);
   return std::make_unique<Unigram>(std::move(entries), unknown, object.boolean("byte_fallback", false));
