@@ -64,7 +64,7 @@ class Circuits : public Measurement {
 extern const Lens lens_circuits{
     .name = "circuits",
     .summary = "Rank of the QK and OV maps of every head",
-    .cost = "0.2 forward passes at T = 128, once per block of weights",
+    .cost = "0.03 forward passes at T = 128",
     .reads = static_cast<unsigned>(Reads::weights),
     .metrics = {{.name = "qk_pr",
                  .formula =

@@ -21,24 +21,24 @@ double composite_norm(const Tokens& t) {
   std::vector<double> columns(static_cast<size_t>(t.width), 0.0);
   double rows = 0;
   for (int64_t i = 0; i < t.count; ++i)
-    rows = std::max(rows, add_absolute(t.x + i * t.width, t.width, columns.data()));
+    rows = std::max(rows, kernels::add_absolute(t.x + i * t.width, t.width, columns.data()));
   return std::sqrt(rows * *std::max_element(columns.begin(), columns.end()));
 }
 
 void measure(const Tokens& t, double* out) {
   if (t.count < 2) return;  // one token is always its own mean
   const double composite = composite_norm(t);
-  const double whole = std::sqrt(sum_squares(t.x, t.count * t.width));
+  const double whole = std::sqrt(kernels::sum_squares(t.x, t.count * t.width));
   std::vector<double> mean(static_cast<size_t>(t.width));
-  row_mean(t.x, t.count, t.width, mean.data());
-  subtract_row(t.x, t.count, t.width, mean.data());
-  const double residual = std::sqrt(sum_squares(t.x, t.count * t.width));
+  kernels::row_mean(t.x, t.count, t.width, mean.data());
+  kernels::subtract_row(t.x, t.count, t.width, mean.data());
+  const double residual = std::sqrt(kernels::sum_squares(t.x, t.count * t.width));
   const double residual_composite = composite_norm(t);
   if (!std::isfinite(whole)) return;
   out[0] = residual_composite;
   out[1] = composite > 0 ? residual_composite / composite : kNone;
   out[2] = residual;
-  out[3] = std::sqrt(static_cast<double>(t.count) * sum_squares(mean.data(), t.width));
+  out[3] = std::sqrt(static_cast<double>(t.count) * kernels::sum_squares(mean.data(), t.width));
   out[4] = whole > 0 ? std::min(1.0, residual / whole) : kNone;
 }
 

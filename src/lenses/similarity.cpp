@@ -18,13 +18,13 @@ void measure(const Tokens& t, double* out) {
   std::vector<double> sum(static_cast<size_t>(t.width), 0.0);
   double count = 0;
   for (int64_t i = 0; i < t.count; ++i) {
-    const double norm = std::sqrt(sum_squares(t.x + i * t.width, t.width));
+    const double norm = std::sqrt(kernels::sum_squares(t.x + i * t.width, t.width));
     if (norm == 0) continue;  // has no direction
-    add_scaled(sum.data(), t.x + i * t.width, 1 / norm, t.width);
+    kernels::add_scaled(sum.data(), t.x + i * t.width, 1 / norm, t.width);
     ++count;
   }
   if (count < 2) return;
-  const double mean = (sum_squares(sum.data(), t.width) - count) / (count * (count - 1));
+  const double mean = (kernels::sum_squares(sum.data(), t.width) - count) / (count * (count - 1));
   out[0] = std::isnan(mean) ? kNone : std::clamp(mean, -1.0, 1.0);
 }
 

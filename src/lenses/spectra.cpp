@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 7> kMetrics{
 
 void measure(const Tokens& t, double* out) {
   std::vector<double> mean(static_cast<size_t>(t.width));
-  row_mean(t.x, t.count, t.width, mean.data());
-  subtract_row(t.x, t.count, t.width, mean.data());
+  kernels::row_mean(t.x, t.count, t.width, mean.data());
+  kernels::subtract_row(t.x, t.count, t.width, mean.data());
   const TokenSpectra s = token_spectra(t.x, mean.data(), t.count, t.width, t.epsilon);
   out[0] = effective_rank(s.plain);
   out[1] = effective_rank_rel(s.plain);

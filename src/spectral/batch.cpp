@@ -34,7 +34,7 @@ std::vector<Spectrum> spectra_of_batch(const at::Tensor& x) {
     } else {
       thread_local std::vector<double> wide;
       wide.resize(static_cast<size_t>(size));
-      widen(host.data_ptr<float>() + i * size, size, wide.data());
+      kernels::widen(host.data_ptr<float>() + i * size, size, wide.data());
       out = spectrum_of(wide.data(), m, n, epsilon);
     }
   });

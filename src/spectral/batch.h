@@ -9,8 +9,7 @@
 namespace rankscope {
 
 /// x [..., m, n], float32 or float64, any device and strides; the leading dimensions are flattened. Matrices
-/// on a GPU come to the host first: one core needs half a millisecond for 128 x 128, where a GPU's solver,
-/// which does one such matrix after the other, needs several.
+/// on a GPU come to the host first, where many small ones spread over the cores.
 std::vector<Spectrum> spectra_of_batch(const at::Tensor& x);
 
 /// Relative spacing of the numbers of x's dtype.

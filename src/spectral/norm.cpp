@@ -29,10 +29,10 @@ class Basis {
   /// Takes the others' part off the last vector, scales it to length one and returns the length it had.
   double settle() {
     double* x = last();
-    double before = std::sqrt(sum_squares(x, n_)), length = before;
+    double before = std::sqrt(kernels::sum_squares(x, n_)), length = before;
     for (int pass = 0; pass < 2; ++pass, before = length) {
       project(x);
-      length = std::sqrt(sum_squares(x, n_));
+      length = std::sqrt(kernels::sum_squares(x, n_));
       if (length > 0.5 * before) break;  // little was taken off, so little rounding was left behind
     }
     if (length > 0)
@@ -44,9 +44,9 @@ class Basis {
   void project(double* x) {
     const int64_t others = count() - 1;
     coefficients_.resize(static_cast<size_t>(others));
-    multiply(vectors_.data(), others, n_, x, coefficients_.data());
+    kernels::multiply(vectors_.data(), others, n_, x, coefficients_.data());
     for (int64_t i = 0; i < others; ++i)
-      add_scaled(x, vectors_.data() + i * n_, -coefficients_[static_cast<size_t>(i)], n_);
+      kernels::add_scaled(x, vectors_.data() + i * n_, -coefficients_[static_cast<size_t>(i)], n_);
   }
 
   int64_t n_;
@@ -110,14 +110,14 @@ LinearMap dense_map(const double* a, int64_t m, int64_t n, bool centered) {
   };
   return {m, n,
           [=](const double* x, double* y) {
-            multiply(a, m, n, x, y);
+            kernels::multiply(a, m, n, x, y);
             if (centered) center(y);
           },
           [=](const double* y, double* x) {
-            if (!centered) return multiply_transposed(a, m, n, y, x);
+            if (!centered) return kernels::multiply_transposed(a, m, n, y, x);
             std::vector<double> copy(y, y + m);
             center(copy.data());
-            multiply_transposed(a, m, n, copy.data(), x);
+            kernels::multiply_transposed(a, m, n, copy.data(), x);
           }};
 }
 

@@ -89,7 +89,7 @@ Spectrum spectrum_of(const double* a, int64_t m, int64_t n, double epsilon) {
 TokenSpectra token_spectra(const double* centered, const double* mean, int64_t m, int64_t n, double epsilon) {
   const auto plain_exact = [&] {
     std::vector<double> x(centered, centered + m * n);
-    for (int64_t i = 0; i < m; ++i) add_scaled(x.data() + i * n, mean, 1.0, n);
+    for (int64_t i = 0; i < m; ++i) kernels::add_scaled(x.data() + i * n, mean, 1.0, n);
     return spectrum_exact(x.data(), m, n, epsilon);
   };
   if (!gram_is_enough(m, n, epsilon)) return {plain_exact(), spectrum_exact(centered, m, n, epsilon)};
@@ -102,13 +102,13 @@ TokenSpectra token_spectra(const double* centered, const double* mean, int64_t m
   plain = g;
   if (m <= n) {  // X X^T = R R^T + r 1^T + 1 r^T + |mean|^2 1 1^T with r = R mean
     std::vector<double> r(static_cast<size_t>(m));
-    multiply(centered, m, n, mean, r.data());
-    const double offset = sum_squares(mean, n);
+    kernels::multiply(centered, m, n, mean, r.data());
+    const double offset = kernels::sum_squares(mean, n);
     for (size_t i = 0; i < r.size(); ++i)
       for (size_t j = i; j < r.size(); ++j) plain[i * r.size() + j] += r[i] + r[j] + offset;
   } else {  // X^T X = R^T R + m mean mean^T
     for (int64_t i = 0; i < n; ++i)
-      add_scaled(plain.data() + i * n + i, mean + i, static_cast<double>(m) * mean[i], n - i);
+      kernels::add_scaled(plain.data() + i * n + i, mean + i, static_cast<double>(m) * mean[i], n - i);
   }
   if (!from_gram(g.data(), out.centered)) out.centered = spectrum_exact(centered, m, n, epsilon);
   if (!from_gram(plain.data(), out.plain)) out.plain = plain_exact();

@@ -2,9 +2,9 @@
 //
 // The Gram route works on the shorter side in double precision: with E = eps (m + n) sigma_1^2 each sigma_i
 // is off by at most min(sqrt(E), E / sigma_i), so large ones are as good as exact and none is off by more
-// than about 1e-7 sigma_1. That is finer than the rounding of float32 data and below the tolerance of its
-// numerical rank, and half the time of an SVD in single precision. Double precision data has a finer
-// tolerance: it goes the exact route.
+// than about 1e-7 sigma_1. That is about the rounding of float32 data, below the tolerance of its numerical
+// rank, and takes less time than an SVD in single precision (0.49 against 0.59 ms for 128 x 128 on one core).
+// Double precision data has a finer tolerance: it goes the exact route.
 #pragma once
 
 #include <cstdint>

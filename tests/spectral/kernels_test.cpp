@@ -15,6 +15,8 @@
 namespace rankscope {
 namespace {
 
+using namespace kernels;
+
 TEST(Lapack, FloatAndDoubleSingularValuesMatchTheReference) {
   if (!lapack::have_lapack()) GTEST_SKIP() << "no LAPACK is linked";
   at::manual_seed(1);

@@ -5,7 +5,7 @@
 
 #include "kernels/cpu/isa.h"
 
-namespace rankscope {
+namespace rankscope::kernels {
 
 RANKSCOPE_CLONES void widen(const float* from, int64_t count, double* to) {
 #pragma omp simd
@@ -120,4 +120,4 @@ RANKSCOPE_CLONES void add_row(double* columns, const double* row, int64_t n) {
   for (int64_t j = 0; j < n; ++j) columns[j] += row[j];
 }
 
-}  // namespace rankscope
+}  // namespace rankscope::kernels

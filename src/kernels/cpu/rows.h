@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace rankscope {
+namespace rankscope::kernels {
 
 void widen(const float* from, int64_t count, double* to);
 
@@ -33,4 +33,4 @@ double entropy(const double* p, int64_t n);
 void add_row(double* columns, const float* row, int64_t n);
 void add_row(double* columns, const double* row, int64_t n);
 
-}  // namespace rankscope
+}  // namespace rankscope::kernels

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace rankscope {
+namespace rankscope::kernels {
 namespace {
 
 constexpr uint32_t kSign = 0x7fffffffu;
@@ -71,4 +71,4 @@ double median_magnitude(const double* x, int64_t count) {
   return 0.5 * (*middle + *std::max_element(v.begin(), middle));
 }
 
-}  // namespace rankscope
+}  // namespace rankscope::kernels

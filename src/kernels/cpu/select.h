@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-namespace rankscope {
+namespace rankscope::kernels {
 
 /// Median of |x|, the mean of the middle two for an even count. NaN for an empty range or any NaN in it.
 double median_magnitude(const float* x, int64_t count);
 double median_magnitude(const double* x, int64_t count);
 
-}  // namespace rankscope
+}  // namespace rankscope::kernels

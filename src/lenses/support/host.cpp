@@ -17,7 +17,7 @@ void load(const at::Tensor& x, int64_t first, int64_t count, double* to) {
   if (x.scalar_type() == at::kDouble)
     std::copy_n(x.data_ptr<double>() + first, count, to);
   else
-    widen(x.data_ptr<float>() + first, count, to);
+    kernels::widen(x.data_ptr<float>() + first, count, to);
 }
 
 }  // namespace rankscope

@@ -21,7 +21,7 @@ class Sample {
     Tokens all = everything();
     std::vector<double> norms(static_cast<size_t>(count_));
     for (int64_t i = 0; i < count_; ++i)
-      norms[static_cast<size_t>(i)] = std::sqrt(sum_squares(all.x + i * width_, width_));
+      norms[static_cast<size_t>(i)] = std::sqrt(kernels::sum_squares(all.x + i * width_, width_));
     const std::vector<uint8_t> massive = above_median(norms);
     for (int64_t i = 0; i < count_; ++i) {
       if (!packing.content[static_cast<size_t>(first_ + i)]) continue;
