@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <ostream>
 #include <string_view>
@@ -75,7 +76,7 @@ bool progress_wanted(bool quiet) {
 }
 
 std::string duration_text(double seconds) {
-  const auto s = static_cast<int64_t>(std::clamp(seconds, 0.0, 3.6e8) + 0.5);
+  const auto s = std::llround(std::clamp(seconds, 0.0, 3.6e8));
   if (s < 60) return fmt::format("{}s", s);
   if (s < 3600) return fmt::format("{}m{:02d}s", s / 60, s % 60);
   return fmt::format("{}h{:02d}m", s / 3600, s / 60 % 60);

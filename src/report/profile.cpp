@@ -99,6 +99,8 @@ std::vector<VariantProfile> profiles(const ResultTable& table) {
       b.profile.layers.push_back({label(place), residual, c.rank.value, c.cosine.value, c.entropy.value(),
                                   c.sinks.value, c.massive.value});
     }
+    if (b.profile.variant == "full" && std::isnan(b.profile.output_kl))
+      b.profile.output_kl = 0;  // from itself
     out.push_back(std::move(b.profile));
   }
   return out;

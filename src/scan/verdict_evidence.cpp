@@ -131,7 +131,7 @@ std::string ranges(const std::vector<int>& sorted) {
     parts.push_back(i == k ? fmt::format("{}", sorted[i]) : fmt::format("{}-{}", sorted[i], sorted[k]));
     i = k + 1;
   }
-  const std::string last = parts.empty() ? "" : parts.back();
+  std::string last = parts.empty() ? "" : parts.back();
   if (parts.size() < 2) return last;
   parts.pop_back();
   return fmt::format("{} and {}", fmt::join(parts, ", "), last);

@@ -49,7 +49,7 @@ void support_by(Case& c, std::string_view variant) {
     if (fallen == Side::unclear || (fallen == Side::below && standing == Side::unclear)) unclear = &p;
     if (fallen == Side::below && standing == Side::below) both_low = &p;
   }
-  const auto unknown = [&](std::string why, const Place* p) {
+  const auto unknown = [&](const std::string& why, const Place* p) {
     Finding& f = c.say("support",
                        fmt::format("not known whether {} {} the rank up: {}", part.name, holds, why), false);
     if (p != nullptr) about(f, *c.residual(variant, *p), c.limits.collapse, c.residual("full", *p));

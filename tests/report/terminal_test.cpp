@@ -72,6 +72,15 @@ TEST(Terminal, VariantsStandSideBySideWithTheirOutputKl) {
       << text;
 }
 
+TEST(Terminal, TheFullNetworkIsNoDistanceFromItself) {
+  ResultTable t;
+  add_tokens(t, "full", "blocks.0.hook_resid_post", 0, 1, 0.5);
+  t.rows.push_back(plain_row("null:shuffled", 0.5, "attention_entropy"));
+  const std::string text = print(t);
+  EXPECT_NE(text.find("full                  0"), std::string::npos) << text;
+  EXPECT_NE(text.find("null:shuffled         -"), std::string::npos) << text;
+}
+
 TEST(Terminal, ManyAblatedHeadsAreCountedNotListed) {
   ResultTable t;
   add_variant(t, "full", 1, 0.1, 0.0);
