@@ -20,7 +20,8 @@ int sextet(char c) {
 }
 
 std::string decode_base64(std::string_view text, const std::string& place) {
-  if (text.size() % 4 != 0) throw Error("precompiled_charsmap is not base64: its length is odd").in(place);
+  if (text.size() % 4 != 0)
+    throw Error("precompiled_charsmap is not base64: its length is no multiple of four").in(place);
   while (!text.empty() && text.back() == '=') text.remove_suffix(1);
   std::string out;
   uint32_t bits = 0;

@@ -1,0 +1,116 @@
+#include "text/input.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "base/files.h"
+#include "text/support.h"
+
+namespace rankscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Input : public testing::Test {
+ protected:
+  std::string file(const char* name, const std::string& content) {
+    const fs::path path = folder / name;
+    write_file(path, content);
+    return path.string();
+  }
+  void SetUp() override { fs::create_directories(folder); }
+  void TearDown() override { fs::remove_all(folder); }
+  template <typename Action>
+  std::string error(Action action) {
+    std::string text = error_of(action);
+    const size_t at = text.find(folder.string());
+    return at == text.npos ? text : text.replace(at, folder.string().size(), "F");
+  }
+
+  fs::path folder = fs::temp_directory_path() / ("rankscope_input_" + std::to_string(::getpid()));
+};
+
+TEST_F(Input, PlainTextHasOneSamplePerLineThatIsNotEmpty) {
+  const auto samples = read_text(file("a.txt",
+                                      "\xEF\xBB\xBF"
+                                      "first line\r\n\n  \n second\n"));
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[0].text, "first line");
+  EXPECT_EQ(samples[1].text, " second");
+  EXPECT_EQ(samples[1].place, (folder / "a.txt").string() + ", line 4");
+  EXPECT_FALSE(samples[0].pair);
+}
+
+TEST_F(Input, PlainTextCanBeReadWhole) {
+  const auto samples = read_text(file("a.txt", "one\n\ntwo\n"), true);
+  ASSERT_EQ(samples.size(), 1u);
+  EXPECT_EQ(samples[0].text, "one\n\ntwo\n");
+}
+
+TEST_F(Input, JsonlHasTextsAndPairs) {
+  const auto samples = read_text(
+      file("a.jsonl", "{\"text\": \"a\\nb\"}\n\n{\"text\": \"c\", \"text_pair\": \"\", \"x\": 1}\n"));
+  ASSERT_EQ(samples.size(), 2u);
+  EXPECT_EQ(samples[0].text, "a\nb");
+  EXPECT_EQ(samples[1].pair, "");
+  std::istringstream stream("{\"text\": \"é\"}");
+  EXPECT_EQ(read_text_jsonl(stream, "standard input").at(0).text, "é");
+}
+
+TEST_F(Input, TextErrorsNameFileAndLine) {
+  EXPECT_EQ(error([&] { read_text(file("a.txt", " \n\n")); }),
+            "error: the text is empty\n  in   F/a.txt\n  try  give one sample per line\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"text\": \"a\"}\n{oops\n")); }),
+            "error: this line is not valid JSON\n  in   F/a.jsonl, line 2\n  try  JSONL has one JSON value "
+            "per line\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"text\": \"\"}")); }),
+            "error: \"text\" is empty\n  in   F/a.jsonl, line 1\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"txt\": \"\"}")); }),
+            "error: the key \"text\" is missing\n  in   F/a.jsonl, line 1\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "\n{\"text\": 7}")); }),
+            "error: \"text\" should be a string\n  in   F/a.jsonl, line 2\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "[1]")); }),
+            "error: expected a JSON object, but got array\n  in   F/a.jsonl, line 1\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "")); }),
+            "error: the file has no samples\n  in   F/a.jsonl\n  try  give one {\"text\": ...} per line\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", std::string(100000, '['))); }),
+            "error: the JSON is nested too deep\n  in   F/a.jsonl, line 1\n");
+  EXPECT_EQ(
+      error([&] { read_text((folder / "none.txt").string()); }),
+      "error: cannot open the file: No such file or directory\n  in   F/none.txt\n  try  check the path\n");
+}
+
+TEST_F(Input, TokenIdsComeInFourSpellings) {
+  const auto samples =
+      read_token_ids(file("ids", "1 2\t3\n4,5, 6\n\n[7, 8]\n{\"ids\": [9]}\n{\"input_ids\": [10, 11]}\n"));
+  EXPECT_EQ(samples, (std::vector<Ids>{{1, 2, 3}, {4, 5, 6}, {7, 8}, {9}, {10, 11}}));
+}
+
+TEST_F(Input, TokenIdErrorsNameFileAndLine) {
+  const auto refused = [&](const std::string& content) {
+    return error([&] { read_token_ids(file("ids", content)); });
+  };
+  EXPECT_EQ(refused("1\n2 x3"),
+            "error: \"x3\" is not a token id\n  in   F/ids, line 2\n"
+            "  try  ids are whole numbers separated by blanks or commas\n");
+  EXPECT_EQ(refused("1 -2"), "error: expected ids from 0 to 2147483647, but got -2\n  in   F/ids, line 1\n");
+  EXPECT_EQ(refused("99999999999"),
+            "error: expected ids from 0 to 2147483647, but got 99999999999\n  in   F/ids, line 1\n");
+  EXPECT_EQ(refused("99999999999999999999").find("error: \"99999999999999999999\" is not a token id"), 0u);
+  EXPECT_EQ(refused("[1, 2.5]"), "error: id 1 of the list is not a whole number\n  in   F/ids, line 1\n");
+  EXPECT_EQ(refused("[18446744073709551615]"),
+            "error: id 0 of the list is not a whole number\n  in   F/ids, line 1\n");
+  EXPECT_EQ(
+      refused("{\"tokens\": [1]}"),
+      "error: expected a list of ids, {\"ids\": [...]} or {\"input_ids\": [...]}\n  in   F/ids, line 1\n");
+  EXPECT_EQ(refused("[]"), "error: this sample has no ids\n  in   F/ids, line 1\n");
+  EXPECT_EQ(refused(",,"), "error: this sample has no ids\n  in   F/ids, line 1\n");
+  EXPECT_EQ(
+      refused(""),
+      "error: the file has no token ids\n  in   F/ids\n  try  give one sample per line, as 101 2023 102\n");
+}
+
+}  // namespace
+}  // namespace rankscope::test

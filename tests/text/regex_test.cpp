@@ -1,0 +1,88 @@
+// Expressions mean what they mean in Oniguruma's Ruby syntax.
+#include "text/pattern.h"
+#include "text/support.h"
+
+namespace rankscope::test {
+namespace {
+
+Words matches(const char* expression, const std::string& text) {
+  Words out;
+  for (const text::Span& span : text::Pattern::regex(expression, "tokenizer.json").spans(text))
+    if (span.match) out.push_back(text.substr(span.begin, span.end - span.begin));
+  return out;
+}
+
+constexpr const char* kLlama3 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+TEST(Regex, OfLlama3CutsWordsDigitsAndLines) {
+  EXPECT_EQ(matches(kLlama3, "It'S 12345 é!!\n\n  x  "),
+            (Words{"It", "'S", " ", "123", "45", " é", "!!\n\n", " ", " x", "  "}));
+  EXPECT_EQ(matches(kLlama3, "x'ſ"), (Words{"x", "'ſ"})) << "the long s folds to s";
+}
+
+TEST(Regex, WhiteSpaceIsUnicodes) {
+  EXPECT_EQ(matches("\\s", "a\v\u0085\u00A0\u3000\u200Bb").size(), 4u);
+  EXPECT_EQ(matches("[^\\S\\n]+", "a \v\nb"), (Words{" \v"}));
+}
+
+TEST(Regex, NumbersAreEveryN) { EXPECT_EQ(matches("\\p{N}+", "1½Ⅷ²٣x"), (Words{"1½Ⅷ²٣"})); }
+
+TEST(Regex, WordCharactersHaveNoJoiners) {
+  EXPECT_EQ(matches("\\w+", "a\u200Db"), (Words{"a", "b"}));
+  EXPECT_EQ(matches("\\w+", "x²"), (Words{"x²"})) << "Latin-1 has a table of its own";
+  EXPECT_EQ(matches("[\\w]+", "x²"), (Words{"x"})) << "but not inside a set";
+}
+
+TEST(Regex, HIsAHexDigit) { EXPECT_EQ(matches("\\h+", "xAf0 g"), (Words{"Af0"})); }
+
+TEST(Regex, AnchorsStandForLines) {
+  EXPECT_EQ(matches("^.", "a\nb\n"), (Words{"a", "b"}));
+  EXPECT_EQ(matches(".$", "a\r\nb"), (Words{"\r", "b"})) << "only \\n ends a line";
+  EXPECT_EQ(matches("^", "a\n").size(), 1u) << "no line begins at the very end";
+}
+
+TEST(Regex, PlusBehindAnIntervalRepeatsIt) {
+  EXPECT_EQ(matches("\\p{N}{2}+", "12345"), (Words{"1234"}));
+  EXPECT_EQ(matches("(ab){1,2}+b?", "ababab"), (Words{"ababab"}));
+}
+
+TEST(Regex, ALeftOutLowerBoundIsZero) { EXPECT_EQ(matches("a{,2}b", "aaab"), (Words{"aab"})); }
+
+TEST(Regex, FlagMLetsTheDotMatchLineEnds) { EXPECT_EQ(matches("(?m:a.b)", "a\nb"), (Words{"a\nb"})); }
+
+TEST(Regex, SetsTakeBracketsAndDashesAsOnigurumaDoes) {
+  EXPECT_EQ(matches("[]a]+", "a]b"), (Words{"a]"}));
+  EXPECT_EQ(matches("[a-]+", "a-b"), (Words{"a-"}));
+  EXPECT_EQ(matches("[&a]+", "a&b"), (Words{"a&"}));
+  EXPECT_EQ(matches("[[:punct:]]+", "a$,b"), (Words{"$,"}));
+  EXPECT_EQ(matches("[a-z&&[^c]]+", "bcd"), (Words{"b", "d"}));
+}
+
+TEST(Regex, EmptyMatchesDoNotFollowAMatch) { EXPECT_EQ(matches("x*", "axxb"), (Words{"", "xx", ""})); }
+
+TEST(Regex, OffsetsAreBytes) { EXPECT_EQ(matches("b", "é🙂b𝒳b"), (Words{"b", "b"})); }
+
+TEST(RegexErrors, NameTheExpression) {
+  EXPECT_EQ(error_of([] { matches("(a", "a"); }),
+            "error: the regular expression \"(a\" is not valid or not supported (U_REGEX_MISMATCHED_PAREN)\n"
+            "  in   tokenizer.json\n");
+  EXPECT_EQ(error_of([] { matches("a\\K", "a"); }),
+            "error: the regular expression uses \\K, which is not supported\n  in   tokenizer.json\n");
+  EXPECT_EQ(
+      error_of([] { matches(std::string(70000, 'a').c_str(), "a"); }),
+      "error: a regular expression has 70000 bytes, more than the 65536 allowed\n  in   tokenizer.json\n");
+}
+
+TEST(RegexErrors, EndWhatBacktracksForEver) {
+  const std::string text = std::string(200, 'a') + "b";
+  const std::string error = error_of([&] { matches("(a+a+)+c", text); });
+  EXPECT_EQ(error.find("error: the regular expression \"(a+a+)+c\" takes too long on this text"), 0u)
+      << error;
+  const std::string deep = error_of([] { matches("(?:a|b)+$", std::string(8 << 20, 'a') + "\x01"); });
+  EXPECT_EQ(deep.find("error: the regular expression \"(?:a|b)+$\" needs too much memory on this text"), 0u)
+      << deep;
+}
+
+}  // namespace
+}  // namespace rankscope::test
