@@ -1,5 +1,6 @@
 # Proves the house's rule on every build: lower rooms never include upper ones, and the rooms that must not know
 # torch do not. Run as `cmake -DROOT=... -P check_layers.cmake`.
+cmake_minimum_required(VERSION 3.25)
 set(rooms base kernels theory text report ops spectral attention model checkpoint operator lenses tasks train studies sweep scan cli)
 set(may_base base)
 set(may_kernels base)

@@ -8,7 +8,7 @@
 namespace rankscope {
 namespace {
 
-constexpr int64_t kTileBytes = 16 << 20;  // a pattern tile stays near the size of the last cache
+constexpr int64_t kTileBytes = 8 << 20;  // a pattern tile stays near the size of the last cache
 constexpr int64_t kMlpTokens = 1024;      // the hidden layer of this many tokens at a time
 
 // How many samples behind `first` share its length.

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <omp.h>
 #include <torch/version.h>
 
 #include <thread>
@@ -39,6 +40,7 @@ at::Device device_of(const std::string& name) {
 void use_threads(int count) {
   if (count <= 0) count = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(count);
+  omp_set_num_threads(count);  // a LibTorch that brings its own OpenMP does not speak for ours
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(count);
 }
 

@@ -25,7 +25,7 @@ struct Thresholds {
   double epsilon = 1e-3;       // output_kl below this: taking the head out changes nothing
   double low_rank = 0.1;       // qk/ov effective rank below this share of the head's width
   double massive = 1000;       // massive_ratio above this: massive activations
-  int64_t short_text = 8;      // fewer content tokens than this: the evidence does not decide
+  double short_text = 8;      // fewer content tokens than this: the evidence does not decide
 };
 
 struct ScanRequest {
@@ -74,8 +74,8 @@ using ProgressCallback = std::function<void(int64_t done, int64_t total, const s
 
 ScanResult scan(const ScanRequest& request, const ProgressCallback& progress);
 
-/// The verdict in words, from the table alone. `output_kl` rows of variants named "head:L5H3" and
-/// "heads:L5H3+L7H0" are what --ablate measured.
+/// The verdict in words, from the table alone. `output_kl` rows of variants named "-head:L5H3" and
+/// "-heads:L5H3+L7H0" are what --ablate measured.
 std::vector<Finding> judge(const ResultTable& table, const ModelSpec& spec, const Thresholds& thresholds,
                            int64_t shortest_content);
 

@@ -56,7 +56,7 @@ void set_threshold(Thresholds& t, const std::string& text) {
   const std::map<std::string, double*> known{{"collapse", &t.collapse}, {"collapse_ratio", &t.collapse_ratio},
                                              {"sink", &t.sink},         {"dead", &t.dead},
                                              {"epsilon", &t.epsilon},   {"low_rank", &t.low_rank},
-                                             {"massive", &t.massive}};
+                                             {"massive", &t.massive},   {"short_text", &t.short_text}};
   const auto it = known.find(name);
   if (it == known.end()) {
     std::vector<std::string> names;
@@ -98,7 +98,7 @@ int run(Options& o, Io& io) {
   fill_in(o);
   ScanResult result;
   {
-    Progress line(io.err, !io.quiet && isatty(STDERR_FILENO) == 1);
+    Progress line(io.err, progress_wanted(io.quiet));
     result = engine().scan(o.request, [&](int64_t done, int64_t total, const std::string& what) {
       line.update(done, total, what);
     });
