@@ -2,6 +2,7 @@
 // weights through LibTorch, in the same run. BERT-base shape, 32 samples of 128 tokens.
 //
 //   bench: scan_bench [threads]      goal: scan <= 2.2 forward passes
+#include <c10/core/GradMode.h>
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -93,7 +94,7 @@ std::vector<Sample> samples_of(const at::Tensor& ids) {
 }
 
 int run(int threads) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   use_threads(threads);
   const TemporaryFolder folder;
   test::write_random_checkpoint(folder.path(), test::bert_config(), StoredType::f32);

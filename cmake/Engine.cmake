@@ -1,6 +1,5 @@
 # LibTorch and the library that uses it. Operators register through static initialisers, which a static archive
 # drops silently: hence a shared library, fed by one object library that owns the precompiled header.
-find_package(Torch REQUIRED)
 find_package(LAPACK QUIET)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 

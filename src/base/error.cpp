@@ -1,6 +1,7 @@
 #include "base/error.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/suggest.h"
 

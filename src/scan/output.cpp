@@ -1,5 +1,6 @@
 #include "scan/output.h"
 
+#include <c10/core/GradMode.h>
 #include <algorithm>
 #include <limits>
 
@@ -168,7 +169,7 @@ class Comparison {
 void compare_outputs(const FinalState& full, const PassPlan& plan, const std::vector<const FinalState*>& others,
                      const PassPlan& other_plan, ResultTable& table, std::vector<std::string>& notes) {
   if (others.empty()) return;
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const ModelSpec& ours = plan.sources.front()->spec();
   const ModelSpec& theirs = other_plan.sources.front()->spec();
   Comparison comparison(full, plan, others, other_plan, table);

@@ -1,5 +1,6 @@
 #include "scan/pass.h"
 
+#include <c10/core/GradMode.h>
 #include <algorithm>
 #include <cmath>
 
@@ -288,7 +289,7 @@ int64_t count_steps(const PassPlan& plan) {
 
 std::vector<FinalState> run_pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
                                  const ProgressCallback& progress) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   return Pass(plan, table, notes, progress).run();
 }
 

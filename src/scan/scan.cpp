@@ -1,6 +1,7 @@
 #include "scan/scan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // What the rules of the verdict ask the table, and the words they share.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,6 @@
 // Which part holds the rank up: the one without which the residual falls while the full network stands.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

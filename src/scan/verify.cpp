@@ -1,5 +1,6 @@
 #include "scan/verify.h"
 
+#include <c10/core/GradMode.h>
 #include <algorithm>
 #include <cmath>
 
@@ -192,7 +193,7 @@ class Verifier : public BlockObserver {
 std::vector<LayerError> verify(const VerifyRequest& request) {
   dtype_of(request.dtype);
   use_threads(request.threads);
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   return Verifier(request).run();
 }
 

@@ -1,6 +1,7 @@
 #include "text/pieces.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 

@@ -1,6 +1,7 @@
 // What a checkpoint is, from its config and the headers of its files: no weights are read.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

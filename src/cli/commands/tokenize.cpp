@@ -1,6 +1,7 @@
 // rankscope tokenize: texts to ids, with nothing but the folder's tokenizer files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
