@@ -8,7 +8,7 @@
 namespace rankscope::text {
 
 namespace {
-constexpr size_t kLongestText = 256u << 20;
+constexpr size_t kLongestText = 128u << 20;
 constexpr size_t kMostMembers = 256;
 
 // Members of members too: lists inside lists would get around the limit. The depth of the file is bounded.

@@ -101,12 +101,12 @@ SpecialTokens read_special_tokens(const Json& value, const std::string& place) {
   for (const auto& [name, token] : value.items()) {
     const Json& ids = JsonObject(token, place).at("ids");
     for (const Json& id : ids.is_array() ? ids : Json::array({ids})) {
-      const bool fits = id.is_number_unsigned() && id.get<uint64_t>() <= kLargestId;
-      if (!fits)
+      const auto number = read_id(id);
+      if (!number)
         throw Error(fmt::format("an id of the special token \"{}\" is not a whole number from 0 to {}",
                                 printable(name), kLargestId))
             .in(place);
-      out[name].push_back(id.get<int64_t>());
+      out[name].push_back(*number);
     }
   }
   return out;
@@ -164,11 +164,9 @@ std::unique_ptr<PostProcessor> read_template(const JsonObject& object) {
 // ["[SEP]", 102]
 int64_t read_token_id(const JsonObject& object, const char* key) {
   const Json& value = object.at(key);
-  const bool shape =
-      value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_number_unsigned();
-  if (!shape || value[1].get<uint64_t>() > kLargestId)
-    throw Error(fmt::format("\"{}\" should be a token and its id", key)).in(object.place());
-  return value[1].get<int64_t>();
+  const auto id = value.is_array() && value.size() == 2 ? read_id(value[1]) : std::nullopt;
+  if (!id) throw Error(fmt::format("\"{}\" should be a token and its id", key)).in(object.place());
+  return *id;
 }
 
 template <typename Kind>

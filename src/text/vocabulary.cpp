@@ -6,17 +6,24 @@
 
 namespace rankscope::text {
 
+std::optional<int64_t> read_id(const Json& value) {
+  if (value.is_number_unsigned() && value.get<uint64_t>() > kLargestId) return std::nullopt;  // would wrap
+  if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() > kLargestId)
+    return std::nullopt;
+  return value.get<int64_t>();
+}
+
 Vocabulary::Vocabulary(const Json& object, const std::string& place) {
   if (!object.is_object()) throw Error("\"vocab\" should be an object of tokens and ids").in(place);
   ids_.reserve(object.size());
   tokens_.reserve(object.size());
   for (const auto& [token, id] : object.items()) {
-    const bool fits = id.is_number_integer() && !(id.is_number_unsigned() && id.get<uint64_t>() > kLargestId);
-    if (!fits || id.get<int64_t>() < 0)
+    const auto number = read_id(id);
+    if (!number)
       throw Error(fmt::format("the id of the token \"{}\" should be a whole number from 0 to {}",
                               printable(token), kLargestId))
           .in(place);
-    add(token, id.get<int64_t>(), place);
+    add(token, *number, place);
   }
 }
 

@@ -22,6 +22,9 @@ using StringMap = std::unordered_map<std::string, int64_t, StringHash, std::equa
 constexpr int64_t kLargestId = INT32_MAX;  // ids go into 32-bit embeddings lookups everywhere
 constexpr size_t kLongestToken = 4096;     // bytes; bounds the walk of a trie at each position
 
+/// A whole number from 0 to kLargestId, or nothing.
+std::optional<int64_t> read_id(const Json& value);
+
 class Vocabulary {
  public:
   Vocabulary() = default;

@@ -13,9 +13,8 @@ Json added(const char* content, Json flags = Json::object()) {
 // Characters are the model's tokens, so that the ids show what is left around the added ones: 100 and up.
 std::unique_ptr<Tokenizer> with(Json tokens, Json normalizer = nullptr) {
   Json vocab = Json::object();
-  for (char c = ' '; c < ' ' + 100; ++c)
-    vocab[c < 127 ? std::string(1, c) : "filler" + std::to_string(c)] = c - ' ';
-  for (size_t i = static_cast<size_t>(vocab.size()); i < 100; ++i) vocab["more" + std::to_string(i)] = i;
+  for (int i = 0; i < 100; ++i)
+    vocab[i < 95 ? std::string(1, static_cast<char>(' ' + i)) : "more" + std::to_string(i)] = i;
   return tokenizer({{"added_tokens", tokens},
                     {"normalizer", normalizer},
                     {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}}}});

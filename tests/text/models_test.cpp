@@ -5,8 +5,10 @@ namespace {
 
 Json wordpiece(Json vocab) { return {{"type", "WordPiece"}, {"vocab", vocab}, {"unk_token", "[UNK]"}}; }
 Json bpe(Json vocab, Json merges) { return {{"type", "BPE"}, {"vocab", vocab}, {"merges", merges}}; }
-Json unigram(Json vocab, Json unknown) {
-  return {{"type", "Unigram"}, {"vocab", vocab}, {"unk_id", unknown}};
+Json unigram(const std::vector<std::pair<std::string, Json>>& vocab, const Json& unknown) {
+  Json list = Json::array();
+  for (const auto& [token, score] : vocab) list.push_back(Json::array({token, score}));
+  return {{"type", "Unigram"}, {"vocab", list}, {"unk_id", unknown}};
 }
 
 const Json kAb{{"a", 0}, {"b", 1}, {"ab", 2}, {"c", 3}, {"abc", 4}, {"bc", 5}, {"<unk>", 6}};
@@ -34,7 +36,7 @@ TEST(Bpe, MergesByRankAndThenFromTheLeft) {
 
 TEST(Bpe, TakesMergesAsLists) {
   const Json vocab{{"a", 0}, {" ", 1}, {"a ", 2}};
-  EXPECT_EQ(model_ids(bpe(vocab, {{"a", " "}}), "a "), (Ids{2}));
+  EXPECT_EQ(model_ids(bpe(vocab, Json::array({Json::array({"a", " "})})), "a "), (Ids{2}));
 }
 
 TEST(Bpe, WithoutAnUnknownTokenLosesWhatItDoesNotKnow) {
@@ -84,7 +86,8 @@ TEST(Bpe, MergesAMegabyteInSeconds) {
 }
 
 TEST(Unigram, TakesTheCutOfTheLargestScore) {
-  const Json vocab{{"<unk>", 0.0}, {"a", -1.0}, {"b", -2.0}, {"ab", -2.5}, {"ba", -4.5}};
+  const std::vector<std::pair<std::string, Json>> vocab{
+      {"<unk>", 0.0}, {"a", -1.0}, {"b", -2.0}, {"ab", -2.5}, {"ba", -4.5}};
   EXPECT_EQ(model_ids(unigram(vocab, 0), "ab"), (Ids{3}));
   EXPECT_EQ(model_ids(unigram(vocab, 0), "aba"), (Ids{3, 1}));
   EXPECT_EQ(model_ids(unigram(vocab, 0), "ba"), (Ids{2, 1}));
@@ -108,7 +111,8 @@ TEST(WordLevel, LooksWholeWordsUp) {
 
 TEST(Models, WithoutATypeAreKnownByTheirMembers) {
   EXPECT_EQ(text::read_model({{"vocab", kAb}, {"merges", {"a b"}}}, "")->kind(), "BPE");
-  EXPECT_EQ(text::read_model({{"vocab", {{"a", -1.0}}}, {"unk_id", 0}}, "")->kind(), "Unigram");
+  EXPECT_EQ(text::read_model({{"vocab", Json::array({Json::array({"a", -1.0})})}, {"unk_id", 0}}, "")->kind(),
+            "Unigram");
 }
 
 TEST(ModelErrors, NameWhatIsWrong) {
@@ -137,7 +141,7 @@ TEST(ModelErrors, NameWhatIsWrong) {
   EXPECT_EQ(error(unigram({{"a", 0.0}}, 7)),
             "error: \"unk_id\" should be a whole number from 0 to 0, but is 7");
   EXPECT_EQ(error(unigram({{"a", "b"}}, 0)), "error: entry 0 of \"vocab\" should be a token and its score");
-  EXPECT_EQ(error(unigram(Json::array(), 0)), "error: \"vocab\" is empty");
+  EXPECT_EQ(error(unigram({}, 0)), "error: \"vocab\" is empty");
   EXPECT_EQ(error(unigram({{"a", 0.0}}, nullptr)),
             "error: a character is unknown, and the Unigram model has no \"unk_id\"");
   Json dropout = bpe(kAb, Json::array());

@@ -113,7 +113,7 @@ TEST(NormalizerErrors, StopTextsThatGrowWithoutEnd) {
   EXPECT_EQ(error_of([&] {
               normalized({{"type", "Sequence"}, {"normalizers", members}}, "aaaa");
             }),
-            "error: the normalizer makes the text longer than 256 MiB\n"
+            "error: the normalizer makes the text longer than 128 MiB\n"
             "  in   tokenizer.json\n"
             "  try  check the replacements of its normalizer, or pass shorter texts\n");
 }
