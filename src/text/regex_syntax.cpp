@@ -30,6 +30,8 @@ class Translator {
       return copy(1);
     }
     if (c == '{' && interval() > 0) return repeat();
+    // Braces that are no interval are text.
+    if (c == '{' || c == '}') return atom(out_.size()), out_ += '\\', copy(1);
     // Lines end with \n only, and no line begins behind the last \n of the text.
     if (c == '^') return atom(out_.size()), out_ += "(?:\\A|(?<=\\n)(?!\\z))", void(++at_);
     if (c == '$') return atom(out_.size()), out_ += "(?=\\n|\\z)", void(++at_);
@@ -57,6 +59,8 @@ class Translator {
         return fmt::format("[{}]", word);
       case 'W':
         return fmt::format("[^{}]", word);
+      case 'Z':
+        return in_set ? "" : "(?=\\n?\\z)";
       case 'h':
         return "[0-9a-fA-F]";
       case 'H':
@@ -77,7 +81,7 @@ class Translator {
     if (peek(1) == 'K' || peek(1) == 'g' || peek(1) == 'y' || peek(1) == 'Y' || peek(1) == 'O')
       throw Error(fmt::format("the regular expression uses \\{}, which is not supported", peek(1)))
           .in(place_);
-    // The braces of \\p{L} and \\x{41} belong to it.
+    // The braces of \p{L} and \x{41} belong to it.
     const size_t end = peek(2) == '{' && std::string_view("pPxuoN").find(peek(1)) != std::string_view::npos
                            ? in_.find('}', at_)
                            : at_ + 1;

@@ -49,6 +49,12 @@ TEST(Regex, PlusBehindAnIntervalRepeatsIt) {
 
 TEST(Regex, ALeftOutLowerBoundIsZero) { EXPECT_EQ(matches("a{,2}b", "aaab"), (Words{"aab"})); }
 
+TEST(Regex, BracesThatAreNoIntervalAreText) { EXPECT_EQ(matches("a{x}|}", "aa{x}}"), (Words{"a{x}", "}"})); }
+
+TEST(Regex, CapitalZComesBeforeTheLastLineEnd) { EXPECT_EQ(matches("\\s\\Z", "a\r\n"), (Words{"\r", "\n"})); }
+
+TEST(Regex, WordBoundariesSeeMarks) { EXPECT_EQ(matches("\\bb", "e\u0301b b"), (Words{"b"})); }
+
 TEST(Regex, FlagMLetsTheDotMatchLineEnds) { EXPECT_EQ(matches("(?m:a.b)", "a\nb"), (Words{"a\nb"})); }
 
 TEST(Regex, SetsTakeBracketsAndDashesAsOnigurumaDoes) {
