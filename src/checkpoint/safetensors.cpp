@@ -153,6 +153,36 @@ fs::path shard_path(const fs::path& folder, const std::string& shard, const std:
   return folder / shard;
 }
 
+// The *.safetensors files of a folder that could be a whole model, an adapter's left out.
+std::vector<fs::path> other_weights(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code fault;
+  for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
+    const std::string name = entry->path().filename().string();
+    if (name.ends_with(".safetensors") && !name.starts_with("adapter_")) found.push_back(entry->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+[[noreturn]] void refuse_folder(const fs::path& folder, size_t candidates) {
+  if (present(folder / "pytorch_model.bin") || present(folder / "pytorch_model.bin.index.json"))
+    throw Error("the weights are in the .bin format, which can run code when it is read")
+        .in(folder.string())
+        .hint(fmt::format("python -c \"from transformers import AutoModel; AutoModel.from_pretrained('{}')"
+                          ".save_pretrained('OUT', safe_serialization=True)\"",
+                          folder.string()));
+  if (candidates > 1)
+    throw Error(fmt::format("there is no model.safetensors, and which of the {} other .safetensors files is the "
+                            "model is not clear",
+                            candidates))
+        .in(folder.string())
+        .hint("call it model.safetensors, or add model.safetensors.index.json");
+  throw Error("there is no model.safetensors and no model.safetensors.index.json")
+      .in(folder.string())
+      .hint("give the folder of a Hugging Face checkpoint");
+}
+
 }  // namespace
 
 TensorStore::TensorStore(const fs::path& folder) {
@@ -160,22 +190,17 @@ TensorStore::TensorStore(const fs::path& folder) {
     files_.push_back(std::make_unique<SafetensorsFile>(path));
     return files_.back().get();
   };
-  const fs::path single = folder / "model.safetensors", index = folder / "model.safetensors.index.json";
+  const fs::path index = folder / "model.safetensors.index.json";
+  fs::path single = folder / "model.safetensors";
+  if (!present(single) && !present(index)) {
+    const std::vector<fs::path> others = other_weights(folder);
+    if (others.size() != 1) refuse_folder(folder, others.size());
+    single = others.front();
+  }
   if (present(single)) {  // as the library does: a whole file goes before an index
     const SafetensorsFile* file = open(single);
     for (const auto& [name, entry] : file->tensors()) tensors_[name] = {file, &entry};
     return;
-  }
-  if (!present(index)) {
-    if (present(folder / "pytorch_model.bin") || present(folder / "pytorch_model.bin.index.json"))
-      throw Error("the weights are in the .bin format, which can run code when it is read")
-          .in(folder.string())
-          .hint(fmt::format("python -c \"from transformers import AutoModel; AutoModel.from_pretrained('{}')"
-                            ".save_pretrained('OUT', safe_serialization=True)\"",
-                            folder.string()));
-    throw Error("there is no model.safetensors and no model.safetensors.index.json")
-        .in(folder.string())
-        .hint("give the folder of a Hugging Face checkpoint");
   }
   const Json json = read_json(index, 64 << 20);
   const Json& map = JsonObject(json, index.string()).at("weight_map");

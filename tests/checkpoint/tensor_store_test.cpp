@@ -51,6 +51,32 @@ TEST(TensorStore, PrefersAWholeFileToAnIndex) {
   EXPECT_NE(TensorStore(folder.path()).find("a"), nullptr);
 }
 
+TEST(TensorStore, TakesTheOnlyFileWhateverItsName) {
+  const TempFolder folder;
+  write_one(folder / "model.fp16.safetensors", "a");
+  write_one(folder / "adapter_model.safetensors", "b");
+  put(folder / "pytorch_model.bin", "");
+  const TensorStore store(folder.path());
+  EXPECT_NE(store.find("a"), nullptr);
+  EXPECT_EQ(store.find("b"), nullptr);
+}
+
+TEST(TensorStore, DoesNotGuessBetweenFiles) {
+  const TempFolder folder;
+  write_one(folder / "model.fp16.safetensors", "a");
+  write_one(folder / "model.bf16.safetensors", "a");
+  const Error error = refusal(folder);
+  EXPECT_EQ(error.message(),
+            "there is no model.safetensors, and which of the 2 other .safetensors files is the model is not clear");
+  EXPECT_EQ(error.advice(), "call it model.safetensors, or add model.safetensors.index.json");
+}
+
+TEST(TensorStore, AnAdapterAloneIsNoModel) {
+  const TempFolder folder;
+  write_one(folder / "adapter_model.safetensors", "a");
+  EXPECT_EQ(refusal(folder).message(), "there is no model.safetensors and no model.safetensors.index.json");
+}
+
 TEST(TensorStore, RefusesAFolderWithoutWeights) {
   const TempFolder folder;
   EXPECT_EQ(refusal(folder).message(), "there is no model.safetensors and no model.safetensors.index.json");
