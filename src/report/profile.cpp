@@ -54,9 +54,11 @@ struct Building {
 };
 
 void take(Building& b, const Row& r) {
+  b.profile.samples = std::max(b.profile.samples, r.n);
   const auto is = [&](std::string_view name) { return r.metric == name; };
   if (is("output_kl")) {
     b.profile.output_kl = r.value;
+    b.profile.in_nats = r.site == "unembed.hook_out";
   } else if (is("attention_entropy") && r.head >= 0) {
     if (Mean& mean = b.places[r.layer].entropy; !std::isnan(r.value)) mean.sum += r.value, ++mean.count;
   } else if (is("sink_ratio") && r.head < 0 && r.layer >= 0) {
@@ -66,10 +68,7 @@ void take(Building& b, const Row& r) {
     if (r.depth == 0 && !b.profile.pre_norm) b.places[kEmbed].massive.offer(r);
     if (ends_with(r, ".hook_resid_post")) b.places[r.layer].massive.offer(r);
   } else if (int place = 0; r.head < 0 && token_place(r, b.profile.pre_norm, place)) {
-    if (is("residual_fro_rel_trimmed")) {
-      b.places[place].trimmed.offer(r);
-      b.profile.samples = std::max(b.profile.samples, r.n);
-    }
+    if (is("residual_fro_rel_trimmed")) b.places[place].trimmed.offer(r);
     if (is("residual_fro_rel")) b.places[place].residual.offer(r);
     if (is("effective_rank_rel")) b.places[place].rank.offer(r);
     if (is("token_cosine")) b.places[place].cosine.offer(r);

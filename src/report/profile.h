@@ -23,6 +23,7 @@ struct LayerNumbers {
 struct VariantProfile {
   std::string variant;
   double output_kl = kNone;
+  bool in_nats = true;  // output_kl is a divergence; without a head it is the last hidden state's relative change
   std::vector<LayerNumbers> layers;
   bool pre_norm = false;  // tokens are read where attention sees them: the normalised block input
   int64_t samples = 0;

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 #include <ostream>
 #include <string_view>
 
@@ -23,13 +24,16 @@ constexpr size_t kMostAblations = 12;  // single heads taken out: more lines tha
 struct Column {
   const char* title;
   double LayerNumbers::*number;
+  bool of_tokens;  // read at the site the heading names
+  const char* meaning;
 };
-constexpr std::array<Column, 6> kColumns{{{"residual", &LayerNumbers::residual},
-                                          {"eff.rank", &LayerNumbers::rank},
-                                          {"cosine", &LayerNumbers::cosine},
-                                          {"entropy", &LayerNumbers::entropy},
-                                          {"sinks", &LayerNumbers::sinks},
-                                          {"massive", &LayerNumbers::massive}}};
+constexpr std::array<Column, 6> kColumns{
+    {{"residual", &LayerNumbers::residual, true, "what tells the tokens apart, as a share of their size (0: all alike)"},
+     {"eff.rank", &LayerNumbers::rank, true, "share of the rank there could be"},
+     {"cosine", &LayerNumbers::cosine, true, "mean over pairs of tokens"},
+     {"entropy", &LayerNumbers::entropy, false, "of attention, mean over heads (1: uniform)"},
+     {"sinks", &LayerNumbers::sinks, false, "share of the layer's heads"},
+     {"massive", &LayerNumbers::massive, false, "largest activation over the median, after the layer"}}};
 
 class Page {
  public:
@@ -77,12 +81,21 @@ std::vector<double> residuals(const VariantProfile& p) {
   return out;
 }
 
+bool measured(const VariantProfile& p, const Column& c) {
+  return std::any_of(p.layers.begin(), p.layers.end(),
+                     [&](const LayerNumbers& l) { return !std::isnan(l.*c.number); });
+}
+
+// What was not measured takes no room.
+std::vector<Column> columns_of(const VariantProfile& p) {
+  std::vector<Column> columns;
+  std::copy_if(kColumns.begin(), kColumns.end(), std::back_inserter(columns),
+               [&](const Column& c) { return measured(p, c); });
+  return columns;
+}
+
 void print_layers(const VariantProfile& p, Page& page) {
-  std::vector<Column> columns;  // what was not measured takes no room
-  for (const Column& c : kColumns)
-    if (std::any_of(p.layers.begin(), p.layers.end(),
-                    [&](const LayerNumbers& l) { return !std::isnan(l.*c.number); }))
-      columns.push_back(c);
+  const std::vector<Column> columns = columns_of(p);
   if (columns.empty()) return;
 
   const auto row = [&](std::string_view label, const auto& cell) {
@@ -92,13 +105,42 @@ void print_layers(const VariantProfile& p, Page& page) {
   };
   std::string title = terminal_text(p.variant, 40);
   if (const auto curve = residuals(p); !curve.empty())
-    title += fmt::format("  {}  content tokens at {}, {} samples", sparkline(curve, 16, page.style().unicode),
-                         p.pre_norm ? "ln1.hook_normalized" : "hook_resid_post", p.samples);
+    title += "  " + sparkline(curve, 16, page.style().unicode);
+  if (std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.of_tokens; }))
+    title += fmt::format("  content tokens at {}, {} sample{}",
+                         p.pre_norm ? "ln1.hook_normalized" : "hook_resid_post", p.samples,
+                         p.samples == 1 ? "" : "s");
   page.heading(title);
   page.quiet(row("layer", [](const Column& c) { return std::string(c.title); }));
   for (const LayerNumbers& l : p.layers)
     page.line(row(l.label, [&](const Column& c) { return number_text(l.*c.number); }));
   page.line();
+}
+
+// What the columns mean, once for all tables.
+void print_legend(const std::vector<VariantProfile>& all, Page& page) {
+  std::string text;
+  for (const Column& c : kColumns)
+    if (std::any_of(all.begin(), all.end(), [&](const VariantProfile& p) { return measured(p, c); }))
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", c.title, c.meaning);
+  if (text.empty() && !all.empty())
+    text = "nothing measured here belongs into a table of layers: --format csv prints it, --out keeps it";
+  if (text.empty()) return;
+  page.labelled("", text, 0, true);
+  page.line();
+}
+
+// What output_kl counts depends on whether the model has a head.
+std::string kl_meaning(const std::vector<VariantProfile>& all) {
+  const auto counts = [&](bool nats) {
+    return std::any_of(all.begin(), all.end(), [&](const VariantProfile& p) {
+      return p.in_nats == nats && !std::isnan(p.output_kl) && p.output_kl != 0;
+    });
+  };
+  const std::string change = "relative change of the last hidden state";
+  if (!counts(false)) return "output_kl: divergence of the output from that of full, in nats";
+  return counts(true) ? "output_kl: divergence from full in nats; where the output heads differ, " + change
+                      : "output_kl: " + change + ", as there is no output head";
 }
 
 void print_variants(const std::vector<VariantProfile>& all, Page& page) {
@@ -125,6 +167,7 @@ void print_variants(const std::vector<VariantProfile>& all, Page& page) {
   }
   if (ablations > kMostAblations)
     page.quiet(fmt::format("... and {} more heads taken out: see --out", ablations - kMostAblations));
+  page.labelled("", kl_meaning(all), 0, true);
   page.line();
 }
 
@@ -169,6 +212,7 @@ void print_results(const Results& results, const TerminalStyle& style, std::ostr
   const std::vector<VariantProfile> all = profiles(results.table);
   for (const VariantProfile& p : all)
     if (!is_ablation(p)) print_layers(p, page);
+  print_legend(all, page);
   print_variants(all, page);
   print_verdict(results, page);
 }

@@ -11,4 +11,7 @@ namespace rankscope {
 /// file that looks whole; the manifest comes last.
 void write_results(const std::filesystem::path& folder, const Results& results);
 
+/// Whether write_results could write there, asked before the work is done. Makes nothing.
+void require_writable(const std::filesystem::path& folder);
+
 }  // namespace rankscope

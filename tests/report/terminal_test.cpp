@@ -37,6 +37,11 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "embed        0.9      0.45       0.1         -         -         -\n"
             "0            0.7      0.35       0.3       0.4       0.5     12345\n"
             "1            0.5      0.25       0.5       0.4       0.5     12345\n"
+            "\n"
+            "residual: what tells the tokens apart, as a share of their size (0: all alike);\n"
+            "eff.rank: share of the rank there could be; cosine: mean over pairs of tokens;\n"
+            "entropy: of attention, mean over heads (1: uniform); sinks: share of the layer's\n"
+            "heads; massive: largest activation over the median, after the layer\n"
             "\n");
 }
 
@@ -50,13 +55,39 @@ TEST(Terminal, PreNormModelsAreReadWhereAttentionSeesThem) {
             "layer   residual  eff.rank    cosine\n"
             "0            0.8       0.4       0.2\n"
             "final        0.6       0.3       0.4\n"
+            "\n"
+            "residual: what tells the tokens apart, as a share of their size (0: all alike);\n"
+            "eff.rank: share of the rank there could be; cosine: mean over pairs of tokens\n"
             "\n");
 }
 
 TEST(Terminal, WhatWasNotMeasuredTakesNoRoom) {
   ResultTable t;
   t.rows.push_back({"full", "blocks.0.attn.hook_pattern", 0, 0, "attention_entropy", 0.25, 0, 1, 0, "all"});
-  EXPECT_EQ(print(t), "full\nlayer    entropy\n0           0.25\n\n");
+  EXPECT_EQ(print(t), "full\nlayer    entropy\n0           0.25\n\nentropy: of attention, mean over heads (1: uniform)\n\n");
+}
+
+TEST(Terminal, SamplesAreCountedWhateverWasMeasured) {
+  ResultTable t;
+  t.rows.push_back({"full", "blocks.0.hook_resid_post", 0, -1, "residual_fro_rel", 0.5, 0.1, 7, 1, "content"});
+  EXPECT_TRUE(print(t).starts_with("full  ▅  content tokens at hook_resid_post, 7 samples\n")) << print(t);
+}
+
+TEST(Terminal, WhatHasNoTableSaysWhereItIs) {
+  ResultTable t;
+  t.rows.push_back({"full", "blocks.0.attn", 0, 0, "qk_pr", 3.0, kNone, 1, 0, ""});
+  EXPECT_NE(print(t).find("--format csv prints it"), std::string::npos);
+}
+
+TEST(Terminal, OutputKlSaysWhatItCounts) {
+  const auto said = [](const char* site) {
+    ResultTable t;
+    add_tokens(t, "full", "blocks.0.hook_resid_post", 0, 1, 0.5);
+    t.rows.push_back({"-skip", site, -1, -1, "output_kl", 0.5, 0.1, 8, 1, "all"});
+    return print(t);
+  };
+  EXPECT_NE(said("unembed.hook_out").find("in nats"), std::string::npos);
+  EXPECT_NE(said("blocks.0.hook_resid_post").find("relative change of the last hidden state"), std::string::npos);
 }
 
 TEST(Terminal, VariantsStandSideBySideWithTheirOutputKl) {
