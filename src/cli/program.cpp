@@ -1,6 +1,8 @@
 #include "cli/program.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -32,6 +34,10 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault, const std::
     if (std::find(known.begin(), known.end(), name) == known.end())
       return usage_error(unknown_name("option", name, known).message())
           .hint(unknown_name("option", name, known, "--help").advice());
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&fault) != nullptr) {
+    const std::string said = fault.what();  // "The following argument was not expected: x"
+    error = usage_error(fmt::format("there is no place for {}", printable(said.substr(said.find(": ") + 2))));
   }
   return std::move(error).hint("rankscope " + app.get_name() + " --help");
 }
@@ -72,6 +78,8 @@ int dispatch(std::vector<std::string> arguments, Io& io) {
     io.out << "rankscope " << version() << "\n";
     return 0;
   }
+  if (arguments.front().starts_with("-"))
+    throw unknown_name("option", arguments.front(), {"--help", "--version"}, "rankscope --help");
   std::vector<std::string> known;
   for (const Command* command : commands()) {
     if (command->name == arguments.front())
@@ -79,6 +87,12 @@ int dispatch(std::vector<std::string> arguments, Io& io) {
     known.emplace_back(command->name);
   }
   throw unknown_name("command", arguments.front(), known, "rankscope --help");
+}
+
+// Whoever read our output has read enough: `rankscope ... | head -1` is no failure.
+bool reader_is_gone() {
+  pollfd output{STDOUT_FILENO, 0, 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
 }  // namespace
@@ -89,7 +103,8 @@ int run_program(std::vector<std::string> arguments, std::istream& in, std::ostre
     const int code = dispatch(std::move(arguments), io);
     out.flush();
     // A full disk behind a redirection must not look like success.
-    if (!out) throw Error("cannot write the results").in("standard output").hint("check the disk behind it");
+    if (!out && !reader_is_gone())
+      throw Error("cannot write the results").in("standard output").hint("check the disk behind it");
     return code;
   } catch (const Error& e) {
     err << e.render();

@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMostRandom = int64_t{1} << 30;  // a slip of the keyboard should not fill the memory
+
 enum Stream : uint32_t { kRandomTokens = 1, kShuffle = 2 };
 
 int64_t longest_allowed(const ScanRequest& request, const ModelSpec& spec) {
@@ -132,14 +134,19 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input) {
 void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit, ScanInput& input) {
   const Philox random{request.seed, kRandomTokens, 0};
   const EmbeddingSpec& e = spec.embedding;
+  const int64_t each = e.vocabulary > 0 ? limit : e.channels * e.image_size * e.image_size;
+  if (request.samples > kMostRandom / each)
+    throw usage_error(fmt::format("{} samples of {} random numbers are more than the {} allowed", request.samples, each,
+                                  kMostRandom))
+        .hint("a smaller --samples or --max-length");
   uint64_t index = 0;
   for (int64_t i = 0; i < request.samples; ++i) {
     Sample s;
     if (e.vocabulary > 0) {
-      for (int64_t t = 0; t < limit; ++t)
+      for (int64_t t = 0; t < each; ++t)
         s.ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(e.vocabulary), index++)));
     } else {
-      for (int64_t t = 0; t < e.channels * e.image_size * e.image_size; ++t)
+      for (int64_t t = 0; t < each; ++t)
         s.pixels.push_back(static_cast<float>(random.normal(index++)));
     }
     input.samples.push_back(std::move(s));
@@ -163,13 +170,17 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
 
   const int64_t limit = longest_allowed(request, spec);
   ScanInput input;
-  if (limit < request.max_length)
-    input.notes.push_back(fmt::format("--max-length {} is more than the model's {} positions: {} is used",
-                                      request.max_length, limit, limit));
   if (!request.texts.empty()) TextReader(request, limit).read(input);
   if (request.token_ids) read_ids(request, limit, input);
   if (request.pixels) input.samples = read_pixels(*request.pixels, request.samples);
   if (request.random_tokens) random_ids(request, spec, limit, input);
+
+  const bool reached = std::any_of(input.samples.begin(), input.samples.end(), [&](const Sample& s) {
+    return static_cast<int64_t>(s.ids.size()) == limit;
+  });
+  if (limit < request.max_length && reached)
+    input.notes.push_back(fmt::format("--max-length {} is more than the model's {} positions: {} is used",
+                                      request.max_length, limit, limit));
 
   std::string what = request.random_tokens ? "random tokens" : request.token_ids ? "token ids " + request.token_ids->string()
                      : request.pixels      ? "pixels " + request.pixels->string()

@@ -1,6 +1,8 @@
 #include "scan/verify.h"
 
 #include <c10/core/GradMode.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -18,20 +20,34 @@ namespace {
 struct Saved {
   std::vector<Sample> samples;
   std::vector<std::vector<int64_t>> columns;  // per sample, the columns its tokens had in the padded rows
+  int64_t tokens = 0;                         // of a padded row
 };
 
 at::Tensor optional_tensor(const SafetensorsFile& file, const char* name) {
   return file.tensors().count(name) > 0 ? read_tensor(file, name) : at::Tensor();
 }
 
-void require_matrix(const at::Tensor& t, const char* name, const SafetensorsFile& file) {
-  if (t.dim() != 2) throw Error(fmt::format("{} should be [samples, tokens]", name)).in(file.path().string());
+// Sizes that do not matter are -1.
+void require_shape(const at::Tensor& t, const std::string& name, const std::vector<int64_t>& expected,
+                   const SafetensorsFile& file) {
+  bool same = t.dim() == static_cast<int64_t>(expected.size());
+  for (size_t i = 0; same && i < expected.size(); ++i)
+    same = expected[i] < 0 || expected[i] == t.size(static_cast<int64_t>(i));
+  if (same) return;
+  std::vector<std::string> words;
+  for (const int64_t n : expected) words.push_back(n < 0 ? "any" : std::to_string(n));
+  throw Error(fmt::format("{} should have the shape [{}], but has [{}]", name, fmt::join(words, ", "),
+                          fmt::join(t.sizes(), ", ")))
+      .in(file.path().string())
+      .hint("check that the activations are those of this model");
 }
 
 Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
   Saved saved;
   if (spec.embedding.vocabulary == 0) {
     const at::Tensor pixels = read_tensor(file, "pixel_values").to(at::kFloat).contiguous();
+    const EmbeddingSpec& e = spec.embedding;
+    require_shape(pixels, "pixel_values", {-1, e.channels, e.image_size, e.image_size}, file);
     const int64_t side = spec.embedding.image_size / spec.embedding.patch_size;
     for (int64_t i = 0; i < pixels.size(0); ++i) {
       const at::Tensor one = pixels[i].contiguous();
@@ -41,15 +57,16 @@ Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
       saved.columns.emplace_back();
       for (int64_t t = 0; t <= side * side; ++t) saved.columns.back().push_back(t);
     }
+    saved.tokens = side * side + 1;
     return saved;
   }
   const at::Tensor ids = read_tensor(file, "input_ids").to(at::kLong);
-  require_matrix(ids, "input_ids", file);
+  require_shape(ids, "input_ids", {-1, -1}, file);
   const at::Tensor mask = optional_tensor(file, "attention_mask");
   const at::Tensor types = optional_tensor(file, "token_type_ids");
   for (const at::Tensor* t : {&mask, &types})
-    if (t->defined() && t->sizes() != ids.sizes())
-      throw Error("attention_mask and token_type_ids should have the shape of input_ids").in(file.path().string());
+    if (t->defined())
+      require_shape(*t, t == &mask ? "attention_mask" : "token_type_ids", {ids.size(0), ids.size(1)}, file);
   const auto value = [](const at::Tensor& t, int64_t i, int64_t j) { return t[i][j].item<int64_t>(); };
   for (int64_t i = 0; i < ids.size(0); ++i) {
     Sample s;
@@ -65,9 +82,12 @@ Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
       if (types.defined()) s.types.push_back(value(types.to(at::kLong), i, j));
       columns.push_back(j);
     }
+    if (columns.empty())
+      throw Error(fmt::format("sample {} has no token that its attention_mask allows", i)).in(file.path().string());
     saved.samples.push_back(std::move(s));
     saved.columns.push_back(std::move(columns));
   }
+  saved.tokens = ids.size(1);
   return saved;
 }
 
@@ -83,8 +103,6 @@ class Gauge {
   const at::Tensor& reference() const { return reference_; }
 
   void compare(const at::Tensor& ours, const at::Tensor& theirs) {
-    if (ours.sizes() != theirs.sizes())
-      throw Error(fmt::format("{} has another shape than this model gives", error_.tensor));
     const at::Tensor difference = (ours.to(at::kCPU, at::kDouble) - theirs).abs();
     // A NaN must not pass: max() alone would drop it.
     const double largest = difference.max().item<double>();
@@ -111,6 +129,7 @@ class Verifier : public BlockObserver {
   explicit Verifier(const VerifyRequest& request)
       : checkpoint_(request.model), file_(request.against), spec_(checkpoint_.spec()),
         source_(checkpoint_source(checkpoint_, request.dtype, request.device)), saved_(read_saved(file_, spec_)) {
+    if (saved_.samples.empty()) throw Error("the file holds no samples").in(file_.path().string());
     // One sample a batch: the saved tensors are cut out sample by sample anyway.
     for (size_t i = 0; i < saved_.samples.size(); ++i) {
       batches_.push_back(make_batches({saved_.samples[i]}, spec_, 1).front());
@@ -128,6 +147,9 @@ class Verifier : public BlockObserver {
       const BlockSpec& block = spec_.blocks[static_cast<size_t>(l)];
       const Weights weights = source_->load(fmt::format("blocks.{}", block.weights));
       attention_ = std::make_unique<Gauge>(file_, fmt::format("attentions.{}", l));
+      if (attention_->present())
+        require_shape(attention_->reference(), fmt::format("attentions.{}", l),
+                      {count(), block.attention.heads, saved_.tokens, saved_.tokens}, file_);
       for (sample_ = 0; sample_ < x.size(); ++sample_)
         x[sample_] = run_block(x[sample_], block, weights, batches_[sample_], *this);
       if (attention_->present()) results_.push_back(attention_->result());
@@ -158,6 +180,8 @@ class Verifier : public BlockObserver {
   // Hugging Face applies the final norm to the last hidden state of decoders, and not to a ViT's.
   bool normed_last() const { return spec_.final_norm.kind != NormKind::none && spec_.embedding.vocabulary > 0; }
 
+  int64_t count() const { return static_cast<int64_t>(saved_.samples.size()); }
+
   at::Tensor columns(size_t sample) const { return at::tensor(saved_.columns[sample], at::kLong); }
 
   void hidden(int64_t index, const std::vector<at::Tensor>& x) { compare(fmt::format("hidden_states.{}", index), x); }
@@ -165,6 +189,7 @@ class Verifier : public BlockObserver {
   void compare(const std::string& name, const std::vector<at::Tensor>& x) {
     Gauge gauge(file_, name);
     if (!gauge.present()) return;
+    require_shape(gauge.reference(), name, {count(), saved_.tokens, x.front().size(1)}, file_);
     for (size_t i = 0; i < x.size(); ++i)
       gauge.compare(x[i], gauge.reference()[static_cast<int64_t>(i)].index_select(0, columns(i)));
     results_.push_back(gauge.result());

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -24,9 +25,28 @@ struct Line {
 
 std::string name_of(const std::string& path) { return path == "-" ? "standard input" : path; }
 
+// A stream has no size to look at first.
+std::string read_stream(std::istream& in, const std::string& name) {
+  std::string out;
+  std::string piece(1 << 16, '\0');
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
+    out.append(piece, 0, static_cast<size_t>(in.gcount()));
+    if (out.size() > kLargestFile)
+      throw Error(fmt::format("the input has more than the {} bytes allowed here", kLargestFile)).in(name);
+  }
+  return out;
+}
+
 std::string read_all(const std::string& path) {
-  if (path != "-") return read_file(path, kLargestFile);
-  return {std::istreambuf_iterator<char>(std::cin), {}};
+  if (path == "-") return read_stream(std::cin, name_of(path));
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    throw Error("expected a file, but got a folder").in(path).hint("name a file");
+  if (std::filesystem::is_fifo(path, ignored)) {  // <(zcat texts.gz)
+    std::ifstream file(path, std::ios::binary);
+    return read_stream(file, path);
+  }
+  return read_file(path, kLargestFile);
 }
 
 // Lines that hold more than blanks, without their ends, counted from 1.
@@ -142,8 +162,10 @@ std::vector<TextSample> read_text(const std::string& path, bool whole) {
 }
 
 std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& name) {
-  return read_objects(std::string(std::istreambuf_iterator<char>(in), {}), name);
+  return read_objects(read_stream(in, name), name);
 }
+
+std::vector<TextSample> read_text_jsonl(const std::string& path) { return read_objects(read_all(path), name_of(path)); }
 
 std::vector<std::vector<int64_t>> read_token_ids(const std::string& path) {
   const std::string content = read_all(path), name = name_of(path);

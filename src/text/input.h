@@ -23,6 +23,9 @@ std::vector<TextSample> read_text(const std::string& path, bool whole = false);
 /// The objects of a JSONL stream; `name` is for errors.
 std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& name);
 
+/// The same of a file, whatever its name ends in.
+std::vector<TextSample> read_text_jsonl(const std::string& path);
+
 /// One sample per line: ids separated by blanks or commas, a JSON list, or {"ids": [...]} or {"input_ids":
 /// [...]}.
 std::vector<std::vector<int64_t>> read_token_ids(const std::string& path);

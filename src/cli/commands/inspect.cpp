@@ -184,10 +184,10 @@ OrderedJson as_json(const Checkpoint& checkpoint, const Options& options) {
 
 std::function<int(Io&)> prepare(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("FOLDER", options->folder, "a Hugging Face checkpoint: config.json and *.safetensors")
+  app.add_option("FOLDER", options->folder, "Hugging Face folder: config.json and *.safetensors")
       ->required();
-  app.add_flag("--json", options->json, "one JSON object instead of lines");
-  app.add_flag("--tensors", options->tensors, "list every parameter and the tensor it comes from");
+  app.add_flag("--json", options->json, "One JSON object instead of lines");
+  app.add_flag("--tensors", options->tensors, "List every parameter and the tensor it comes from");
   return [options](Io& io) {
     const Checkpoint checkpoint(options->folder);
     if (options->json) {

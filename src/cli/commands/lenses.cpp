@@ -14,7 +14,8 @@ namespace {
 
 void print_table(std::ostream& out) {
   for (const LensInfo& lens : engine().lenses()) {
-    out << fmt::format("{}: {}\n  cost: {}\n", lens.name, lens.summary, lens.cost);
+    out << fmt::format("{}: {}{}\n  cost: {}\n", lens.name, lens.summary,
+                       lens.on_request ? " (only when --lens names it)" : "", lens.cost);
     for (const LensInfo::Metric& m : lens.metrics)
       out << fmt::format("  {:<36} {}\n{:39}{}\n", m.name, m.formula, "", m.meaning);
     out << "\n";
@@ -27,7 +28,7 @@ void print_json(std::ostream& out) {
     Json metrics = Json::array();
     for (const LensInfo::Metric& m : lens.metrics)
       metrics.push_back({{"name", m.name}, {"formula", m.formula}, {"meaning", m.meaning}, {"mean", m.mean}});
-    list.push_back({{"name", lens.name}, {"summary", lens.summary}, {"cost", lens.cost}, {"metrics", metrics}});
+    list.push_back({{"name", lens.name}, {"summary", lens.summary}, {"cost", lens.cost}, {"on_request", lens.on_request}, {"metrics", metrics}});
   }
   out << list.dump(2) << "\n";
 }

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -13,6 +15,7 @@
 #include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
+#include "cli/options.h"
 #include "report/csv.h"
 #include "report/json.h"
 #include "report/terminal.h"
@@ -21,7 +24,7 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kParts =
+constexpr const char* kBelow =
     "Parts of --off, joined by + (post-norm: u = N1(x + attn x), y = N2(u + mlp u);\n"
     "pre-norm: u = x + attn(N1 x), y = u + mlp(N2 u)):\n"
     "  attention-skip  post: u = N1(attn x)     pre: u = attn(N1 x)\n"
@@ -30,7 +33,17 @@ constexpr const char* kParts =
     "  mlp             the MLP with its skip and, post-norm, N2: y = u\n"
     "  norm            N1, N2 and the final norm become the identity; the embedding's norm stays\n"
     "  position        learned positions are not added, rotary and relative terms left out\n"
-    "  head:L5H3       head 3 of layer 5 writes zero\n";
+    "  head:L5H3       head 3 of layer 5 writes zero\n"
+    "\n"
+    "Thresholds of the verdict, with their defaults:\n"
+    "  collapse=0.1        residual below this: the tokens of the layer are nearly all alike\n"
+    "  collapse_ratio=0.5  ... and below this share of the baseline's, where there is one\n"
+    "  sink=0.3            attention on one key, above uniform, that makes a head a sink\n"
+    "  dead=0.01           head output over residual stream below this: a head that may be dead\n"
+    "  epsilon=0.001       output_kl below this: taking the part out changes nothing\n"
+    "  low_rank=0.1        effective rank of a QK or OV map below this share of the head's width\n"
+    "  massive=1000        largest over median activation above this: massive activations\n"
+    "  short_text=8        fewer content tokens than this decide nothing\n";
 
 struct Options {
   ScanRequest request;
@@ -63,14 +76,25 @@ void set_threshold(Thresholds& t, const std::string& text) {
     for (const auto& [key, value] : known) names.push_back(key);
     throw unknown_name("threshold", name, names, "rankscope scan --help");
   }
-  try {
-    size_t used = 0;
-    const std::string number = at == std::string::npos ? "" : text.substr(at + 1);
-    *it->second = std::stod(number, &used);
-    if (used == number.size()) return;
-  } catch (const std::logic_error&) {
+  if (at == std::string::npos || !parse_positive(text.substr(at + 1), *it->second))
+    throw usage_error(fmt::format("expected a threshold as {}=0.05, but got \"{}\"", name, printable(text)))
+        .in("--threshold");
+}
+
+// --text takes all that follows it, so a model named last would be read as a text.
+void refuse_folders(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(text, ignored))
+      throw usage_error("expected a text file, but got a folder")
+          .in("--text " + text)
+          .hint("name the model before --text: rankscope scan MODEL --text FILE");
   }
-  throw usage_error(fmt::format("\"{}\" is not a threshold", printable(text))).hint("--threshold collapse=0.05");
+}
+
+void require_format(const std::string& format) {
+  const std::vector<std::string> known{"table", "csv", "json"};
+  if (std::find(known.begin(), known.end(), format) == known.end()) throw unknown_name("format", format, known);
 }
 
 // What the model and the input are when nothing was said: the built-in ones.
@@ -85,6 +109,9 @@ void fill_in(Options& o) {
   const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.random_tokens;
   if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
   if (o.json) o.format = "json";
+  require_format(o.format);
+  refuse_folders(r.texts);
+  if (!o.out.empty()) require_writable(o.out);  // before the work, not after it
 }
 
 void print(const ScanResult& result, const std::string& format, Io& io) {
@@ -112,39 +139,54 @@ int run(Options& o, Io& io) {
 std::function<int(Io&)> prepare(CLI::App& app) {
   auto o = std::make_shared<Options>();
   ScanRequest& r = o->request;
-  app.add_option("model", o->model, "Hugging Face folder; the built-in model when left out");
-  app.add_option("--text", r.texts, "Text files, one sample per line; JSONL takes text and text_pair; - is stdin");
+  app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
+  app.add_option("--text", r.texts, "Text files, one sample per line; JSONL takes text and text_pair; - is stdin")
+      ->type_name("FILE");
   app.add_flag("--whole", r.whole, "Cut the texts into windows of --max-length instead of lines");
-  app.add_option("--token-ids", o->token_ids, "File with one sample of token ids per line");
-  app.add_option("--pixels", o->pixels, "safetensors file with pixel_values, for models that read images");
+  app.add_option("--token-ids", o->token_ids, "File with one sample of token ids per line")->type_name("FILE");
+  app.add_option("--pixels", o->pixels, "safetensors file with pixel_values, for models that read images")
+      ->type_name("FILE");
   app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels)");
-  app.add_option("--samples", r.samples, "At most this many samples")->capture_default_str();
-  app.add_option("--max-length", r.max_length, "Cut samples to this many tokens")->capture_default_str();
+  app.add_option("--samples", r.samples, "At most this many samples")
+      ->check(whole_number(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--max-length", r.max_length, "Cut samples to this many tokens")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
   app.add_option("--batch-size", r.batch_size, "Samples computed at once; more is not always faster")
+      ->check(whole_number(1, 1 << 16))
       ->capture_default_str();
   app.add_option("--off", r.off, "A variant without these parts: skip, skip+mlp, head:L5H3 (below); repeat for more")
-      ->take_all();
+      ->type_name("PARTS")
+      ->allow_extra_args(false);
   app.add_option("--rank", r.rank, "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; repeat for more")
-      ->take_all();
-  app.add_option("--baseline", o->baseline, "Judge against this checkpoint on the same input");
+      ->type_name("RANKS")
+      ->allow_extra_args(false);
+  app.add_option("--baseline", o->baseline, "Judge against this checkpoint on the same input")->type_name("FOLDER");
   app.add_flag("--null", r.null_models, "Add the null models: random weights, shuffled tokens");
   app.add_flag("--ablate", r.ablate, "Take heads that write little out, alone and together, and measure output_kl");
-  app.add_option("--layers", r.layers, "Layers the lenses look at: 0-5,11");
-  app.add_option("--lens", o->lenses, "Lenses to use, by commas (rankscope lenses lists them)");
+  app.add_option("--layers", r.layers, "Layers the lenses look at: 0-5,11")->type_name("LIST");
+  app.add_option("--lens", o->lenses, "Lenses to use, by commas (rankscope lenses lists them); all but those on request when left out")
+      ->type_name("LIST");
   app.add_option("--threshold", o->thresholds,
-                 "A number of the verdict: collapse=0.1, collapse_ratio, sink, dead, epsilon, low_rank, massive")
-      ->take_all();
+                 "A number of the verdict: collapse=0.05 (below); repeat for more")->type_name("NAME=X")
+      ->allow_extra_args(false);
   app.add_option("--dtype", r.dtype, "Arithmetic: float32 or float64; stored float16 and bfloat16 are converted")
+      ->type_name("TYPE")
       ->capture_default_str();
-  app.add_option("--device", r.device, "cpu, cuda or cuda:N")->capture_default_str();
-  app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")->capture_default_str();
-  app.add_option("--seed", r.seed, "Seed of random tokens, null models and sampled rows")->capture_default_str();
-  app.add_option("--out", o->out, "Folder for metrics.csv, samples.csv and manifest.json");
-  app.add_option("--format", o->format, "What is printed: table, csv or json")
-      ->check(CLI::IsMember({"table", "csv", "json"}))
+  app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
+  app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
+      ->check(whole_number(0, 1024))
       ->capture_default_str();
-  app.add_flag("--json", o->json, "The same as --format json");
-  app.footer(kParts + std::string("\n") + app.get_footer());
+  app.add_option("--seed", r.seed, "Seed of random tokens, null models and sampled rows")
+      ->check(whole_number(0))
+      ->capture_default_str();
+  app.add_option("--out", o->out, "Folder for metrics.csv, samples.csv and manifest.json")->type_name("FOLDER");
+  const auto format =
+      app.add_option("--format", o->format, "What is printed: table, csv or json")
+      ->type_name("NAME")->capture_default_str();
+  app.add_flag("--json", o->json, "The same as --format json")->excludes(format);
+  app.footer(kBelow + std::string("\n") + app.get_footer());
   return [o](Io& io) { return run(*o, io); };
 }
 

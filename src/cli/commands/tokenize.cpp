@@ -1,10 +1,9 @@
 // rankscope tokenize: texts to ids, with nothing but the folder's tokenizer files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
+#include <filesystem>
 #include <memory>
 #include <ostream>
 
@@ -28,12 +27,12 @@ std::vector<TextSample> samples(const Options& options, Io& io) {
   for (const std::string& text : options.texts) out.push_back({text, std::nullopt, "--text"});
   if (!out.empty()) return out;
   if (options.jsonl == "-") return read_text_jsonl(io.in, "standard input");
-  std::ifstream file(options.jsonl, std::ios::binary);
-  if (!file) throw Error("cannot open the file").in(options.jsonl).hint("check the path");
-  return read_text_jsonl(file, options.jsonl);
+  return read_text_jsonl(options.jsonl);
 }
 
 int run(const Options& options, Io& io) {
+  if (!std::filesystem::exists(options.folder))
+    throw Error("there is no such folder").in(options.folder).hint("check the path");
   const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(options.folder);
   for (const TextSample& sample : samples(options, io)) {
     const Encoding encoding = sample.pair
@@ -54,14 +53,16 @@ int run(const Options& options, Io& io) {
 std::function<int(Io&)> prepare(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   app.add_option("FOLDER", options->folder,
-                 "a folder with tokenizer.json, vocab.txt, or vocab.json and merges.txt")
+                 "Folder with tokenizer.json, vocab.txt, or vocab.json and merges.txt")
       ->required();
   const auto jsonl =
       app.add_option("--jsonl", options->jsonl,
-                     "file of {\"text\": ..., \"text_pair\": ...} lines; - (the default) is stdin");
-  app.add_option("--text", options->texts, "a text to encode instead, once or more")->excludes(jsonl);
-  app.add_flag("--no-special", options->no_special, "leave out [CLS], <s> and the like");
-  app.add_flag("--tokens", options->tokens, "show the tokens beside their ids");
+                     "File of {\"text\": ..., \"text_pair\": ...} lines; - (the default) is stdin");
+  app.add_option("--text", options->texts, "A text to encode instead; repeat for more")
+      ->allow_extra_args(false)
+      ->excludes(jsonl);
+  app.add_flag("--no-special", options->no_special, "Leave out [CLS], <s> and the like");
+  app.add_flag("--tokens", options->tokens, "Show the tokens beside their ids");
   return [options](Io& io) { return run(*options, io); };
 }
 

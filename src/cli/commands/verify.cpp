@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/engine.h"
+#include "cli/options.h"
 
 namespace rankscope {
 namespace {
@@ -55,16 +56,23 @@ int run(const Options& o, Io& io) {
 
 std::function<int(Io&)> prepare(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  app.add_option("model", o->request.model, "Hugging Face folder")->required();
-  app.add_option("--against", o->request.against,
-                 "safetensors file with input_ids (or pixel_values), attention_mask, hidden_states.0..L, "
-                 "attentions.0..L-1, as Hugging Face returns them")
+  app.add_option("FOLDER", o->request.model, "Hugging Face folder")->required();
+  app.add_option("--against", o->request.against, "safetensors file of saved activations (below)")
+      ->type_name("FILE")
       ->required();
-  app.add_option("--tolerance", o->tolerance, "Largest error over largest value that passes")->capture_default_str();
+  app.add_option("--tolerance", o->tolerance, "Largest error over largest value that passes")
+      ->check(positive_number())
+      ->capture_default_str();
   app.add_option("--dtype", o->request.dtype, "float32 or float64")->capture_default_str();
   app.add_option("--device", o->request.device, "cpu, cuda or cuda:N")->capture_default_str();
-  app.add_option("--threads", o->request.threads, "CPU threads, 0 for all cores")->capture_default_str();
+  app.add_option("--threads", o->request.threads, "CPU threads, 0 for all cores")
+      ->check(whole_number(0, 1024))
+      ->capture_default_str();
   app.add_flag("--json", o->json, "One JSON array instead of a table");
+  app.footer(
+      "The file holds, as Hugging Face returns them: input_ids (or pixel_values), attention_mask, token_type_ids,\n"
+      "hidden_states.0 to L, attentions.0 to L-1, last_hidden_state, logits. What is not there is not compared.\n\n" +
+      app.get_footer());
   return [o](Io& io) { return run(*o, io); };
 }
 

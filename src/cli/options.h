@@ -1,0 +1,49 @@
+// Checks of option values, in words that say what was expected and what came.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+
+namespace rankscope {
+
+/// CLI11 alone takes 99999999999999999999 and, where no sign belongs, -1.
+inline CLI::Validator whole_number(int64_t least, int64_t most = INT64_MAX) {
+  const auto check = [=](std::string& text) -> std::string {
+    int64_t value = 0;
+    const auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (fault == std::errc{} && rest == text.data() + text.size() && value >= least && value <= most) return {};
+    const std::string range = most == INT64_MAX ? fmt::format("of at least {}", least)
+                                                : fmt::format("from {} to {}", least, most);
+    return fmt::format("expected a whole number {}, but got \"{}\"", range, printable(text));
+  };
+  return {check, ""};
+}
+
+/// Finite and not below zero.
+inline bool parse_positive(const std::string& text, double& value) {
+  try {
+    size_t used = 0;
+    value = std::stod(text, &used);
+    return used == text.size() && std::isfinite(value) && value >= 0;
+  } catch (const std::logic_error&) {
+    return false;
+  }
+}
+
+inline CLI::Validator positive_number() {
+  const auto check = [](std::string& text) -> std::string {
+    double value = 0;
+    if (parse_positive(text, value)) return {};
+    return fmt::format("expected a number of at least 0, but got \"{}\"", printable(text));
+  };
+  return {check, ""};
+}
+
+}  // namespace rankscope
