@@ -74,7 +74,7 @@ void require_writable(const fs::path& folder) {
   const bool is_folder = fs::is_directory(there, ignored);
   if (is_folder && ::access(there.c_str(), W_OK | X_OK) == 0) return;
   throw Error(is_folder ? fmt::format("cannot write there: {}", std::strerror(errno))
-                        : fmt::format("cannot make the folder: {} is a file", there.string()))
+                        : fmt::format("cannot make the folder: \"{}\" is a file", printable(there.string())))
       .in(folder.string())
       .hint("choose another --out");
 }

@@ -1,0 +1,119 @@
+The program alone says what it can do.
+
+  $ rankscope
+  rankscope 0.1.0: shows where attention gains and loses rank
+
+  Usage: rankscope COMMAND [options]
+
+    inspect    Show what a checkpoint is, without reading its weights
+    lenses     List what can be measured, what each metric means and what it costs
+    scan       Scan a checkpoint: how much rank is left, who holds it up, what to do
+    tokenize   Turn texts into token ids, one JSON line each
+    verify     Compare every layer with activations saved from another implementation
+
+  rankscope COMMAND --help explains one, with examples.
+  $ rankscope --help | head -1
+  rankscope 0.1.0: shows where attention gains and loses rank
+  $ rankscope help | head -1
+  rankscope 0.1.0: shows where attention gains and loses rank
+  $ rankscope --version
+  rankscope 0.1.0
+
+Every command explains itself with examples, and needs no torch for it.
+
+  $ export RANKSCOPE_LIBRARY=/nowhere.so
+  > for c in inspect lenses scan tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  Usage: rankscope inspect [OPTIONS] FOLDER
+  Examples:
+    rankscope inspect models/builtin
+  Usage: rankscope lenses [OPTIONS]
+  Examples:
+    rankscope lenses
+  Usage: rankscope scan [OPTIONS] [FOLDER]
+  Examples:
+    rankscope scan
+  Usage: rankscope tokenize [OPTIONS] FOLDER
+  Examples:
+    rankscope tokenize models/builtin --text "the whale" --tokens
+  Usage: rankscope verify [OPTIONS] FOLDER
+  Examples:
+    rankscope verify bert/ --against activations.safetensors
+  $ sed -n '/^Parts of/,$p' scan.txt
+  Parts of --off, joined by + (post-norm: u = N1(x + attn x), y = N2(u + mlp u);
+  pre-norm: u = x + attn(N1 x), y = u + mlp(N2 u)):
+    attention-skip  post: u = N1(attn x)     pre: u = attn(N1 x)
+    mlp-skip        post: y = N2(mlp u)      pre: y = mlp(N2 u)
+    skip            both of them
+    mlp             the MLP with its skip and, post-norm, N2: y = u
+    norm            N1, N2 and the final norm become the identity; the embedding's norm stays
+    position        learned positions are not added, rotary and relative terms left out
+    head:L5H3       head 3 of layer 5 writes zero
+
+  Thresholds of the verdict, with their defaults:
+    collapse=0.1        residual below this: the tokens of the layer are nearly all alike
+    collapse_ratio=0.5  ... and below this share of the baseline's, where there is one
+    sink=0.3            attention on one key, above uniform, that makes a head a sink
+    dead=0.01           head output over residual stream below this: a head that may be dead
+    epsilon=0.001       output_kl below this: taking the part out changes nothing
+    low_rank=0.1        effective rank of a QK or OV map below this share of the head's width
+    massive=1000        largest over median activation above this: massive activations
+    short_text=8        fewer content tokens than this decide nothing
+
+  Examples:
+    rankscope scan
+    rankscope scan bert/ --text FILE --off skip --off skip+mlp
+    rankscope scan bert/ --text FILE --rank qk=8 --rank ov=16
+    rankscope scan tuned/ --baseline base/ --text FILE --out out/tuned
+    rankscope scan bert/ --random-tokens --layers 0-5,11 --lens residual,spectra --json
+
+  $ awk 'length > 140' *.txt
+  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope lenses
+  error: cannot load the engine: /nowhere.so: cannot open shared object file: No such file or directory
+    in   /nowhere.so
+  [1]
+
+Names that do not exist are answered with the nearest.
+
+  $ rankscope scna
+  error: there is no command "scna"
+    try  scan, lenses, inspect   (rankscope --help shows all 5)
+  [2]
+  $ rankscope --hlep
+  error: there is no option "--hlep"
+    try  --help, --version   (rankscope --help shows all 2)
+  [2]
+  $ rankscope scan --rankk qk=8
+  error: there is no option "--rankk"
+    try  --rank, --lens, --help   (--help shows all 25)
+  [2]
+  $ rankscope inspect . --jsn
+  error: there is no option "--jsn"
+    try  --json, --help, --quiet   (--help shows all 4)
+  [2]
+  $ rankscope tokenize . --no-specials
+  error: there is no option "--no-specials"
+    try  --no-special, --tokens, --help   (--help shows all 6)
+  [2]
+  $ rankscope verify . --agianst x
+  error: there is no option "--agianst"
+    try  --against, --quiet, --threads   (--help shows all 8)
+  [2]
+
+What is missing or too much is named.
+
+  $ rankscope inspect
+  error: FOLDER is required
+    try  rankscope inspect --help
+  [2]
+  $ rankscope verify bert
+  error: --against is required
+    try  rankscope verify --help
+  [2]
+  $ rankscope scan a b
+  error: there is no place for b
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan --off
+  error: --off: 1 required PARTS missing
+    try  rankscope scan --help
+  [2]

@@ -1,0 +1,140 @@
+A request that cannot be meant is refused with exit code 2, before anything is read where that is possible.
+
+  $ ln -s "$TREE/tests/fixtures/models/bert" bert
+  > ln -s "$TREE/tests/fixtures/models/vit" vit
+  > echo 3 4 5 6 7 8 9 10 > ids.txt
+  $ rankscope scan bert --random-tokens --samples 0
+  error: --samples: expected a whole number from 1 to 1000000, but got "0"
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --samples -3
+  error: --samples: expected a whole number from 1 to 1000000, but got "-3"
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --samples many
+  error: --samples: expected a whole number from 1 to 1000000, but got "many"
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --samples 99999999999999999999
+  error: --samples: expected a whole number from 1 to 1000000, but got "99999999999999999999"
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --max-length 0
+  error: --max-length: expected a whole number from 1 to 1048576, but got "0"
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --batch-size -1
+  error: --batch-size: expected a whole number from 1 to 65536, but got "-1"
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --threads -1
+  error: --threads: expected a whole number from 0 to 1024, but got "-1"
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --seed -1
+  error: --seed: expected a whole number of at least 0, but got "-1"
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --format tabel
+  error: there is no format "tabel"
+    try  table, csv, json
+  [2]
+  $ rankscope scan bert --random-tokens --json --format csv
+  error: --format excludes --json
+    try  rankscope scan --help
+  [2]
+  $ rankscope scan bert --random-tokens --threshold colapse=0.1
+  error: there is no threshold "colapse"
+    try  collapse, dead, massive   (rankscope scan --help shows all 8)
+  [2]
+  $ rankscope scan bert --random-tokens --threshold collapse
+  error: expected a threshold as collapse=0.05, but got "collapse"
+    in   --threshold
+  [2]
+  $ rankscope scan bert --random-tokens --threshold collapse=-1
+  error: expected a threshold as collapse=0.05, but got "collapse=-1"
+    in   --threshold
+  [2]
+  $ rankscope scan bert --random-tokens --threshold collapse=nan
+  error: expected a threshold as collapse=0.05, but got "collapse=nan"
+    in   --threshold
+  [2]
+  $ rankscope verify bert --against x --tolerance -1
+  error: --tolerance: expected a number of at least 0, but got "-1"
+    try  rankscope verify --help
+  [2]
+  $ rankscope scan --text ids.txt bert
+  error: expected a text file, but got a folder
+    in   --text bert
+    try  name the model before --text: rankscope scan MODEL --text FILE
+  [2]
+
+Names of parts, heads, lenses, layers, ranks and devices come with the nearest, or with what there is.
+
+  $ rankscope scan bert --random-tokens --off skp
+  error: there is no part "skp"
+    try  skip, mlp, norm   (rankscope scan --help shows all 7)
+  [2]
+  $ rankscope scan bert --random-tokens --off skip --off skip
+  error: the variant -skip is asked for twice
+  [2]
+  $ rankscope scan bert --random-tokens --off head:L3H0
+  error: there is no layer 3: the model has 3, counted from 0
+  [2]
+  $ rankscope scan bert --random-tokens --off head:L0H3
+  error: there is no head 3 in layer 0: it has 3, counted from 0
+  [2]
+  $ rankscope scan bert --random-tokens --off head:5
+  error: "head:5" does not name a head
+    try  write head:L5H3
+  [2]
+  $ rankscope scan bert --random-tokens --rank qv=8
+  error: "qv=8" is not a rank
+    try  write qk=8 or ov=16
+  [2]
+  $ rankscope scan bert --random-tokens --lens residul
+  error: there is no lens "residul"
+  ...
+  [2]
+  $ rankscope scan bert --random-tokens --layers 1-3
+  error: there is no layer 3: the model has 3, counted from 0
+    in   --layers
+  [2]
+  $ rankscope scan bert --random-tokens --layers two
+  error: "two" does not list layers
+    try  --layers 0-5,11
+  [2]
+  $ rankscope scan bert --random-tokens --dtype flaot32
+  error: there is no dtype "flaot32"
+    try  float32, float64
+  [2]
+  $ rankscope scan bert --random-tokens --dtype bfloat16
+  error: bfloat16 is a storage type; the arithmetic here is float32 or float64
+    try  --dtype float32 reads a bfloat16 checkpoint as it is
+  [2]
+  $ rankscope scan bert --random-tokens --device gpu
+  error: there is no device "gpu"
+    try  cpu, cuda, cuda:0
+  [2]
+
+One input, of the kind the model reads.
+
+  $ rankscope scan bert
+  error: there is no input
+    try  --text FILE, --token-ids FILE, --pixels FILE or --random-tokens
+  [2]
+  $ rankscope scan bert --text ids.txt --token-ids ids.txt
+  error: --text, --token-ids, --pixels and --random-tokens exclude each other
+  [2]
+  $ rankscope scan vit --text ids.txt
+  error: this model reads images, not tokens
+    try  --pixels FILE.safetensors or --random-tokens
+  [2]
+  $ rankscope scan bert --pixels ids.txt
+  error: this model reads tokens, not images
+    try  --text FILE
+  [2]
+  $ rankscope scan "$TREE/tests/fixtures/models/llama" --random-tokens --samples 1000000 --max-length 1000000
+  error: 1000000 samples of 1000000 random numbers are more than the 1073741824 allowed
+    try  a smaller --samples or --max-length
+  [2]

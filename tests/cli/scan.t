@@ -1,0 +1,128 @@
+A scan without arguments reads the built-in model and its text; here a little of it.
+
+  $ cat > masked <<'END'
+  > sed 's/[▁▂▃▄▅▆▇█]\{1,\}/~/; s/-\{0,1\}[0-9][0-9.]*\(e-[0-9]*\)\{0,1\}/N/g; s/  */ /g'
+  > END
+  $ rankscope scan --samples 2 --max-length 24 --lens trimmed,attention --layers 0-1 | sh masked
+  full ~ content tokens at lnNhook_normalized, N samples
+  layer residual entropy
+  N N N
+  N N N
+  final N -
+
+  residual: what tells the tokens apart, as a share of their size (N: all alike);
+  entropy: of attention, mean over heads (N: uniform)
+
+  verdict
+   collapse no layer collapses: the lowest residual is N ± N (at the
+   final norm), threshold N, no baseline
+  ...
+   note N of N samples were cut to N tokens
+
+A checkpoint of one's own, with token ids: tables, variants side by side, a verdict with numbers.
+
+  $ ln -s "$TREE/tests/fixtures/models/bert" bert
+  > printf '3 4 5 6 7 8 9 10 11 12\n13 14 15 16 17 18 19 20\n[1, 2, 3, 4, 5, 6, 7, 8, 9]\n' > ids.txt
+  $ rankscope scan bert --token-ids ids.txt --off skip --off skip+mlp --rank qk=2 --null --threshold collapse=0.05 > table.txt
+  $ sh masked < table.txt | sed -n '1,7p'; grep '  content tokens' table.txt | sed 's/  .*  content/: content/'
+  full ~ content tokens at hook_resid_post, N samples
+  layer residual eff.rank cosine entropy sinks massive
+  embed N N N - - N
+  N N N N N N N
+  N N N N N N N
+  N N N N N N N
+
+  full: content tokens at hook_resid_post, 3 samples
+  -skip: content tokens at hook_resid_post, 3 samples
+  -skip+mlp: content tokens at hook_resid_post, 3 samples
+  rank:qk=2: content tokens at hook_resid_post, 3 samples
+  null:init: content tokens at hook_resid_post, 3 samples
+  null:shuffled: content tokens at hook_resid_post, 3 samples
+  $ sed -n '/^variants/,/^$/p' table.txt | sh masked
+  variants side by side
+  variant output_kl residual first last
+  full N ~ N N
+  -skip N ~ N N
+  -skip+mlp N ~ N N
+  rank:qk=N N ~ N N
+  null:init N ~ N N
+  null:shuffled - ~ N N
+  output_kl: divergence of the output from that of full, in nats
+
+  $ sed -n '/^verdict/,$p' table.txt | grep -o '^  support   the skips hold the rank up\|^verdict\|^  rank      cutting every head to qk=2'
+  verdict
+    support   the skips hold the rank up
+    rank      cutting every head to qk=2
+
+What is left out takes no room; a lens without a table says where its numbers are.
+
+  $ rankscope scan bert --token-ids ids.txt --lens circuits --samples 2 | head -3
+  nothing measured here belongs into a table of layers: --format csv prints it,
+  --out keeps it
+
+
+A variant that changes nothing is said to change nothing.
+
+  $ rankscope scan bert --token-ids ids.txt --rank ov=999 --off position+norm --lens residual | grep -A6 '^variants\|^  note' | sh masked | grep -v "verdict\|not known"
+  variants side by side
+  variant output_kl residual first last
+  full N ~ N N
+  rank:ov=N N ~ N N
+  -position+norm N ~ N N
+  output_kl: divergence of the output from that of full, in nats
+
+  --
+   note rank:ov=N takes nothing out of this model
+
+The same seed gives the same numbers, another seed others.
+
+  $ for seed in 1 1 2; do rankscope scan bert --random-tokens --samples 2 --seed $seed --lens residual --format csv > $seed.csv && cksum < $seed.csv; done | awk '{ print ($1 == last ? "same" : "new"); last = $1 }'
+  new
+  same
+  new
+
+Texts: one sample a line, several files, standard input, JSON lines with pairs, whole files in windows.
+
+  $ printf 'the whale\nthe white whale swam on\n' > one.txt
+  > printf 'call me Ishmael\r\n\n   \nsome years ago' > two.txt
+  > printf '{"text": "the whale", "text_pair": "the sea"}\n{"text": "a ship"}\n' > pairs.jsonl
+  $ rankscope scan --text one.txt two.txt --lens residual --format json | grep -o '"samples":[0-9]*' | head -1
+  "samples":4
+  $ rankscope scan --text one.txt --text two.txt --samples 3 --lens residual | head -1 | cut -d' ' -f5-
+  content tokens at ln1.hook_normalized, 3 samples
+  $ cat two.txt | rankscope scan --text - --lens residual | head -1 | cut -d' ' -f5-
+  content tokens at ln1.hook_normalized, 2 samples
+  $ rankscope scan --text pairs.jsonl --lens residual | head -1 | cut -d' ' -f5-
+  content tokens at ln1.hook_normalized, 2 samples
+  $ cat pairs.jsonl | rankscope scan --text - --lens residual --max-length 2 | sed -n '1p; /note/p' | cut -d' ' -f5-
+  content tokens at ln1.hook_normalized, 2 samples
+      1 of 2 samples were cut to 2 tokens
+  $ rankscope scan --whole --text "$TREE/models/builtin/demo.txt" --max-length 16 --samples 5 --lens residual | head -1 | cut -d' ' -f5-
+  content tokens at ln1.hook_normalized, 5 samples
+
+Another checkpoint to judge against, on the same input; weak heads taken out; double precision.
+
+  $ rankscope scan bert --baseline "$TREE/tests/fixtures/models/bert-base-noprefix" --token-ids ids.txt --lens residual,heads,trimmed --ablate --threshold dead=0.9 --dtype float64 > table.txt; sed -n '/^variants/,/^verdict/p' table.txt | sh masked; grep -o 'head *L2H0 writes little' table.txt
+  variants side by side
+  variant output_kl residual first last
+  full N ~ N N
+  baseline N ~ N N
+  -head:LNHN N - -
+  output_kl: divergence from full in nats; where the output heads differ, relative
+  change of the last hidden state
+
+  verdict
+  head      L2H0 writes little
+
+Images go in as pixels, or random.
+
+  $ vit="$TREE/tests/fixtures/models/vit"
+  > rankscope scan "$vit" --pixels "$vit/activations.safetensors" --lens similarity | head -1
+  > rankscope scan "$vit" --random-tokens --samples 2 --lens massive --quiet | sh masked | head -6
+  full  content tokens at ln1.hook_normalized, 3 samples
+  full
+  layer massive
+  N N
+  N N
+  N N
+
