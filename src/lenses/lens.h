@@ -109,6 +109,7 @@ struct Lens {
   unsigned reads;         // Reads, or-ed
   std::vector<MetricInfo> metrics;
   std::unique_ptr<Measurement> (*start)(const LensContext&);
+  bool on_request = false;  // left out unless --lens names it
 };
 
 /// Every lens, alphabetically (generated from the file names).

@@ -23,7 +23,7 @@ auto translated(Call call) {
 std::vector<LensInfo> lens_list() {
   std::vector<LensInfo> out;
   for (const Lens* lens : lenses()) {
-    LensInfo info{std::string(lens->name), std::string(lens->summary), std::string(lens->cost), {}};
+    LensInfo info{std::string(lens->name), std::string(lens->summary), std::string(lens->cost), lens->on_request, {}};
     for (const MetricInfo& m : lens->metrics)
       info.metrics.push_back({std::string(m.name), std::string(m.formula), std::string(m.meaning),
                               m.mean == Mean::geometric ? "geometric" : "arithmetic"});

@@ -15,6 +15,7 @@ struct LensInfo {
     std::string name, formula, meaning, mean;
   };
   std::string name, summary, cost;
+  bool on_request = false;
   std::vector<Metric> metrics;
 };
 

@@ -63,6 +63,8 @@ class TextReader {
         request_.whole ? windows(text, input) : one(text, input);
       }
     }
+    if (pairs_ > 0)
+      input.notes.push_back(fmt::format("--whole reads text alone: {} text_pair left out", pairs_));
     if (cut_ > 0) input.notes.push_back(fmt::format("{} of {} samples were cut to {} tokens", cut_, input.samples.size(), limit_));
     if (input.samples.empty()) throw Error("the text holds no tokens").in(request_.texts.front());
   }
@@ -79,6 +81,7 @@ class TextReader {
 
   // Windows of content, each closed by the special tokens a single text would get.
   void windows(const TextSample& text, ScanInput& input) {
+    pairs_ += text.pair.has_value();
     const Encoding frame = tokenizer_->encode("");
     const Encoding body = tokenizer_->encode(text.text, false);
     const size_t opening = opening_specials();
@@ -108,7 +111,7 @@ class TextReader {
   }
 
   const ScanRequest& request_;
-  int64_t limit_, cut_ = 0;
+  int64_t limit_, cut_ = 0, pairs_ = 0;
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 

@@ -52,10 +52,10 @@ std::vector<bool> parse_layers(const std::string& text, int64_t depth) {
 }
 
 std::vector<const Lens*> choose_lenses(const std::vector<std::string>& names) {
-  if (names.empty()) return lenses();
   std::vector<std::string> known;
   for (const Lens* lens : lenses()) known.emplace_back(lens->name);
   std::vector<const Lens*> out;
+  if (names.empty()) std::copy_if(lenses().begin(), lenses().end(), std::back_inserter(out), [](auto* l) { return !l->on_request; });
   for (const std::string& name : names) {
     const auto it = std::find(known.begin(), known.end(), name);
     if (it == known.end()) throw unknown_name("lens", name, known, "rankscope lenses");

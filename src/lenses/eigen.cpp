@@ -1,0 +1,54 @@
+// The second eigenvalue of an attention matrix, on request: it rules how fast repeated application of the same
+// matrix makes tokens alike. A row-stochastic A has A 1 = 1, so the eigenvalues of (I - J) A are those of A with the
+// 1 replaced by 0, and |lambda_2| is its spectral radius. Not for causal masks, whose eigenvalues are the diagonal.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "kernels/cpu/parallel.h"
+#include "lenses/lens.h"
+#include "lenses/support/host.h"
+#include "lenses/support/sampled_rows.h"
+#include "spectral/arnoldi.h"
+
+namespace rankscope {
+namespace {
+
+class Eigen : public Measurement {
+  void pattern(const PatternView& view, Recorder& recorder) override {
+    const int64_t rows = view.pattern.size(2), T = view.pattern.size(3), heads = view.pattern.size(1);
+    if (view.causal || rows != T || T > kLongestWhole) return;
+    const at::Tensor p = host(view.pattern);
+    std::vector<RadiusEstimate> found(static_cast<size_t>(p.size(0) * heads));
+    parallel_over(static_cast<int64_t>(found.size()), [&](int64_t i) {
+      std::vector<double> a(static_cast<size_t>(T * T));
+      load(p, i * T * T, T * T, a.data());
+      found[static_cast<size_t>(i)] = spectral_radius(dense_map(a.data(), T, T, true));
+    });
+    for (size_t i = 0; i < found.size(); ++i) {
+      const auto s = static_cast<size_t>(view.first_sample + static_cast<int64_t>(i) / heads);
+      const int head = static_cast<int>(static_cast<int64_t>(i) % heads);
+      recorder.sample("eigen_gap", view.packing.samples[s], std::clamp(1.0 - found[i].value, 0.0, 1.0), head);
+      recorder.sample("eigen_residual", view.packing.samples[s], found[i].residual, head);
+    }
+  }
+};
+
+}  // namespace
+
+extern const Lens lens_eigen{
+    .name = "eigen",
+    .summary = "How fast repeated application of one attention matrix mixes tokens",
+    .cost = "0.5 forward passes at T = 128",
+    .reads = static_cast<unsigned>(Reads::pattern),
+    .metrics = {{.name = "eigen_gap",
+                 .formula = "1 - |lambda_2| of the attention matrix, by Arnoldi steps; not for causal masks, nor T > 512",
+                 .meaning = "1: one application makes tokens alike; 0: some difference is kept for ever",
+                 .high = 1.0},
+                {.name = "eigen_residual",
+                 .formula = "||A v - lambda v|| of the Arnoldi vector behind eigen_gap",
+                 .meaning = "how far the steps came: near 0, the eigenvalue is right"}},
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Eigen>(); },
+    .on_request = true};
+
+}  // namespace rankscope
