@@ -18,9 +18,10 @@ inline CLI::Validator whole_number(int64_t least, int64_t most = INT64_MAX) {
   const auto check = [=](std::string& text) -> std::string {
     int64_t value = 0;
     const auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (fault == std::errc{} && rest == text.data() + text.size() && value >= least && value <= most) return {};
-    const std::string range = most == INT64_MAX ? fmt::format("of at least {}", least)
-                                                : fmt::format("from {} to {}", least, most);
+    if (fault == std::errc{} && rest == text.data() + text.size() && value >= least && value <= most)
+      return {};
+    const std::string range =
+        most == INT64_MAX ? fmt::format("of at least {}", least) : fmt::format("from {} to {}", least, most);
     return fmt::format("expected a whole number {}, but got \"{}\"", range, printable(text));
   };
   return {check, ""};

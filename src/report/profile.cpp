@@ -94,6 +94,8 @@ std::vector<VariantProfile> profiles(const ResultTable& table) {
   std::vector<VariantProfile> out;
   for (Building& b : building) {
     for (const auto& [place, c] : b.places) {
+      for (const Choice* choice : {&c.trimmed, &c.residual, &c.rank, &c.cosine})
+        b.profile.content = b.profile.content || choice->content;
       const double residual = std::isnan(c.trimmed.value) ? c.residual.value : c.trimmed.value;
       b.profile.layers.push_back({label(place), residual, c.rank.value, c.cosine.value, c.entropy.value(),
                                   c.sinks.value, c.massive.value});

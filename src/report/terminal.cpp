@@ -107,7 +107,7 @@ void print_layers(const VariantProfile& p, Page& page) {
   if (const auto curve = residuals(p); !curve.empty())
     title += "  " + sparkline(curve, 16, page.style().unicode);
   if (std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.of_tokens; }))
-    title += fmt::format("  content tokens at {}, {} sample{}",
+    title += fmt::format("  {} tokens at {}, {} sample{}", p.content ? "content" : "all",
                          p.pre_norm ? "ln1.hook_normalized" : "hook_resid_post", p.samples,
                          p.samples == 1 ? "" : "s");
   page.heading(title);

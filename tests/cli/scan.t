@@ -95,10 +95,12 @@ Texts: one sample a line, several files, standard input, JSON lines with pairs, 
   $ rankscope scan --text pairs.jsonl --lens residual | head -1 | cut -d' ' -f5-
   content tokens at ln1.hook_normalized, 2 samples
   $ cat pairs.jsonl | rankscope scan --text - --lens residual --max-length 2 | sed -n '1p; /note/p' | cut -d' ' -f5-
-  content tokens at ln1.hook_normalized, 2 samples
+  all tokens at ln1.hook_normalized, 2 samples
       1 of 2 samples were cut to 2 tokens
   $ rankscope scan --whole --text "$TREE/models/builtin/demo.txt" --max-length 16 --samples 5 --lens residual | head -1 | cut -d' ' -f5-
   content tokens at ln1.hook_normalized, 5 samples
+  $ rankscope scan --whole --text pairs.jsonl --lens similarity | grep note
+    note      --whole reads text alone: 1 text_pair left out
 
 Another checkpoint to judge against, on the same input; weak heads taken out; double precision.
 

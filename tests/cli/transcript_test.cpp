@@ -1,8 +1,8 @@
-// The promises of the command line, kept as transcripts: each tests/cli/*.t is a page of commands and what they
-// print. Prose stands at the margin. A line "  $ command" is run, "  > " goes on with it, and the indented lines
-// after it are what both streams say together; "  ..." stands for any number of lines, "  [N]" at the end for an
-// exit code other than 0. Blanks at the ends of lines and empty lines at the end of an output do not count. The
-// commands of a page share one fresh folder and nothing else.
+// The promises of the command line, kept as transcripts: each tests/cli/*.t is a page of commands and what
+// they print. Prose stands at the margin. A line "  $ command" is run, "  > " goes on with it, and the
+// indented lines after it are what both streams say together; "  ..." stands for any number of lines, "  [N]"
+// at the end for an exit code other than 0. Blanks at the ends of lines and empty lines at the end of an
+// output do not count. The commands of a page share one fresh folder and nothing else.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -51,7 +51,8 @@ std::vector<Step> read_page(const fs::path& page) {
     } else if (line.find_first_not_of(' ') == std::string::npos) {
       ++empty;
     } else if (line.rfind("  ", 0) == 0) {
-      if (!open) throw std::runtime_error(page.string() + ": no command before line " + std::to_string(number));
+      if (!open)
+        throw std::runtime_error(page.string() + ": no command before line " + std::to_string(number));
       steps.back().expected.insert(steps.back().expected.end(), std::exchange(empty, 0), "");
       steps.back().expected.push_back(line.substr(2));
     } else {
@@ -118,8 +119,10 @@ Lines run(const std::string& command, const fs::path& folder, const fs::path& pa
   const int status = ::pclose(pipe);
   Lines out = lines_of(output);
   while (!out.empty() && trimmed(out.back()).empty()) out.pop_back();
-  if (WIFSIGNALED(status)) out.push_back("[killed by signal " + std::to_string(WTERMSIG(status)) + "]");
-  else if (WEXITSTATUS(status) != 0) out.push_back("[" + std::to_string(WEXITSTATUS(status)) + "]");
+  if (WIFSIGNALED(status))
+    out.push_back("[killed by signal " + std::to_string(WTERMSIG(status)) + "]");
+  else if (WEXITSTATUS(status) != 0)
+    out.push_back("[" + std::to_string(WEXITSTATUS(status)) + "]");
   return out;
 }
 

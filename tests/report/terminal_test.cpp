@@ -73,6 +73,12 @@ TEST(Terminal, SamplesAreCountedWhateverWasMeasured) {
   EXPECT_TRUE(print(t).starts_with("full  ▅  content tokens at hook_resid_post, 7 samples\n")) << print(t);
 }
 
+TEST(Terminal, TokensThatAreNotContentAreNotCalledSo) {
+  ResultTable t;
+  t.rows.push_back({"full", "blocks.0.hook_resid_post", 0, -1, "effective_rank_rel", 1, kNone, 1, 1, "all"});
+  EXPECT_TRUE(print(t).starts_with("full  all tokens at hook_resid_post, 1 sample\n")) << print(t);
+}
+
 TEST(Terminal, WhatHasNoTableSaysWhereItIs) {
   ResultTable t;
   t.rows.push_back({"full", "blocks.0.attn", 0, 0, "qk_pr", 3.0, kNone, 1, 0, ""});
