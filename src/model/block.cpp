@@ -8,8 +8,8 @@
 namespace rankscope {
 namespace {
 
-constexpr int64_t kTileBytes = 8 << 20;  // a pattern tile stays near the size of the last cache
-constexpr int64_t kMlpTokens = 1024;      // the hidden layer of this many tokens at a time
+constexpr int64_t kTileBytes = 4 << 20;  // a pattern tile stays near the size of the last cache
+constexpr int64_t kMlpTokens = 512;       // the hidden layer of this many tokens at a time
 
 // How many samples behind `first` share its length.
 int64_t same_length(const Batch& batch, int64_t first) {

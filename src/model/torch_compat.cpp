@@ -25,16 +25,14 @@ at::ScalarType dtype_of(const std::string& name) {
 
 at::Device device_of(const std::string& name) {
   const bool cuda = name == "cuda" || name.rfind("cuda:", 0) == 0;
-  if (name != "cpu" && !cuda) throw unknown_name("device", name, {"cpu", "cuda", "cuda:0"});
+  const bool numbered = name.size() > 5 && name.size() < 8 && name.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (name != "cpu" && name != "cuda" && !(cuda && numbered))
+    throw unknown_name("device", name, {"cpu", "cuda", "cuda:0"});
   if (cuda && !at::hasCUDA())
     throw Error("there is no CUDA device here, or this LibTorch was built without CUDA")
         .in("--device " + name)
         .hint("--device cpu, or build with TORCH=DIR of a CUDA LibTorch");
-  try {
-    return at::Device(name);
-  } catch (const std::exception&) {
-    throw usage_error(fmt::format("\"{}\" is not a device", printable(name))).hint("cpu, cuda or cuda:0");
-  }
+  return at::Device(name);
 }
 
 void use_threads(int count) {

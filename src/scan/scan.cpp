@@ -37,6 +37,8 @@ class Scan {
     if (request_.baseline) baseline();
     if (request_.ablate) ablate();
     result_.verdict = judge(result_.table, spec(), request_.thresholds, shortest_content());
+    if (!request_.lenses.empty())
+      std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     result_.manifest = make_manifest(request_, checkpoint_, input_, result_, names_, seconds.count());
     return std::move(result_);
@@ -188,7 +190,7 @@ ScanResult scan(const ScanRequest& request, const ProgressCallback& progress) {
   use_threads(request.threads);
   // Left alone, glibc raises its mmap threshold and keeps what it frees: the peak would grow with every block.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 16 << 20);
   return Scan(request, progress).run();
 }
 

@@ -59,6 +59,7 @@ struct Finding {
   bool known = true;     // false: the evidence does not decide, and the sentence says so
   int layer = -1, head = -1;
   double value = kNone, baseline = kNone, threshold = kNone;
+  bool measured = true;  // false: no lens looked; left out where the user chose the lenses
 };
 
 struct ScanResult {

@@ -123,7 +123,7 @@ void judge_heads(Case& c) {
     if (r->value < c.limits.dead) candidates.push_back(r);
   }
   if (weakest == nullptr) {
-    c.say("head", "not known: no head_output_rel was measured", false);
+    c.say("head", "not known: no head_output_rel was measured", false).measured = false;
     return;
   }
   ablated(c, candidates, *weakest);

@@ -20,7 +20,7 @@ void judge_massive(Case& c) {
     if (s == Side::unclear) unclear.push_back(fmt::format("{} ({})", r->site.str(), with_error(*r)));
   }
   if (largest == nullptr) {
-    c.say("massive", "not known: no massive_ratio was measured", false);
+    c.say("massive", "not known: no massive_ratio was measured", false).measured = false;
     return;
   }
   const std::string& site = largest->site.str();

@@ -31,7 +31,7 @@ void judge_sinks(Case& c) {
   std::vector<std::string> unclear, ignored;
   const Sink strongest = read("full", by_layer, unclear);
   if (strongest.mass == nullptr) {
-    c.say("sink", "not known: no sink_mass with its sink_uniform was measured", false);
+    c.say("sink", "not known: no sink_mass with its sink_uniform was measured", false).measured = false;
     return;
   }
   const Row* position =

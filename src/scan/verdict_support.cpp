@@ -53,6 +53,7 @@ void support_by(Case& c, std::string_view variant) {
   const auto unknown = [&](const std::string& why, const Place* p) {
     Finding& f = c.say("support",
                        fmt::format("not known whether {} {} the rank up: {}", part.name, holds, why), false);
+    f.measured = p != nullptr;
     if (p != nullptr) about(f, *c.residual(variant, *p), c.limits.collapse, c.residual("full", *p));
   };
   if (lowest == nullptr) return unknown("no residual_fro_rel_trimmed was measured with and without", nullptr);
