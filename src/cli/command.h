@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <iosfwd>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,12 +19,13 @@ struct Io {
   std::ostream& out;
   std::ostream& err;
   bool quiet = false;
+  std::vector<std::string> arguments = {};  // as they were given, the command first: for manifests
 };
 
 struct Command {
   std::string_view name;
   std::string_view summary;                // one line
-  std::vector<std::string_view> examples;  // shown by --help, tried by the tests
+  std::vector<std::string_view> examples;  // shown by --help
   /// Declares the options on `app` and returns what to run once they are parsed: 0, or 1 when a check failed.
   /// Failures are thrown as Error.
   std::function<int(Io&)> (*prepare)(CLI::App& app);

@@ -70,6 +70,7 @@ void print_overview(std::ostream& out) {
 }
 
 int dispatch(std::vector<std::string> arguments, Io& io) {
+  io.arguments = arguments;
   if (arguments.empty() || arguments.front() == "--help" || arguments.front() == "-h" || arguments.front() == "help") {
     print_overview(io.out);
     return 0;

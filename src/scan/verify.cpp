@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "checkpoint/load.h"
@@ -12,6 +13,7 @@
 #include "model/ends.h"
 #include "model/norm.h"
 #include "model/torch_compat.h"
+#include "scan/input.h"
 
 namespace rankscope {
 namespace {
@@ -45,19 +47,14 @@ void require_shape(const at::Tensor& t, const std::string& name, const std::vect
 Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
   Saved saved;
   if (spec.embedding.vocabulary == 0) {
-    const at::Tensor pixels = read_tensor(file, "pixel_values").to(at::kFloat).contiguous();
     const EmbeddingSpec& e = spec.embedding;
-    require_shape(pixels, "pixel_values", {-1, e.channels, e.image_size, e.image_size}, file);
-    const int64_t side = spec.embedding.image_size / spec.embedding.patch_size;
-    for (int64_t i = 0; i < pixels.size(0); ++i) {
-      const at::Tensor one = pixels[i].contiguous();
-      Sample s;
-      s.pixels.assign(one.data_ptr<float>(), one.data_ptr<float>() + one.numel());
-      saved.samples.push_back(std::move(s));
-      saved.columns.emplace_back();
-      for (int64_t t = 0; t <= side * side; ++t) saved.columns.back().push_back(t);
-    }
-    saved.tokens = side * side + 1;
+    require_shape(read_tensor(file, "pixel_values"), "pixel_values", {-1, e.channels, e.image_size, e.image_size},
+                  file);
+    saved.samples = read_pixels(file.path(), INT64_MAX);
+    saved.tokens = (e.image_size / e.patch_size) * (e.image_size / e.patch_size) + 1;
+    std::vector<int64_t> all(static_cast<size_t>(saved.tokens));
+    std::iota(all.begin(), all.end(), int64_t{0});
+    saved.columns.assign(saved.samples.size(), all);
     return saved;
   }
   const at::Tensor ids = read_tensor(file, "input_ids").to(at::kLong);

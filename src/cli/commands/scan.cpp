@@ -2,6 +2,7 @@
 #include "scan/scan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -130,6 +131,7 @@ int run(Options& o, Io& io) {
       line.update(done, total, what);
     });
   }
+  result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
   if (!o.out.empty()) write_results(o.out, result);
   print(result, o.format, io);
   if (!o.out.empty() && !io.quiet) io.err << fmt::format("wrote {}/metrics.csv, samples.csv, manifest.json\n", o.out);

@@ -1,0 +1,106 @@
+// What every attention variant promises, held for each file of src/attention/.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "attention/variant.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int64_t S = 3, T = 9, H = 4, d = 6;
+
+class AttentionContract : public testing::TestWithParam<const AttentionVariant*> {
+ protected:
+  AttentionContract() {
+    at::manual_seed(4);
+    const auto options = at::TensorOptions().dtype(at::kDouble);
+    spec.heads = H;
+    spec.kv_heads = 2;
+    spec.d_qk = spec.d_v = d;
+    spec.scale = 0.5;
+    spec.rotary_frequencies = {1.0, 0.1, 0.01};
+    q = at::randn({S, T, H, d}, options);
+    k = at::randn({S, T, 2, d}, options);
+    positions = at::arange(T, at::kLong).expand({S, T}).contiguous();
+    types = at::randint(0, 2, {S, T}, at::kLong);
+    for (const char* name : {"attn.r_w_bias", "attn.r_r_bias", "attn.r_s_bias"})
+      weights.set(name, at::randn({H * d}, options));
+    weights.set("attn.W_R", at::randn({H * d, 24}, options) * 0.3);
+    weights.set("attn.seg_embed", at::randn({2, H * d}, options));
+  }
+  std::unique_ptr<PreparedAttention> prepare() {
+    return GetParam()->prepare({spec, weights, q, k, positions, types});
+  }
+  at::Tensor whole() { return prepare()->pattern(0, S, 0, T); }
+
+  AttentionSpec spec;
+  Weights weights;
+  at::Tensor q, k, positions, types;
+};
+
+double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
+
+TEST_P(AttentionContract, RowsSumToOneWhereItSaysSo) {
+  if (!GetParam()->row_stochastic) GTEST_SKIP() << "declares otherwise";
+  for (const bool causal : {false, true}) {
+    spec.causal = causal;
+    const at::Tensor p = whole();
+    EXPECT_EQ(p.sizes(), (at::IntArrayRef{S, H, T, T}));
+    EXPECT_GE(p.min().item<double>(), 0.0);
+    EXPECT_LT(distance(p.sum(-1), at::ones({S, H, T}, at::kDouble)), 1e-14);
+  }
+}
+
+TEST_P(AttentionContract, MasksHideWhatTheyShould) {
+  spec.causal = true;
+  spec.window = 4;
+  const at::Tensor p = whole();
+  EXPECT_EQ(p.triu(1).abs().max().item<double>(), 0.0);
+  EXPECT_EQ(p.tril(-4).abs().max().item<double>(), 0.0);
+  EXPECT_GT(p.diagonal(-3, 2, 3).min().item<double>(), 0.0);
+}
+
+TEST_P(AttentionContract, TilesAreRowsOfTheWhole) {
+  spec.causal = true;
+  const at::Tensor p = whole();
+  const auto attention = prepare();
+  for (const auto& [first, count, row, rows] : {std::tuple<int64_t, int64_t, int64_t, int64_t>{0, 3, 0, 1}, {1, 2, 4, 5}, {2, 1, 3, 2}})
+    EXPECT_LT(distance(attention->pattern(first, count, row, rows), p.narrow(0, first, count).narrow(2, row, rows)), 1e-14);
+}
+
+TEST_P(AttentionContract, SamplesDoNotSeeEachOther) {
+  const at::Tensor p = whole();
+  q[0] = at::randn({T, H, d}, at::kDouble);
+  k[0] = at::randn({T, 2, d}, at::kDouble);
+  EXPECT_EQ(distance(whole().narrow(0, 1, 2), p.narrow(0, 1, 2)), 0.0);
+}
+
+TEST_P(AttentionContract, HeadsDoNotSeeEachOther) {
+  const at::Tensor p = whole();
+  q.select(2, 3).zero_();
+  EXPECT_EQ(distance(whole().narrow(1, 0, 3), p.narrow(1, 0, 3)), 0.0);
+}
+
+TEST_P(AttentionContract, PositionsAreLeftOutWhenAsked) {
+  spec.positions = false;
+  types = at::Tensor();
+  // Without positions and segments, the same tokens in another order are the same pattern in that order.
+  const at::Tensor order = at::tensor({3, 1, 4, 0, 5, 8, 2, 6, 7}, at::kLong);
+  const at::Tensor p = whole();
+  q = q.index_select(1, order);
+  k = k.index_select(1, order);
+  EXPECT_LT(distance(whole(), p.index_select(2, order).index_select(3, order)), 1e-13);
+}
+
+TEST_P(AttentionContract, OnlyDistancesCount) {
+  types = at::Tensor();
+  const at::Tensor p = whole();
+  positions = positions + 100;
+  EXPECT_LT(distance(whole(), p), 1e-11);  // angles of 100 carry 1e-14 each
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, AttentionContract, testing::ValuesIn(attention_variants()),
+                         [](const auto& variant) { return std::string(variant.param->name); });
+
+}  // namespace
+}  // namespace rankscope
