@@ -13,10 +13,10 @@
 namespace rankscope {
 namespace {
 
-/// [heads, width, d]: the weight of one projection, its input scaled by the norm's gain.
-at::Tensor by_head(const at::Tensor& w, int64_t heads, const at::Tensor& gain) {
-  const at::Tensor folded = gain.defined() ? w.detach() * gain.detach().to(w.scalar_type()) : w.detach();
-  return folded.reshape({heads, -1, w.size(1)});
+/// Rows of one head, [width, d], with the input scaled by the norm's gain; a copy of that head alone.
+at::Tensor head_of(const at::Tensor& w, int64_t head, int64_t width, const at::Tensor& gain) {
+  const at::Tensor rows = w.detach().narrow(0, head * width, width);
+  return (gain.defined() ? rows * gain.detach().to(w.scalar_type()) : rows).cpu();
 }
 
 /// tr(W)^2 / ||W||_F^2 of W = q^T k, for q and k [d_qk, d].
@@ -32,22 +32,21 @@ class Circuits : public Measurement {
     const AttentionSpec& a = view.block.attention;
     const bool folded = view.block.norm.place == NormPlace::pre && view.weights.has("ln1.w");
     const at::Tensor gain = folded ? view.weights.get("ln1.w") : at::Tensor();
-    const at::Tensor q = by_head(view.weights.get("attn.W_Q"), a.heads, gain);
-    const at::Tensor k = by_head(view.weights.get("attn.W_K"), a.kv_heads, gain);
-    const at::Tensor v = by_head(view.weights.get("attn.W_V"), a.kv_heads, gain);
-    const at::Tensor o = view.weights.get("attn.W_O").detach();
-    const at::Tensor out = o.reshape({o.size(0), a.heads, -1}).permute({1, 0, 2});  // [heads, d, d_v]
-
+    const at::Tensor &W_Q = view.weights.get("attn.W_Q"), &W_K = view.weights.get("attn.W_K"),
+                     &W_V = view.weights.get("attn.W_V"), &W_O = view.weights.get("attn.W_O");
     const auto report = [&](std::string_view metric, double value, size_t head) {
       if (!std::isnan(value)) recorder.value(metric, value, kNone, 1, static_cast<int>(head));
     };
-    const at::Tensor group =
-        at::arange(a.heads, q.options().dtype(at::kLong)).div(a.heads / a.kv_heads, "floor");
-    const std::vector<Spectrum> qk = spectrum_of_product(q.transpose(1, 2), k.index_select(0, group));
-    const std::vector<Spectrum> ov = spectrum_of_product(out, v.index_select(0, group));
+    // Head by head: the maps of all heads together would be as large as the block.
+    std::vector<Spectrum> qk(static_cast<size_t>(a.heads)), ov(qk.size());
     std::vector<double> pr(qk.size());
     parallel_over(a.heads, [&](int64_t h) {
-      pr[static_cast<size_t>(h)] = participation(q[h].cpu(), k[h / (a.heads / a.kv_heads)].cpu());
+      const int64_t group = h / (a.heads / a.kv_heads);
+      const at::Tensor q = head_of(W_Q, h, a.d_qk, gain), k = head_of(W_K, group, a.d_qk, gain);
+      const at::Tensor v = head_of(W_V, group, a.d_v, gain), o = W_O.detach().narrow(1, h * a.d_v, a.d_v).cpu();
+      qk[static_cast<size_t>(h)] = spectrum_of_product(q.t(), k).front();
+      ov[static_cast<size_t>(h)] = spectrum_of_product(o, v).front();
+      pr[static_cast<size_t>(h)] = participation(q, k);
     });
     for (size_t h = 0; h < qk.size(); ++h) {
       report("qk_pr", pr[h], h);
