@@ -1,6 +1,6 @@
-// Question: how much memory does a scan take? Peak resident memory above a process that has run one matrix product,
-// against the bound: 3 float32 blocks of weights + 10 x samples x tokens x width x 4 bytes. Each case runs in a process
-// of its own, so that one peak does not hide another.
+// Question: how much memory does a scan take? Peak resident memory above a process that has run one matrix
+// product, against the bound: 3 float32 blocks of weights + 10 x samples x tokens x width x 4 bytes. Each
+// case runs in a process of its own, so that one peak does not hide another.
 //
 //   bench: memory_bench [bert|llama|long|all]
 #include <ATen/ATen.h>
@@ -42,7 +42,8 @@ Cost in_a_process(const std::function<void()>& call) {
   struct rusage usage {};
   wait4(child, &status, 0, &usage);
   const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  return {time.count(), static_cast<double>(usage.ru_maxrss) / 1024, WIFEXITED(status) && WEXITSTATUS(status) == 0};
+  return {time.count(), static_cast<double>(usage.ru_maxrss) / 1024,
+          WIFEXITED(status) && WEXITSTATUS(status) == 0};
 }
 
 void one_product() {
@@ -79,19 +80,24 @@ bool measure(const char* name, const std::string& config, StoredType type, int64
   const double block = 4.0 * static_cast<double>(block_elements(spec)) / 1048576;
   const double activations = 4.0 * static_cast<double>(samples * tokens * spec.width) / 1048576;
   const double bound = 3 * block + 10 * activations, above = cost.megabytes - base.megabytes;
-  const double file = static_cast<double>(std::filesystem::file_size(folder.path() / "model.safetensors")) / 1048576;
-  fmt::print("{:<14} {:>8.0f} {:>9.0f} {:>9.0f} {:>9.0f} {:>8.2f} {:>9.1f}{}\n", name, file, base.megabytes, above, bound,
-             above / bound, cost.seconds, cost.good ? "" : "  FAILED");
+  const double file =
+      static_cast<double>(std::filesystem::file_size(folder.path() / "model.safetensors")) / 1048576;
+  fmt::print("{:<14} {:>8.0f} {:>9.0f} {:>9.0f} {:>9.0f} {:>8.2f} {:>9.1f}{}\n", name, file, base.megabytes,
+             above, bound, above / bound, cost.seconds, cost.good ? "" : "  FAILED");
   return cost.good;
 }
 
 int run(const std::string& which) {
-  fmt::print("MiB of the file, of a process with one matrix product, of a scan above that, the bound, their ratio, seconds\n");
-  fmt::print("{:<14} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9}\n", "case", "file", "base", "above", "bound", "ratio", "seconds");
+  fmt::print(
+      "MiB of the file, of a process with one matrix product, of a scan above that, the bound, their ratio, "
+      "seconds\n");
+  fmt::print("{:<14} {:>8} {:>9} {:>9} {:>9} {:>8} {:>9}\n", "case", "file", "base", "above", "bound",
+             "ratio", "seconds");
   bool good = true;
   const bool all = which == "all";
   if (all || which == "bert") good &= measure("bert-base", test::bert_config(), StoredType::f32, 32, 128, 8);
-  if (all || which == "llama") good &= measure("llama-1.1B", test::llama_config(), StoredType::f16, 4, 128, 4);
+  if (all || which == "llama")
+    good &= measure("llama-1.1B", test::llama_config(), StoredType::f16, 4, 128, 4);
   if (all || which == "long")
     good &= measure("llama 8192", test::llama_config(512, 2, 8, 2, 1408, 1000), StoredType::f16, 1, 8192, 1);
   return good ? 0 : 1;

@@ -1,22 +1,22 @@
-// Question: what does looking cost? A scan with every metric of `full` against the plain forward pass of the same
-// weights through LibTorch, in the same run. BERT-base shape, 32 samples of 128 tokens.
+// Question: what does looking cost? A scan with every metric of `full` against the plain forward pass of the
+// same weights through LibTorch, in the same run. BERT-base shape, 32 samples of 128 tokens.
 //
 //   bench: scan_bench [threads]      goal: scan <= 2.2 forward passes
-#include <c10/core/GradMode.h>
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <functional>
 
-#include "support/temporary_folder.h"
 #include "checkpoint/load.h"
 #include "model/torch_compat.h"
 #include "scan/pass.h"
 #include "scan/scan.h"
 #include "scan/variants.h"
 #include "support/random_checkpoint.h"
+#include "support/temporary_folder.h"
 
 namespace rankscope {
 namespace {
@@ -57,7 +57,9 @@ class PlainBert {
         return at::linear(x, w.get(W), w.get(b)).view({B, T, a.heads, a.d_qk}).transpose(1, 2);
       };
       const at::Tensor p = at::softmax(
-          at::matmul(heads("attn.W_Q", "attn.b_Q"), heads("attn.W_K", "attn.b_K").transpose(-1, -2)) * a.scale, -1);
+          at::matmul(heads("attn.W_Q", "attn.b_Q"), heads("attn.W_K", "attn.b_K").transpose(-1, -2)) *
+              a.scale,
+          -1);
       const at::Tensor z = at::matmul(p, heads("attn.W_V", "attn.b_V")).transpose(1, 2).reshape({B, T, -1});
       x = norm(x + at::linear(z, w.get("attn.W_O"), w.get("attn.b_O")), w, "ln1");
       const at::Tensor h = at::gelu(at::linear(x, w.get("mlp.W_in"), w.get("mlp.b_in")));
@@ -137,11 +139,13 @@ int run(int threads) {
   const double flops = 32.0 * 128 * 12 * (2.0 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * 128 * 768);
   const at::Tensor square = at::randn({768, 768});
   const double rate = 2.0 * 768 * 768 * 768 * 20 / median_of(3, [&] {
-    for (int i = 0; i < 20; ++i) at::mm(square, square);
-  });
+                        for (int i = 0; i < 20; ++i) at::mm(square, square);
+                      });
   fmt::print("BERT-base shape, 32 x 128 tokens, {} threads, LibTorch {}\n", thread_count(), torch_version());
   fmt::print("{:<28} {:>9} {:>14}\n", "what", "seconds", "forward passes");
-  const auto line = [&](const std::string& what, double t) { fmt::print("{:<28} {:>9.2f} {:>14.2f}\n", what, t, t / forward); };
+  const auto line = [&](const std::string& what, double t) {
+    fmt::print("{:<28} {:>9.2f} {:>14.2f}\n", what, t, t / forward);
+  };
   line("limit (matrix rate)", flops / rate);
   line("plain LibTorch, one batch", at_once);
   line("plain LibTorch, batches of 8", in_batches);

@@ -1,4 +1,5 @@
-// The one precompiled header: what nearly every torch file needs, and no more (a larger one gives nothing back).
+// The one precompiled header: what nearly every torch file needs, and no more (a larger one gives nothing
+// back).
 #pragma once
 
 #include <ATen/ATen.h>

@@ -4,8 +4,9 @@
 namespace rankscope {
 namespace {
 
-// Rotates pairs (x_i, x_{i + n/2}) of the first n channels by position times frequency (the half-split layout of
-// Llama's checkpoints). The angles are computed in double: position 8,000 times 1 is not exact enough in float.
+// Rotates pairs (x_i, x_{i + n/2}) of the first n channels by position times frequency (the half-split layout
+// of Llama's checkpoints). The angles are computed in double: position 8,000 times 1 is not exact enough in
+// float.
 at::Tensor rotate(const at::Tensor& x, const AttentionSpec& spec, const at::Tensor& positions) {
   const auto pairs = static_cast<int64_t>(spec.rotary_frequencies.size());
   const at::Tensor frequencies = at::tensor(spec.rotary_frequencies, at::kDouble).to(x.device());

@@ -1,5 +1,5 @@
-// An attention variant is one file of attention/: it turns queries and keys into attention patterns, and owns what
-// it adds to them (rotary phases, relative scores).
+// An attention variant is one file of attention/: it turns queries and keys into attention patterns, and owns
+// what it adds to them (rotary phases, relative scores).
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct AttentionVariant {
 const std::vector<const AttentionVariant*>& attention_variants();
 const AttentionVariant& attention_variant(std::string_view name);
 
-/// What the variants share: heads in front ([S*H, T, d], KV heads repeated for their query heads), and a softmax
-/// over the keys a query may see.
+/// What the variants share: heads in front ([S*H, T, d], KV heads repeated for their query heads), and a
+/// softmax over the keys a query may see.
 at::Tensor heads_first(const at::Tensor& x, int64_t heads);
 at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row);
 

@@ -36,7 +36,11 @@ namespace {
 size_t utf8_sequence(std::string_view s) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char c = byte(0);
-  const size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3 : c >= 0xF0 && c < 0xF5 ? 4 : 0;
+  const size_t n = c < 0x80                ? 1
+                   : c >= 0xC2 && c < 0xE0 ? 2
+                   : c >= 0xE0 && c < 0xF0 ? 3
+                   : c >= 0xF0 && c < 0xF5 ? 4
+                                           : 0;
   if (n == 0 || n > s.size()) return 0;
   for (size_t i = 1; i < n; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
@@ -54,7 +58,8 @@ std::string printable(std::string_view text, size_t limit) {
     const bool c1 = n == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0;
     if (n == 0 || c < 0x20 || c == 0x7F || c1) {
       const size_t bytes = c1 ? 2 : 1;
-      for (size_t k = 0; k < bytes; ++k) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));
+      for (size_t k = 0; k < bytes; ++k)
+        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));
       i += bytes;
     } else {
       out.append(text.substr(i, n));

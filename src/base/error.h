@@ -34,8 +34,8 @@ class Error : public std::exception {
   const std::string& advice() const { return advice_; }
   const char* what() const noexcept override { return message_.c_str(); }
 
-  /// "error: ...\n  in   ...\n  try  ...\n", leaving out lines that have nothing to say. Control characters in
-  /// the texts are escaped: they may come from a hostile file.
+  /// "error: ...\n  in   ...\n  try  ...\n", leaving out lines that have nothing to say. Control characters
+  /// in the texts are escaped: they may come from a hostile file.
   std::string render() const;
 
  private:

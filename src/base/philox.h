@@ -1,6 +1,6 @@
-// Randomness as a function: every random number is philox(seed, stream, step, index), so it does not depend on the
-// number of threads, the batch, or a restart. Philox4x32-10 of Salmon et al. 2011 ("Parallel random numbers: as
-// easy as 1, 2, 3").
+// Randomness as a function: every random number is philox(seed, stream, step, index), so it does not depend
+// on the number of threads, the batch, or a restart. Philox4x32-10 of Salmon et al. 2011 ("Parallel random
+// numbers: as easy as 1, 2, 3").
 #pragma once
 
 #include <array>

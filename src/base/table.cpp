@@ -15,8 +15,8 @@ Name::Name(std::string_view text) {
 const Row* ResultTable::find(std::string_view variant, std::string_view metric, int layer, int head,
                              std::string_view tokens, std::string_view site) const {
   for (const Row& r : rows)
-    if (r.layer == layer && r.head == head && r.metric == metric && r.variant == variant && r.tokens == tokens &&
-        (site.empty() || r.site == site))
+    if (r.layer == layer && r.head == head && r.metric == metric && r.variant == variant &&
+        r.tokens == tokens && (site.empty() || r.site == site))
       return &r;
   return nullptr;
 }

@@ -38,8 +38,8 @@ struct Row {
   Name metric;           // says its definition
   double value = kNone;  // over samples; NaN is written as an empty cell
   double stderr_ = kNone;
-  int64_t n = 0;       // samples behind it
-  int32_t depth = -1;  // blocks passed: 0 is the embeddings
+  int64_t n = 0;        // samples behind it
+  int32_t depth = -1;   // blocks passed: 0 is the embeddings
   Name tokens = "all";  // "all" or "content"
 };
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

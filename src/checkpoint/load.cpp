@@ -108,7 +108,8 @@ class CheckpointSource : public WeightSource {
   }
 
   static void check_finite(const at::Tensor& t, const Checkpoint::Place& place) {
-    // One pass without a temporary: a sum is finite only if every term is. Finite terms may still overflow it.
+    // One pass without a temporary: a sum is finite only if every term is. Finite terms may still overflow
+    // it.
     if (std::isfinite(t.sum().item<double>()) || t.isfinite().all().item<bool>()) return;
     throw Error("the weights hold NaN or Inf")
         .in(fmt::format("{}, tensor \"{}\"", place.file->path().string(), printable(place.tensor)));

@@ -173,9 +173,10 @@ std::vector<fs::path> other_weights(const fs::path& folder) {
                           ".save_pretrained('OUT', safe_serialization=True)\"",
                           folder.string()));
   if (candidates > 1)
-    throw Error(fmt::format("there is no model.safetensors, and which of the {} other .safetensors files is the "
-                            "model is not clear",
-                            candidates))
+    throw Error(
+        fmt::format("there is no model.safetensors, and which of the {} other .safetensors files is the "
+                    "model is not clear",
+                    candidates))
         .in(folder.string())
         .hint("call it model.safetensors, or add model.safetensors.index.json");
   throw Error("there is no model.safetensors and no model.safetensors.index.json")

@@ -47,8 +47,8 @@ class SafetensorsFile {
   std::map<std::string, TensorEntry> tensors_;
 };
 
-/// All files of a checkpoint folder: model.safetensors, the shards its index names, or else the one *.safetensors
-/// file there is (model.fp16.safetensors), an adapter's apart.
+/// All files of a checkpoint folder: model.safetensors, the shards its index names, or else the one
+/// *.safetensors file there is (model.fp16.safetensors), an adapter's apart.
 class TensorStore {
  public:
   struct Located {

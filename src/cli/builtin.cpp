@@ -13,7 +13,9 @@ fs::path builtin_model() {
   const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const char* place : {"../models/builtin", "../share/rankscope/models/builtin"})
     if (fs::exists(here / place / "config.json")) return fs::weakly_canonical(here / place);
-  throw Error("the built-in model is not there").in(here.string()).hint("name a folder, or set RANKSCOPE_MODELS");
+  throw Error("the built-in model is not there")
+      .in(here.string())
+      .hint("name a folder, or set RANKSCOPE_MODELS");
 }
 
 }  // namespace rankscope

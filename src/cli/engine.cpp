@@ -22,8 +22,8 @@ fs::path program_folder() {
 fs::path find_library() {
   if (const char* set = std::getenv("RANKSCOPE_LIBRARY")) return set;
   const fs::path here = program_folder();
-  for (const char* place : {"librankscope.so", "../lib/librankscope.so", "../lib/x86_64-linux-gnu/librankscope.so",
-                            "../lib64/librankscope.so"})
+  for (const char* place : {"librankscope.so", "../lib/librankscope.so",
+                            "../lib/x86_64-linux-gnu/librankscope.so", "../lib64/librankscope.so"})
     if (fs::exists(here / place)) return here / place;
   throw Error("librankscope.so is not there; this command needs it")
       .in(here.string())

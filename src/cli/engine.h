@@ -1,5 +1,5 @@
-// Loads librankscope.so, and with it torch, for the commands that need it: a program linked to LibTorch takes most
-// of a second before main.
+// Loads librankscope.so, and with it torch, for the commands that need it: a program linked to LibTorch takes
+// most of a second before main.
 #pragma once
 
 #include "scan/engine.h"

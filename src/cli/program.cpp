@@ -23,7 +23,8 @@ std::string footer(const Command& command) {
 }
 
 // CLI11 says which argument is wrong; the nearest known option or command is ours to add.
-Error usage_fault(const CLI::App& app, const CLI::ParseError& fault, const std::vector<std::string>& arguments) {
+Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
+                  const std::vector<std::string>& arguments) {
   Error error = usage_error(fault.what());
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options())
@@ -65,13 +66,15 @@ int run_command(const Command& command, std::vector<std::string> arguments, Io& 
 void print_overview(std::ostream& out) {
   out << "rankscope " << version() << ": shows where attention gains and loses rank\n\n"
       << "Usage: rankscope COMMAND [options]\n\n";
-  for (const Command* command : commands()) out << fmt::format("  {:<10} {}\n", command->name, command->summary);
+  for (const Command* command : commands())
+    out << fmt::format("  {:<10} {}\n", command->name, command->summary);
   out << "\nrankscope COMMAND --help explains one, with examples.\n";
 }
 
 int dispatch(std::vector<std::string> arguments, Io& io) {
   io.arguments = arguments;
-  if (arguments.empty() || arguments.front() == "--help" || arguments.front() == "-h" || arguments.front() == "help") {
+  if (arguments.empty() || arguments.front() == "--help" || arguments.front() == "-h" ||
+      arguments.front() == "help") {
     print_overview(io.out);
     return 0;
   }
@@ -111,7 +114,9 @@ int run_program(std::vector<std::string> arguments, std::istream& in, std::ostre
     err << e.render();
     return e.kind() == ErrorKind::usage ? 2 : 1;
   } catch (const std::bad_alloc&) {
-    err << Error("there is not enough memory").hint("a smaller --batch-size, --samples or --max-length").render();
+    err << Error("there is not enough memory")
+               .hint("a smaller --batch-size, --samples or --max-length")
+               .render();
   } catch (const std::exception& e) {
     err << Error(e.what()).render();
   }

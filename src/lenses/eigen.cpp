@@ -1,6 +1,7 @@
-// The second eigenvalue of an attention matrix, on request: it rules how fast repeated application of the same
-// matrix makes tokens alike. A row-stochastic A has A 1 = 1, so the eigenvalues of (I - J) A are those of A with the
-// 1 replaced by 0, and |lambda_2| is its spectral radius. Not for causal masks, whose eigenvalues are the diagonal.
+// The second eigenvalue of an attention matrix, on request: it rules how fast repeated application of the
+// same matrix makes tokens alike. A row-stochastic A has A 1 = 1, so the eigenvalues of (I - J) A are those
+// of A with the 1 replaced by 0, and |lambda_2| is its spectral radius. Not for causal masks, whose
+// eigenvalues are the diagonal.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -39,15 +40,17 @@ class Eigen : public Measurement {
 extern const Lens lens_eigen{
     .name = "eigen",
     .summary = "How fast repeated application of one attention matrix mixes tokens",
-    .cost = "0.5 forward passes at T = 128",
+    .cost = "about 0.4 forward passes at T = 128",
     .reads = static_cast<unsigned>(Reads::pattern),
-    .metrics = {{.name = "eigen_gap",
-                 .formula = "1 - |lambda_2| of the attention matrix, by Arnoldi steps; not for causal masks, nor T > 512",
-                 .meaning = "1: one application makes tokens alike; 0: some difference is kept for ever",
-                 .high = 1.0},
-                {.name = "eigen_residual",
-                 .formula = "||A v - lambda v|| of the Arnoldi vector behind eigen_gap",
-                 .meaning = "how far the steps came: near 0, the eigenvalue is right"}},
+    .metrics =
+        {{.name = "eigen_gap",
+          .formula =
+              "1 - |lambda_2| of the attention matrix, by Arnoldi steps; not for causal masks, nor T > 512",
+          .meaning = "1: one application makes tokens alike; 0: some difference is kept for ever",
+          .high = 1.0},
+         {.name = "eigen_residual",
+          .formula = "||A v - lambda v|| of the Arnoldi vector behind eigen_gap",
+          .meaning = "how far the steps came: near 0, the eigenvalue is right"}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Eigen>(); },
     .on_request = true};
 

@@ -1,5 +1,5 @@
-// A lens is one file of lenses/: what it reads of the forward pass, which metrics it reports, what they mean, and
-// how they are computed. The pass hands it views, never copies; what it keeps is its own.
+// A lens is one file of lenses/: what it reads of the forward pass, which metrics it reports, what they mean,
+// and how they are computed. The pass hands it views, never copies; what it keeps is its own.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@ namespace rankscope {
 
 /// What a lens is shown. One Measurement is made per (state of the network, layer, kind of view).
 enum class Reads : unsigned {
-  residual = 1,  // tokens at a residual site: embeddings, block outputs, and the normalised block input (pre-norm)
-  pattern = 2,   // attention matrices, in tiles
-  heads = 4,     // what each head writes
-  weights = 8,   // one block's weights
+  residual =
+      1,  // tokens at a residual site: embeddings, block outputs, and the normalised block input (pre-norm)
+  pattern = 2,  // attention matrices, in tiles
+  heads = 4,    // what each head writes
+  weights = 8,  // one block's weights
 };
 constexpr unsigned operator|(Reads a, Reads b) { return static_cast<unsigned>(a) | static_cast<unsigned>(b); }
 
 enum class Mean { arithmetic, geometric };
 
 struct MetricInfo {
-  std::string_view name;     // carries the definition: docs/METRICS.md is made from these
+  std::string_view name;  // carries the definition: docs/METRICS.md is made from these
   std::string_view formula;
   std::string_view meaning;  // one line, what a high or low value says
   Mean mean = Mean::arithmetic;
@@ -38,11 +39,14 @@ struct MetricInfo {
 /// How the tokens of a batch are packed: sample s of the batch owns rows offsets[s] .. offsets[s + 1].
 /// There is no padding anywhere in the pass.
 struct Packing {
-  std::span<const int64_t> offsets;   // [S + 1]
-  std::span<const int64_t> samples;   // [S] global sample numbers
-  std::span<const uint8_t> content;   // [N] 1 where the token is content: no special token, not position 0 if causal
+  std::span<const int64_t> offsets;  // [S + 1]
+  std::span<const int64_t> samples;  // [S] global sample numbers
+  std::span<const uint8_t>
+      content;  // [N] 1 where the token is content: no special token, not position 0 if causal
   int64_t count() const { return static_cast<int64_t>(samples.size()); }
-  int64_t length(int64_t s) const { return offsets[static_cast<size_t>(s) + 1] - offsets[static_cast<size_t>(s)]; }
+  int64_t length(int64_t s) const {
+    return offsets[static_cast<size_t>(s) + 1] - offsets[static_cast<size_t>(s)];
+  }
 };
 
 struct ResidualView {

@@ -22,8 +22,8 @@ void check(const Sample& s, size_t number, const ModelSpec& spec) {
   if (e.vocabulary == 0) {
     const auto expected = static_cast<size_t>(e.channels * e.image_size * e.image_size);
     if (s.pixels.size() != expected)
-      throw Error(fmt::format("the model expects {} x {} x {} pixels, but got {} values", e.channels, e.image_size,
-                              e.image_size, s.pixels.size()))
+      throw Error(fmt::format("the model expects {} x {} x {} pixels, but got {} values", e.channels,
+                              e.image_size, e.image_size, s.pixels.size()))
           .in(place)
           .hint("pass images with --pixels FILE, or --random-tokens");
     return;
@@ -35,8 +35,10 @@ void check(const Sample& s, size_t number, const ModelSpec& spec) {
           .in(fmt::format("{}, token {}", place, i))
           .hint("check that the tokenizer belongs to this model");
     if (!s.types.empty() && e.types > 0 && (s.types[i] < 0 || s.types[i] >= e.types))
-      throw Error(fmt::format("token type {} is outside the {} the model has", s.types[i], e.types)).in(place);
-    const int64_t position = (s.positions.empty() ? static_cast<int64_t>(i) : s.positions[i]) + e.position_offset;
+      throw Error(fmt::format("token type {} is outside the {} the model has", s.types[i], e.types))
+          .in(place);
+    const int64_t position =
+        (s.positions.empty() ? static_cast<int64_t>(i) : s.positions[i]) + e.position_offset;
     if (e.positions > 0 && position >= e.positions)
       throw Error(fmt::format("the sample has {} tokens, but the model has positions for {}", s.ids.size(),
                               e.positions - e.position_offset))
@@ -52,7 +54,8 @@ void append(Batch& b, const Sample& s, size_t number, const ModelSpec& spec) {
     if (!s.ids.empty()) b.ids.push_back(s.ids[k]);
     b.types.push_back(s.types.empty() ? 0 : s.types[k]);
     b.positions.push_back(s.positions.empty() ? i : s.positions[k]);
-    // Position 0 of a causal model sees only itself and usually serves as a sink; an image's class token is no patch.
+    // Position 0 of a causal model sees only itself and usually serves as a sink; an image's class token is
+    // no patch.
     const bool opening = i == 0 && (spec.causal() || spec.embedding.vocabulary == 0);
     b.content.push_back(!opening && (s.special.empty() || s.special[k] == 0));
   }
@@ -64,7 +67,8 @@ void append(Batch& b, const Sample& s, size_t number, const ModelSpec& spec) {
 
 }  // namespace
 
-std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelSpec& spec, int64_t batch_size) {
+std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelSpec& spec,
+                                int64_t batch_size) {
   for (size_t i = 0; i < samples.size(); ++i) check(samples[i], i, spec);
   std::vector<size_t> order(samples.size());
   std::iota(order.begin(), order.end(), size_t{0});

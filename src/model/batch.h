@@ -1,4 +1,5 @@
-// Samples packed one behind another, without padding: a sample gives the same numbers alone and in any company.
+// Samples packed one behind another, without padding: a sample gives the same numbers alone and in any
+// company.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace rankscope {
 /// One input, as the tokenizer or a file gave it.
 struct Sample {
   std::vector<int64_t> ids;
-  std::vector<int64_t> types;      // empty: none given (BERT then reads zeros, XLNet leaves its segment scores out)
+  std::vector<int64_t>
+      types;  // empty: none given (BERT then reads zeros, XLNet leaves its segment scores out)
   std::vector<int64_t> positions;  // empty: 0, 1, 2, ...
   std::vector<uint8_t> special;    // empty: none; 1 where the token is no content
   std::vector<float> pixels;       // instead of ids: [channels, size, size]
@@ -27,11 +29,14 @@ struct Batch {
 
   int64_t count() const { return static_cast<int64_t>(samples.size()); }
   int64_t tokens() const { return offsets.back(); }
-  int64_t length(int64_t s) const { return offsets[static_cast<size_t>(s) + 1] - offsets[static_cast<size_t>(s)]; }
+  int64_t length(int64_t s) const {
+    return offsets[static_cast<size_t>(s) + 1] - offsets[static_cast<size_t>(s)];
+  }
 };
 
-/// Checks every id and position against the spec, sorts by length (so that equal lengths meet) and packs at most
-/// `batch_size` samples together. Errors name the sample and the token.
-std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelSpec& spec, int64_t batch_size);
+/// Checks every id and position against the spec, sorts by length (so that equal lengths meet) and packs at
+/// most `batch_size` samples together. Errors name the sample and the token.
+std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelSpec& spec,
+                                int64_t batch_size);
 
 }  // namespace rankscope

@@ -9,7 +9,7 @@ namespace rankscope {
 namespace {
 
 constexpr int64_t kTileBytes = 4 << 20;  // a pattern tile stays near the size of the last cache
-constexpr int64_t kMlpTokens = 512;       // the hidden layer of this many tokens at a time
+constexpr int64_t kMlpTokens = 512;      // the hidden layer of this many tokens at a time
 
 // How many samples behind `first` share its length.
 int64_t same_length(const Batch& batch, int64_t first) {
@@ -53,7 +53,8 @@ class Attention {
       return x.narrow(0, begin, count * T).view({count, T, x.size(1), x.size(2)});
     };
     const auto integers = [&](const std::vector<int64_t>& values) {
-      return at::tensor(at::ArrayRef<int64_t>(values.data() + begin, static_cast<size_t>(count * T)), at::kLong)
+      return at::tensor(at::ArrayRef<int64_t>(values.data() + begin, static_cast<size_t>(count * T)),
+                        at::kLong)
           .view({count, T})
           .to(q_.device());
     };
@@ -61,7 +62,8 @@ class Attention {
     const at::Tensor types = batch_.has_types ? integers(batch_.types) : at::Tensor();
     const at::Tensor q = slice(q_), k = slice(k_);
     const at::Tensor v = heads_first(slice(v_), spec_.heads);  // [count * H, T, d_v]
-    const auto attention = attention_variant(spec_.variant).prepare({spec_, weights_, q, k, positions, types});
+    const auto attention =
+        attention_variant(spec_.variant).prepare({spec_, weights_, q, k, positions, types});
     const int64_t step = T <= kWholePattern ? T : tile_rows(T);
     at::Tensor z = slice(z_);
     for (int64_t row = 0; row < T; row += step) {

@@ -10,7 +10,8 @@
 
 namespace rankscope {
 
-/// Sees the tensors of a pass as they are computed; they are gone afterwards. `wants_*` lets the pass skip work.
+/// Sees the tensors of a pass as they are computed; they are gone afterwards. `wants_*` lets the pass skip
+/// work.
 class BlockObserver {
  public:
   virtual ~BlockObserver() = default;
@@ -19,7 +20,8 @@ class BlockObserver {
   virtual void normalized(const at::Tensor& /*x [N, d]*/) {}  // pre-norm blocks: what attention reads
   /// Rows [first_row, + R) of the patterns of samples [first, + S) of the batch: [S, H, R, T].
   virtual void pattern(const at::Tensor& /*tile*/, int64_t /*first*/, int64_t /*first_row*/) {}
-  virtual void heads(const at::Tensor& /*z [N, H, d_v]*/, const at::Tensor& /*W_O*/, const at::Tensor& /*x [N, d]*/) {}
+  virtual void heads(const at::Tensor& /*z [N, H, d_v]*/, const at::Tensor& /*W_O*/,
+                     const at::Tensor& /*x [N, d]*/) {}
 };
 
 /// Matrices longer than this are computed and observed in tiles of rows.

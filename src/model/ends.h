@@ -8,8 +8,8 @@
 
 namespace rankscope {
 
-/// The residual stream before the first block, [N, d]. `weights` is the part "embed"; the vocabulary table is read
-/// row by row from the source.
+/// The residual stream before the first block, [N, d]. `weights` is the part "embed"; the vocabulary table is
+/// read row by row from the source.
 at::Tensor embed(const Batch& batch, const ModelSpec& spec, const Weights& weights, WeightSource& source);
 
 /// What the vocabulary matrix multiplies: the stream itself, or the transformed head's [N, w].

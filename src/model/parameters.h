@@ -1,6 +1,6 @@
-// The names and shapes of a model's parameters, in this project's own naming (TransformerLens letters, torch's
-// [out, in] layout). An architecture says where in a checkpoint each one is; a random twin draws each one.
-// Knows nothing of torch.
+// The names and shapes of a model's parameters, in this project's own naming (TransformerLens letters,
+// torch's [out, in] layout). An architecture says where in a checkpoint each one is; a random twin draws each
+// one. Knows nothing of torch.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,9 @@ uint32_t stream_of(std::string_view name) {
 class RandomSource : public WeightSource {
  public:
   RandomSource(const ModelSpec& spec, uint64_t seed, const std::string& dtype, const std::string& device)
-      : spec_(spec), seed_(seed), options_(at::TensorOptions().dtype(dtype_of(dtype)).device(device_of(device))) {}
+      : spec_(spec),
+        seed_(seed),
+        options_(at::TensorOptions().dtype(dtype_of(dtype)).device(device_of(device))) {}
 
   const ModelSpec& spec() const override { return spec_; }
 

@@ -1,5 +1,5 @@
-// What a Transformer is, as a value. BERT, ALBERT, XLNet, GPT-2, Llama, ViT and every study model are values of
-// ModelSpec; taking a part out is an edit of it. Knows nothing of torch, so reading a config stays cheap.
+// What a Transformer is, as a value. BERT, ALBERT, XLNet, GPT-2, Llama, ViT and every study model are values
+// of ModelSpec; taking a part out is an edit of it. Knows nothing of torch, so reading a config stays cheap.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,13 @@ namespace rankscope {
 enum class NormKind { none, layer, rms, unit };  // unit: x / ||x||, no parameters
 enum class NormPlace { pre, post };
 enum class Activation { gelu, gelu_tanh, quick_gelu, relu, silu, tanh, identity };
-enum class MlpKind { none, plain, gated };  // gated: W_out (act(W_gate x) * W_in x)
+enum class MlpKind { none, plain, gated };                    // gated: W_out (act(W_gate x) * W_in x)
 enum class PositionKind { none, learned, rotary, relative };  // relative: XLNet's sinusoids inside the scores
-enum class HeadKind { none, linear, transformed };  // transformed: dense, activation, norm, then the vocabulary
+enum class HeadKind {
+  none,
+  linear,
+  transformed
+};  // transformed: dense, activation, norm, then the vocabulary
 
 struct NormSpec {
   NormKind kind = NormKind::layer;
@@ -31,8 +35,8 @@ struct AttentionSpec {
   int64_t d_v = 1;       // width of a value: the rank of a head's OV map
   double scale = 1.0;    // multiplies the scores
   bool causal = false;
-  int64_t window = 0;  // > 0: a query sees only keys less than this far back
-  bool positions = true;  // false: rotary or relative terms left out
+  int64_t window = 0;                      // > 0: a query sees only keys less than this far back
+  bool positions = true;                   // false: rotary or relative terms left out
   std::vector<double> rotary_frequencies;  // one per rotated pair; empty without RoPE
   double rotary_scale = 1.0;               // multiplies cos and sin (YaRN-like scalings)
   bool bias = true;                        // biases on Q, K, V
@@ -63,15 +67,15 @@ struct BlockSpec {
 };
 
 struct EmbeddingSpec {
-  int64_t vocabulary = 0;  // 0: patches
-  int64_t width = 0;       // before the map to the model's width; equal to it when there is no map
-  bool map = false;        // ALBERT's 128 -> 768
-  int64_t positions = 0;   // learned absolute ones, 0 without
-  int64_t position_offset = 0;        // RoBERTa counts from padding_idx + 1
-  int64_t padding_id = -1;            // RoBERTa: padding tokens take no position
-  bool use_positions = true;          // false: left out
-  int64_t types = 0;                  // token types, 0 without
-  NormSpec norm{NormKind::none};      // applied to the sum
+  int64_t vocabulary = 0;         // 0: patches
+  int64_t width = 0;              // before the map to the model's width; equal to it when there is no map
+  bool map = false;               // ALBERT's 128 -> 768
+  int64_t positions = 0;          // learned absolute ones, 0 without
+  int64_t position_offset = 0;    // RoBERTa counts from padding_idx + 1
+  int64_t padding_id = -1;        // RoBERTa: padding tokens take no position
+  bool use_positions = true;      // false: left out
+  int64_t types = 0;              // token types, 0 without
+  NormSpec norm{NormKind::none};  // applied to the sum
   int64_t image_size = 0, patch_size = 0, channels = 0;  // patches
   bool operator==(const EmbeddingSpec&) const = default;
 };

@@ -39,10 +39,12 @@ void remove_head(ModelSpec& spec, std::string_view part) {
   if (!good || !take_number(rest, head) || !rest.empty())
     throw usage_error(fmt::format("\"{}\" does not name a head", printable(part))).hint("write head:L5H3");
   if (layer >= spec.depth())
-    throw usage_error(fmt::format("there is no layer {}: the model has {}, counted from 0", layer, spec.depth()));
+    throw usage_error(
+        fmt::format("there is no layer {}: the model has {}, counted from 0", layer, spec.depth()));
   AttentionSpec& a = spec.blocks[static_cast<size_t>(layer)].attention;
   if (head >= a.heads)
-    throw usage_error(fmt::format("there is no head {} in layer {}: it has {}, counted from 0", head, layer, a.heads));
+    throw usage_error(
+        fmt::format("there is no head {} in layer {}: it has {}, counted from 0", head, layer, a.heads));
   a.heads_off.push_back(head);
   std::sort(a.heads_off.begin(), a.heads_off.end());
   a.heads_off.erase(std::unique(a.heads_off.begin(), a.heads_off.end()), a.heads_off.end());
@@ -70,7 +72,8 @@ void remove_part(ModelSpec& spec, std::string_view part) {
 }  // namespace
 
 const std::vector<std::string>& part_names() {
-  static const std::vector<std::string> names{"skip", "attention-skip", "mlp-skip", "mlp", "norm", "position"};
+  static const std::vector<std::string> names{"skip", "attention-skip", "mlp-skip",
+                                              "mlp",  "norm",           "position"};
   return names;
 }
 
@@ -87,7 +90,8 @@ ModelSpec with_rank(ModelSpec spec, std::string_view ranks) {
     if ((!qk && !ov) || !take_number(digits, rank) || !digits.empty() || rank < 1)
       throw usage_error(fmt::format("\"{}\" is not a rank", printable(item))).hint("write qk=8 or ov=16");
     for (BlockSpec& b : spec.blocks) {
-      // A rank at or above the head's width changes nothing and is kept out of the spec, so that it compares equal.
+      // A rank at or above the head's width changes nothing and is kept out of the spec, so that it compares
+      // equal.
       if (qk && rank < b.attention.d_qk) b.attention.truncate_qk = rank;
       if (ov && rank < b.attention.d_v) b.attention.truncate_ov = rank;
     }

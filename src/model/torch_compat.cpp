@@ -25,7 +25,8 @@ at::ScalarType dtype_of(const std::string& name) {
 
 at::Device device_of(const std::string& name) {
   const bool cuda = name == "cuda" || name.rfind("cuda:", 0) == 0;
-  const bool numbered = name.size() > 5 && name.size() < 8 && name.find_first_not_of("0123456789", 5) == std::string::npos;
+  const bool numbered =
+      name.size() > 5 && name.size() < 8 && name.find_first_not_of("0123456789", 5) == std::string::npos;
   if (name != "cpu" && name != "cuda" && !(cuda && numbered))
     throw unknown_name("device", name, {"cpu", "cuda", "cuda:0"});
   if (cuda && !at::hasCUDA())

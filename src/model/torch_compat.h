@@ -8,9 +8,9 @@
 
 namespace rankscope {
 
-at::ScalarType dtype_of(const std::string& name);   // "float32", "float64"; anything else is a usage error
-at::Device device_of(const std::string& name);      // "cpu", "cuda", "cuda:1"; an absent device is an error
-void use_threads(int count);                        // 0: all cores; torch, OpenMP and BLAS together
+at::ScalarType dtype_of(const std::string& name);  // "float32", "float64"; anything else is a usage error
+at::Device device_of(const std::string& name);     // "cpu", "cuda", "cuda:1"; an absent device is an error
+void use_threads(int count);                       // 0: all cores; torch, OpenMP and BLAS together
 int thread_count();
 std::string torch_version();
 

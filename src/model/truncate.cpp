@@ -8,7 +8,9 @@ namespace {
 // [KV * d, n] to [H, d, n], each KV head repeated for its query heads, in double: the cut is made once.
 at::Tensor per_head(const at::Tensor& w, int64_t kv_heads, int64_t heads) {
   const int64_t d = w.size(0) / kv_heads;
-  return w.to(at::kDouble).view({kv_heads, 1, d, w.size(1)}).expand({kv_heads, heads / kv_heads, d, w.size(1)})
+  return w.to(at::kDouble)
+      .view({kv_heads, 1, d, w.size(1)})
+      .expand({kv_heads, heads / kv_heads, d, w.size(1)})
       .reshape({heads, d, w.size(1)});
 }
 
@@ -41,7 +43,8 @@ at::Tensor with_bias(const at::Tensor& w, const at::Tensor& b) {
   return b.defined() ? at::cat({w, b.unsqueeze(1)}, 1) : w;
 }
 
-void put(Weights& out, const char* W, const char* b, const at::Tensor& heads, const at::Tensor& like, bool bias) {
+void put(Weights& out, const char* W, const char* b, const at::Tensor& heads, const at::Tensor& like,
+         bool bias) {
   const at::Tensor flat = heads.flatten(0, 1).to(like.scalar_type());
   const int64_t d = flat.size(1) - (bias ? 1 : 0);
   out.set(W, flat.narrow(1, 0, d).contiguous());
@@ -77,14 +80,16 @@ void cut_ov(Weights& w, const AttentionSpec& a) {
     w.set("attn.b_V", at::zeros({a.heads * a.d_v}, W_O.options()));
   }
   const Factors f = cut_product(o, v, a.truncate_ov);
-  w.set("attn.W_O", f.left.permute({2, 0, 1}).reshape({d, a.heads * a.d_v}).to(W_O.scalar_type()).contiguous());
+  w.set("attn.W_O",
+        f.left.permute({2, 0, 1}).reshape({d, a.heads * a.d_v}).to(W_O.scalar_type()).contiguous());
   w.set("attn.W_V", f.right.flatten(0, 1).to(W_O.scalar_type()).contiguous());
 }
 
 // Repeats shared keys or values, so that both sides have one per query head.
 void expand(Weights& w, const char* W, const char* b, const AttentionSpec& a) {
   const at::Tensor stored = w.get(W);
-  if (stored.size(0) == a.heads * a.d_qk && stored.size(0) == a.heads * a.d_v && a.kv_heads == a.heads) return;
+  if (stored.size(0) == a.heads * a.d_qk && stored.size(0) == a.heads * a.d_v && a.kv_heads == a.heads)
+    return;
   w.set(W, per_head(stored, a.kv_heads, a.heads).flatten(0, 1).to(stored.scalar_type()));
   if (w.has(b))
     w.set(b, per_head(w.get(b).unsqueeze(1), a.kv_heads, a.heads).flatten().to(stored.scalar_type()));
@@ -95,10 +100,14 @@ void expand(Weights& w, const char* W, const char* b, const AttentionSpec& a) {
 Weights truncated(const Weights& weights, BlockSpec& block) {
   AttentionSpec& a = block.attention;
   Weights w = weights.shallow_copy();
-  if (a.truncate_qk > 0) cut_qk(w, a);
-  else expand(w, "attn.W_K", "attn.b_K", a);
-  if (a.truncate_ov > 0) cut_ov(w, a);
-  else expand(w, "attn.W_V", "attn.b_V", a);
+  if (a.truncate_qk > 0)
+    cut_qk(w, a);
+  else
+    expand(w, "attn.W_K", "attn.b_K", a);
+  if (a.truncate_ov > 0)
+    cut_ov(w, a);
+  else
+    expand(w, "attn.W_V", "attn.b_V", a);
   a.kv_heads = a.heads;
   return w;
 }

@@ -13,7 +13,9 @@ Weights::Weights(Weights&&) noexcept = default;
 Weights& Weights::operator=(Weights&&) noexcept = default;
 Weights::~Weights() = default;
 
-void Weights::set(std::string_view name, const at::Tensor& tensor) { impl_->tensors[std::string(name)] = tensor; }
+void Weights::set(std::string_view name, const at::Tensor& tensor) {
+  impl_->tensors[std::string(name)] = tensor;
+}
 
 bool Weights::has(std::string_view name) const { return impl_->tensors.count(name) > 0; }
 

@@ -20,23 +20,23 @@ class Weights {
 
   void set(std::string_view name, const at::Tensor& tensor);
   bool has(std::string_view name) const;
-  const at::Tensor& get(std::string_view name) const;  // an Error names it when it is not there
+  const at::Tensor& get(std::string_view name) const;          // an Error names it when it is not there
   const at::Tensor& get_or_none(std::string_view name) const;  // an undefined tensor when it is not there
-  Weights shallow_copy() const;  // shares the tensors
+  Weights shallow_copy() const;                                // shares the tensors
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-/// Where weights come from: a checkpoint, a random twin, a test. Parts are asked for in the order of the pass and
-/// dropped after use, so a source never needs to hold more than one.
+/// Where weights come from: a checkpoint, a random twin, a test. Parts are asked for in the order of the pass
+/// and dropped after use, so a source never needs to hold more than one.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
   virtual const ModelSpec& spec() const = 0;
-  /// "embed", "blocks.3", "ln_final" or "unembed", converted to the pass's dtype on its device. Of the large tables
-  /// (embed.W_E, unembed.W_U) only what `rows` asks for is read; see rows().
+  /// "embed", "blocks.3", "ln_final" or "unembed", converted to the pass's dtype on its device. Of the large
+  /// tables (embed.W_E, unembed.W_U) only what `rows` asks for is read; see rows().
   virtual Weights load(const std::string& part) = 0;
   /// Rows of a vocabulary-sized table: "embed.W_E" by token id, "unembed.W_U" by a range.
   virtual at::Tensor rows(const std::string& parameter, const at::Tensor& indices) = 0;

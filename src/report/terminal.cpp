@@ -28,7 +28,8 @@ struct Column {
   const char* meaning;
 };
 constexpr std::array<Column, 6> kColumns{
-    {{"residual", &LayerNumbers::residual, true, "what tells the tokens apart, as a share of their size (0: all alike)"},
+    {{"residual", &LayerNumbers::residual, true,
+      "what tells the tokens apart, as a share of their size (0: all alike)"},
      {"eff.rank", &LayerNumbers::rank, true, "share of the rank there could be"},
      {"cosine", &LayerNumbers::cosine, true, "mean over pairs of tokens"},
      {"entropy", &LayerNumbers::entropy, false, "of attention, mean over heads (1: uniform)"},

@@ -23,7 +23,8 @@ auto translated(Call call) {
 std::vector<LensInfo> lens_list() {
   std::vector<LensInfo> out;
   for (const Lens* lens : lenses()) {
-    LensInfo info{std::string(lens->name), std::string(lens->summary), std::string(lens->cost), lens->on_request, {}};
+    LensInfo info{
+        std::string(lens->name), std::string(lens->summary), std::string(lens->cost), lens->on_request, {}};
     for (const MetricInfo& m : lens->metrics)
       info.metrics.push_back({std::string(m.name), std::string(m.formula), std::string(m.meaning),
                               m.mean == Mean::geometric ? "geometric" : "arithmetic"});
@@ -33,7 +34,8 @@ std::vector<LensInfo> lens_list() {
 }
 
 const Engine engine{
-    .scan = [](const ScanRequest& r, const ProgressCallback& p) { return translated([&] { return scan(r, p); }); },
+    .scan = [](const ScanRequest& r,
+               const ProgressCallback& p) { return translated([&] { return scan(r, p); }); },
     .verify = [](const VerifyRequest& r) { return translated([&] { return verify(r); }); },
     .lenses = lens_list,
 };

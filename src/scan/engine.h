@@ -1,5 +1,5 @@
-// The border between the program and librankscope.so: the program starts without torch and loads this table only
-// for the commands that need it.
+// The border between the program and librankscope.so: the program starts without torch and loads this table
+// only for the commands that need it.
 #pragma once
 
 #include <string>

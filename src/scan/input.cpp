@@ -28,8 +28,10 @@ int64_t longest_allowed(const ScanRequest& request, const ModelSpec& spec) {
 
 Sample from(const Encoding& e, size_t first, size_t count) {
   Sample s;
-  const auto part = [&](const auto& v) { return std::vector(v.begin() + static_cast<std::ptrdiff_t>(first),
-                                                            v.begin() + static_cast<std::ptrdiff_t>(first + count)); };
+  const auto part = [&](const auto& v) {
+    return std::vector(v.begin() + static_cast<std::ptrdiff_t>(first),
+                       v.begin() + static_cast<std::ptrdiff_t>(first + count));
+  };
   s.ids = part(e.ids);
   s.types = part(e.types);
   for (size_t i = first; i < first + count; ++i) s.special.push_back(e.special[i]);
@@ -41,7 +43,8 @@ Sample truncate(const Encoding& e, int64_t limit) {
   const auto n = static_cast<int64_t>(e.ids.size());
   if (n <= limit) return from(e, 0, e.ids.size());
   int64_t closing = 0;
-  while (closing < std::min<int64_t>(limit - 1, 2) && e.special[static_cast<size_t>(n - 1 - closing)]) ++closing;
+  while (closing < std::min<int64_t>(limit - 1, 2) && e.special[static_cast<size_t>(n - 1 - closing)])
+    ++closing;
   Sample head = from(e, 0, static_cast<size_t>(limit - closing));
   const Sample tail = from(e, static_cast<size_t>(n - closing), static_cast<size_t>(closing));
   head.ids.insert(head.ids.end(), tail.ids.begin(), tail.ids.end());
@@ -65,15 +68,20 @@ class TextReader {
     }
     if (pairs_ > 0)
       input.notes.push_back(fmt::format("--whole reads text alone: {} text_pair left out", pairs_));
-    if (cut_ > 0) input.notes.push_back(fmt::format("{} of {} samples were cut to {} tokens", cut_, input.samples.size(), limit_));
+    if (cut_ > 0)
+      input.notes.push_back(
+          fmt::format("{} of {} samples were cut to {} tokens", cut_, input.samples.size(), limit_));
     if (input.samples.empty()) throw Error("the text holds no tokens").in(request_.texts.front());
   }
 
  private:
-  bool full(const ScanInput& input) const { return static_cast<int64_t>(input.samples.size()) >= request_.samples; }
+  bool full(const ScanInput& input) const {
+    return static_cast<int64_t>(input.samples.size()) >= request_.samples;
+  }
 
   void one(const TextSample& text, ScanInput& input) {
-    const Encoding e = text.pair ? tokenizer_->encode_pair(text.text, *text.pair) : tokenizer_->encode(text.text);
+    const Encoding e =
+        text.pair ? tokenizer_->encode_pair(text.text, *text.pair) : tokenizer_->encode(text.text);
     if (e.ids.empty()) throw Error("the text has no tokens").in(text.place);
     cut_ += static_cast<int64_t>(e.ids.size()) > limit_;
     input.samples.push_back(truncate(e, limit_));
@@ -85,7 +93,8 @@ class TextReader {
     const Encoding frame = tokenizer_->encode("");
     const Encoding body = tokenizer_->encode(text.text, false);
     const size_t opening = opening_specials();
-    const size_t room = static_cast<size_t>(std::max<int64_t>(1, limit_ - static_cast<int64_t>(frame.ids.size())));
+    const size_t room =
+        static_cast<size_t>(std::max<int64_t>(1, limit_ - static_cast<int64_t>(frame.ids.size())));
     for (size_t first = 0; first < body.ids.size() && !full(input); first += room) {
       const size_t count = std::min(room, body.ids.size() - first);
       // A short rest is no window: its numbers would not be comparable.
@@ -139,8 +148,8 @@ void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit
   const EmbeddingSpec& e = spec.embedding;
   const int64_t each = e.vocabulary > 0 ? limit : e.channels * e.image_size * e.image_size;
   if (request.samples > kMostRandom / each)
-    throw usage_error(fmt::format("{} samples of {} random numbers are more than the {} allowed", request.samples, each,
-                                  kMostRandom))
+    throw usage_error(fmt::format("{} samples of {} random numbers are more than the {} allowed",
+                                  request.samples, each, kMostRandom))
         .hint("a smaller --samples or --max-length");
   uint64_t index = 0;
   for (int64_t i = 0; i < request.samples; ++i) {
@@ -149,8 +158,7 @@ void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit
       for (int64_t t = 0; t < each; ++t)
         s.ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(e.vocabulary), index++)));
     } else {
-      for (int64_t t = 0; t < each; ++t)
-        s.pixels.push_back(static_cast<float>(random.normal(index++)));
+      for (int64_t t = 0; t < each; ++t) s.pixels.push_back(static_cast<float>(random.normal(index++)));
     }
     input.samples.push_back(std::move(s));
   }
@@ -159,16 +167,18 @@ void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit
 }  // namespace
 
 ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
-  const int ways = (request.texts.empty() ? 0 : 1) + (request.token_ids ? 1 : 0) + (request.random_tokens ? 1 : 0) +
-                   (request.pixels ? 1 : 0);
+  const int ways = (request.texts.empty() ? 0 : 1) + (request.token_ids ? 1 : 0) +
+                   (request.random_tokens ? 1 : 0) + (request.pixels ? 1 : 0);
   if (ways > 1) throw usage_error("--text, --token-ids, --pixels and --random-tokens exclude each other");
   if (ways == 0)
-    throw usage_error("there is no input").hint("--text FILE, --token-ids FILE, --pixels FILE or --random-tokens");
+    throw usage_error("there is no input")
+        .hint("--text FILE, --token-ids FILE, --pixels FILE or --random-tokens");
   if (request.samples < 1) throw usage_error("--samples should be at least 1");
   if (request.max_length < 1) throw usage_error("--max-length should be at least 1");
   const bool images = spec.embedding.vocabulary == 0;
   if (images && !request.pixels && !request.random_tokens)
-    throw usage_error("this model reads images, not tokens").hint("--pixels FILE.safetensors or --random-tokens");
+    throw usage_error("this model reads images, not tokens")
+        .hint("--pixels FILE.safetensors or --random-tokens");
   if (!images && request.pixels) throw usage_error("this model reads tokens, not images").hint("--text FILE");
 
   const int64_t limit = longest_allowed(request, spec);
@@ -185,7 +195,8 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
     input.notes.push_back(fmt::format("--max-length {} is more than the model's {} positions: {} is used",
                                       request.max_length, limit, limit));
 
-  std::string what = request.random_tokens ? "random tokens" : request.token_ids ? "token ids " + request.token_ids->string()
+  std::string what = request.random_tokens ? "random tokens"
+                     : request.token_ids   ? "token ids " + request.token_ids->string()
                      : request.pixels      ? "pixels " + request.pixels->string()
                                            : fmt::format("text {}", fmt::join(request.texts, ", "));
   input.description = fmt::format("{}, {} samples", what, input.samples.size());

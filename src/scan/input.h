@@ -11,8 +11,8 @@ namespace rankscope {
 
 struct ScanInput {
   std::vector<Sample> samples;
-  std::string description;         // "text FILE, 32 samples"
-  std::vector<std::string> notes;  // what was cut
+  std::string description;                       // "text FILE, 32 samples"
+  std::vector<std::string> notes;                // what was cut
   std::vector<std::filesystem::path> tokenizer;  // the files behind the ids, empty where none was used
 };
 

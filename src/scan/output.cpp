@@ -76,7 +76,8 @@ class Comparison {
       }
       for (size_t o = 0; o < others_.size(); ++o) {
         const at::Tensor kl = running[o].kl();
-        record(o, batch, [&](int64_t begin, int64_t n) { return kl.narrow(0, begin, n).mean().item<double>(); });
+        record(o, batch,
+               [&](int64_t begin, int64_t n) { return kl.narrow(0, begin, n).mean().item<double>(); });
       }
     });
     flush();
@@ -166,8 +167,9 @@ class Comparison {
 
 }  // namespace
 
-void compare_outputs(const FinalState& full, const PassPlan& plan, const std::vector<const FinalState*>& others,
-                     const PassPlan& other_plan, ResultTable& table, std::vector<std::string>& notes) {
+void compare_outputs(const FinalState& full, const PassPlan& plan,
+                     const std::vector<const FinalState*>& others, const PassPlan& other_plan,
+                     ResultTable& table, std::vector<std::string>& notes) {
   if (others.empty()) return;
   const c10::NoGradGuard no_grad;
   const ModelSpec& ours = plan.sources.front()->spec();

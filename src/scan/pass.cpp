@@ -121,16 +121,20 @@ template <class Key>
 std::vector<std::vector<size_t>> group_by(const std::vector<size_t>& variants, Key key) {
   std::vector<std::vector<size_t>> groups;
   for (const size_t v : variants) {
-    const auto it = std::find_if(groups.begin(), groups.end(), [&](auto& g) { return key(g.front()) == key(v); });
-    if (it == groups.end()) groups.push_back({v});
-    else it->push_back(v);
+    const auto it =
+        std::find_if(groups.begin(), groups.end(), [&](auto& g) { return key(g.front()) == key(v); });
+    if (it == groups.end())
+      groups.push_back({v});
+    else
+      it->push_back(v);
   }
   return groups;
 }
 
 class Pass {
  public:
-  Pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes, const ProgressCallback& progress)
+  Pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
+       const ProgressCallback& progress)
       : plan_(plan), table_(table), notes_(notes), progress_(progress), total_(count_steps(plan)) {}
 
   std::vector<FinalState> run() {
@@ -142,7 +146,9 @@ class Pass {
  private:
   int depth() const { return static_cast<int>(plan_.variants.front().spec.depth()); }
   const Variant& variant(size_t v) const { return plan_.variants[v]; }
-  const std::vector<Batch>& batches(const State& s) const { return plan_.inputs[variant(s.variants.front()).input]; }
+  const std::vector<Batch>& batches(const State& s) const {
+    return plan_.inputs[variant(s.variants.front()).input];
+  }
 
   std::vector<Name> names(const std::vector<size_t>& variants) const {
     std::vector<Name> out;
@@ -153,7 +159,9 @@ class Pass {
   void embed_all() {
     std::vector<size_t> all(plan_.variants.size());
     for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-    const auto key = [&](size_t v) { return std::tuple(variant(v).source, variant(v).input, variant(v).spec.embedding.use_positions); };
+    const auto key = [&](size_t v) {
+      return std::tuple(variant(v).source, variant(v).input, variant(v).spec.embedding.use_positions);
+    };
     for (const std::vector<size_t>& group : group_by(all, key)) {
       const Variant& first = variant(group.front());
       WeightSource& source = *plan_.sources[first.source];
@@ -179,7 +187,9 @@ class Pass {
       for (State& state : states_) {
         if (variant(state.variants.front()).source != source) continue;
         if (!weights) weights = std::make_unique<Weights>(load_block(source, l));
-        const auto key = [&](size_t v) -> const BlockSpec& { return variant(v).spec.blocks[static_cast<size_t>(l)]; };
+        const auto key = [&](size_t v) -> const BlockSpec& {
+          return variant(v).spec.blocks[static_cast<size_t>(l)];
+        };
         const auto groups = group_by(state.variants, key);
         for (size_t g = 0; g < groups.size(); ++g)
           advance(state, groups[g], l, *weights, g + 1 == groups.size(), next);
@@ -225,7 +235,8 @@ class Pass {
           .in(where)
           .hint("--dtype float64 tells whether this is an overflow; inspect the checkpoint otherwise");
     for (const size_t v : group)
-      notes_.push_back(fmt::format("{} gave NaN or Inf at {} and was not followed further", variant(v).name, where));
+      notes_.push_back(
+          fmt::format("{} gave NaN or Inf at {} and was not followed further", variant(v).name, where));
   }
 
   std::vector<FinalState> final() {
@@ -237,8 +248,8 @@ class Pass {
         WeightSource& source = *plan_.sources[first.source];
         const bool has_norm = source.spec().final_norm.kind != NormKind::none;
         const Weights weights = has_norm ? source.load("ln_final") : Weights();
-        SiteLenses lenses(has_norm ? plan_ : no_lenses(), Reads::residual, {"ln_final.hook_normalized", -1, depth()},
-                          first.spec, names(group));
+        SiteLenses lenses(has_norm ? plan_ : no_lenses(), Reads::residual,
+                          {"ln_final.hook_normalized", -1, depth()}, first.spec, names(group));
         FinalState end;
         end.variants = group;
         for (size_t b = 0; b < state.x.size(); ++b) {

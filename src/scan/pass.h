@@ -1,5 +1,5 @@
-// The observed pass: blocks in the outer loop, (state, batch) in the inner one. Weights are read once, and variants
-// share every prefix of the network in which they agree.
+// The observed pass: blocks in the outer loop, (state, batch) in the inner one. Weights are read once, and
+// variants share every prefix of the network in which they agree.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,8 @@ struct Variant {
 };
 
 struct PassPlan {
-  std::vector<Variant> variants;  // the first one must not fail; another that overflows is dropped with a note
+  std::vector<Variant>
+      variants;  // the first one must not fail; another that overflows is dropped with a note
   std::vector<WeightSource*> sources;
   std::vector<std::vector<Batch>> inputs;
   std::vector<const Lens*> lenses;

@@ -7,7 +7,8 @@
 
 namespace rankscope {
 
-void SiteRecorder::sample(std::string_view metric, int64_t sample, double value, int head, std::string_view tokens) {
+void SiteRecorder::sample(std::string_view metric, int64_t sample, double value, int head,
+                          std::string_view tokens) {
   if (!std::isfinite(value)) return;  // not defined for this sample: n says how many were
   Values& v = samples_[{Name(metric), head, Name(tokens)}];
   v.samples.push_back(sample);

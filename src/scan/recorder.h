@@ -21,7 +21,8 @@ class SiteRecorder : public Recorder {
   SiteRecorder(const Lens& lens, Site site, std::vector<Name> variants)
       : lens_(lens), site_(std::move(site)), variants_(std::move(variants)) {}
 
-  void sample(std::string_view metric, int64_t sample, double value, int head, std::string_view tokens) override;
+  void sample(std::string_view metric, int64_t sample, double value, int head,
+              std::string_view tokens) override;
   void value(std::string_view metric, double value, double stderr_, int64_t n, int head,
              std::string_view tokens) override;
 

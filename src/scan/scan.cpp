@@ -20,13 +20,16 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kAblationsAtOnce = 16;   // each holds its own activations
+constexpr size_t kAblationsAtOnce = 16;  // each holds its own activations
 constexpr size_t kMostCandidates = 64;
 
 class Scan {
  public:
   Scan(const ScanRequest& request, const ProgressCallback& progress)
-      : request_(request), progress_(progress), checkpoint_(request.model), input_(read_input(request, spec())) {
+      : request_(request),
+        progress_(progress),
+        checkpoint_(request.model),
+        input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
   }
@@ -74,8 +77,8 @@ class Scan {
   void same_as_full() {
     for (const size_t v : full().variants)
       if (v != 0) {
-        result_.table.rows.push_back({plan_.variants[v].name, "unembed.hook_out", -1, -1, "output_kl", 0.0, 0.0,
-                                      static_cast<int64_t>(input_.samples.size()),
+        result_.table.rows.push_back({plan_.variants[v].name, "unembed.hook_out", -1, -1, "output_kl", 0.0,
+                                      0.0, static_cast<int64_t>(input_.samples.size()),
                                       static_cast<int32_t>(spec().depth()), "all"});
         result_.notes.push_back(fmt::format("{} takes nothing out of this model", plan_.variants[v].name));
       }
@@ -86,7 +89,8 @@ class Scan {
     plan_.sources.push_back(random_.get());
     plan_.variants.push_back({"null:init", spec(), 1, 0});
     if (spec().embedding.vocabulary > 0) {
-      plan_.inputs.push_back(make_batches(shuffled(input_.samples, request_.seed), spec(), request_.batch_size));
+      plan_.inputs.push_back(
+          make_batches(shuffled(input_.samples, request_.seed), spec(), request_.batch_size));
       plan_.variants.push_back({"null:shuffled", spec(), 0, 1});
     }
   }
@@ -114,7 +118,8 @@ class Scan {
   void ablate() {
     std::vector<std::pair<double, std::string>> candidates;
     for (const Row& r : result_.table.rows)
-      if (r.variant == "full" && r.metric == "head_output_rel" && r.head >= 0 && r.value < request_.thresholds.dead)
+      if (r.variant == "full" && r.metric == "head_output_rel" && r.head >= 0 &&
+          r.value < request_.thresholds.dead)
         candidates.emplace_back(r.value, fmt::format("head:L{}H{}", r.layer, r.head));
     std::sort(candidates.begin(), candidates.end());
     if (candidates.size() > kMostCandidates) {
@@ -125,8 +130,9 @@ class Scan {
     std::vector<std::string> alone, accepted;
     for (const auto& [norm, head] : candidates) alone.push_back(head);
     for (size_t first = 0; first < alone.size(); first += kAblationsAtOnce)
-      take_out({alone.begin() + static_cast<std::ptrdiff_t>(first),
-                alone.begin() + static_cast<std::ptrdiff_t>(std::min(alone.size(), first + kAblationsAtOnce))});
+      take_out(
+          {alone.begin() + static_cast<std::ptrdiff_t>(first),
+           alone.begin() + static_cast<std::ptrdiff_t>(std::min(alone.size(), first + kAblationsAtOnce))});
     for (const std::string& head : alone) {
       const Row* kl = result_.table.find("-" + head, "output_kl", -1);
       if (kl != nullptr && kl->value < request_.thresholds.epsilon) accepted.push_back(head);
@@ -134,7 +140,9 @@ class Scan {
     if (accepted.size() > 1) take_out({together(accepted)});
   }
 
-  static std::string together(const std::vector<std::string>& heads) { return fmt::format("{}", fmt::join(heads, "+")); }
+  static std::string together(const std::vector<std::string>& heads) {
+    return fmt::format("{}", fmt::join(heads, "+"));
+  }
 
   void take_out(const std::vector<std::string>& parts) {
     PassPlan plan;
@@ -188,7 +196,8 @@ ScanResult scan(const ScanRequest& request, const ProgressCallback& progress) {
   device_of(request.device);
   if (request.batch_size < 1) throw usage_error("--batch-size should be at least 1");
   use_threads(request.threads);
-  // Left alone, glibc raises its mmap threshold and keeps what it frees: the peak would grow with every block.
+  // Left alone, glibc raises its mmap threshold and keeps what it frees: the peak would grow with every
+  // block.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 16 << 20);
   return Scan(request, progress).run();

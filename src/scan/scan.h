@@ -1,5 +1,5 @@
-// `rankscope scan`, whole: what is asked for and what comes back. Knows nothing of torch, so the command line can
-// speak it; the work is in librankscope.so behind scan/engine.h.
+// `rankscope scan`, whole: what is asked for and what comes back. Knows nothing of torch, so the command line
+// can speak it; the work is in librankscope.so behind scan/engine.h.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace rankscope {
 /// The numbers the verdict compares with. Each is printed with the sentence that used it and can be set:
 /// `--threshold collapse=0.05`.
 struct Thresholds {
-  double collapse = 0.1;       // trimmed relative residual below this: the layer's tokens are nearly all alike
-  double collapse_ratio = 0.5; // ... and below this share of the baseline, where there is one
-  double sink = 0.3;           // mass above uniform that makes a head a sink (design: sink_ratio)
-  double dead = 0.01;          // head_output_rel below this: a candidate for a dead head
-  double epsilon = 1e-3;       // output_kl below this: taking the head out changes nothing
-  double low_rank = 0.1;       // qk/ov effective rank below this share of the head's width
-  double massive = 1000;       // massive_ratio above this: massive activations
-  double short_text = 8;      // fewer content tokens than this: the evidence does not decide
+  double collapse = 0.1;  // trimmed relative residual below this: the layer's tokens are nearly all alike
+  double collapse_ratio = 0.5;  // ... and below this share of the baseline, where there is one
+  double sink = 0.3;            // mass above uniform that makes a head a sink (design: sink_ratio)
+  double dead = 0.01;           // head_output_rel below this: a candidate for a dead head
+  double epsilon = 1e-3;        // output_kl below this: taking the head out changes nothing
+  double low_rank = 0.1;        // qk/ov effective rank below this share of the head's width
+  double massive = 1000;        // massive_ratio above this: massive activations
+  double short_text = 8;        // fewer content tokens than this: the evidence does not decide
 };
 
 struct ScanRequest {
@@ -36,13 +36,13 @@ struct ScanRequest {
   std::optional<std::filesystem::path> token_ids;
   std::optional<std::filesystem::path> pixels;  // safetensors with pixel_values, for models that read images
   bool random_tokens = false;
-  int64_t samples = 32;      // at most this many
-  int64_t max_length = 128;  // longer samples are cut
-  int64_t batch_size = 8;    // samples computed at once
-  std::vector<std::string> off;   // "skip+mlp": one variant each
-  std::vector<std::string> rank;  // "qk=8"
-  bool null_models = false;       // random twin, shuffled tokens
-  bool ablate = false;            // take candidate heads out, alone and together
+  int64_t samples = 32;             // at most this many
+  int64_t max_length = 128;         // longer samples are cut
+  int64_t batch_size = 8;           // samples computed at once
+  std::vector<std::string> off;     // "skip+mlp": one variant each
+  std::vector<std::string> rank;    // "qk=8"
+  bool null_models = false;         // random twin, shuffled tokens
+  bool ablate = false;              // take candidate heads out, alone and together
   std::vector<std::string> lenses;  // empty: all
   std::string layers;               // "0-5,11"; empty: all
   std::string dtype = "float32";

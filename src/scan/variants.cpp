@@ -34,7 +34,8 @@ std::vector<bool> parse_layers(const std::string& text, int64_t depth) {
     if (error != std::errc{} || value < 0) throw bad();
     at = rest;
     if (value >= depth)
-      throw usage_error(fmt::format("there is no layer {}: the model has {}, counted from 0", value, depth)).in("--layers");
+      throw usage_error(fmt::format("there is no layer {}: the model has {}, counted from 0", value, depth))
+          .in("--layers");
     return value;
   };
   for (;;) {
@@ -55,7 +56,9 @@ std::vector<const Lens*> choose_lenses(const std::vector<std::string>& names) {
   std::vector<std::string> known;
   for (const Lens* lens : lenses()) known.emplace_back(lens->name);
   std::vector<const Lens*> out;
-  if (names.empty()) std::copy_if(lenses().begin(), lenses().end(), std::back_inserter(out), [](auto* l) { return !l->on_request; });
+  if (names.empty())
+    std::copy_if(lenses().begin(), lenses().end(), std::back_inserter(out),
+                 [](auto* l) { return !l->on_request; });
   for (const std::string& name : names) {
     const auto it = std::find(known.begin(), known.end(), name);
     if (it == known.end()) throw unknown_name("lens", name, known, "rankscope lenses");

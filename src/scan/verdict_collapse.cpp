@@ -74,7 +74,8 @@ void judge_collapse(Case& c) {
     if (s == Side::above && side(*r, c.limits.collapse) == Side::below) low_at.push_back(seen);
   }
   if (!lowest) {
-    c.say("collapse", "not known: no residual_fro_rel_trimmed of content tokens was measured", false).measured = false;
+    c.say("collapse", "not known: no residual_fro_rel_trimmed of content tokens was measured", false)
+        .measured = false;
     return;
   }
   if (c.too_short()) {

@@ -25,7 +25,8 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
     if (share < lowest_share) lowest = r, lowest_share = share, lowest_width = d;
   }
   if (lowest == nullptr) {
-    c.say("rank", fmt::format("not known for the {} maps: no {} was measured", map, metric), false).measured = false;
+    c.say("rank", fmt::format("not known for the {} maps: no {} was measured", map, metric), false).measured =
+        false;
     return;
   }
   const Row* baseline = c.evidence.of_head(c.evidence.baseline(), metric, lowest->layer, lowest->head);

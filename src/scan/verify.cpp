@@ -48,8 +48,8 @@ Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
   Saved saved;
   if (spec.embedding.vocabulary == 0) {
     const EmbeddingSpec& e = spec.embedding;
-    require_shape(read_tensor(file, "pixel_values"), "pixel_values", {-1, e.channels, e.image_size, e.image_size},
-                  file);
+    require_shape(read_tensor(file, "pixel_values"), "pixel_values",
+                  {-1, e.channels, e.image_size, e.image_size}, file);
     saved.samples = read_pixels(file.path(), INT64_MAX);
     saved.tokens = (e.image_size / e.patch_size) * (e.image_size / e.patch_size) + 1;
     std::vector<int64_t> all(static_cast<size_t>(saved.tokens));
@@ -80,7 +80,8 @@ Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
       columns.push_back(j);
     }
     if (columns.empty())
-      throw Error(fmt::format("sample {} has no token that its attention_mask allows", i)).in(file.path().string());
+      throw Error(fmt::format("sample {} has no token that its attention_mask allows", i))
+          .in(file.path().string());
     saved.samples.push_back(std::move(s));
     saved.columns.push_back(std::move(columns));
   }
@@ -103,7 +104,8 @@ class Gauge {
     const at::Tensor difference = (ours.to(at::kCPU, at::kDouble) - theirs).abs();
     // A NaN must not pass: max() alone would drop it.
     const double largest = difference.max().item<double>();
-    error_.largest = std::isnan(largest) || std::isnan(error_.largest) ? std::nan("") : std::max(error_.largest, largest);
+    error_.largest =
+        std::isnan(largest) || std::isnan(error_.largest) ? std::nan("") : std::max(error_.largest, largest);
     sum_ += difference.sum().item<double>();
     count_ += difference.numel();
     error_.magnitude = std::max(error_.magnitude, theirs.abs().max().item<double>());
@@ -124,8 +126,11 @@ class Gauge {
 class Verifier : public BlockObserver {
  public:
   explicit Verifier(const VerifyRequest& request)
-      : checkpoint_(request.model), file_(request.against), spec_(checkpoint_.spec()),
-        source_(checkpoint_source(checkpoint_, request.dtype, request.device)), saved_(read_saved(file_, spec_)) {
+      : checkpoint_(request.model),
+        file_(request.against),
+        spec_(checkpoint_.spec()),
+        source_(checkpoint_source(checkpoint_, request.dtype, request.device)),
+        saved_(read_saved(file_, spec_)) {
     if (saved_.samples.empty()) throw Error("the file holds no samples").in(file_.path().string());
     // One sample a batch: the saved tensors are cut out sample by sample anyway.
     for (size_t i = 0; i < saved_.samples.size(); ++i) {
@@ -160,7 +165,8 @@ class Verifier : public BlockObserver {
     compare("last_hidden_state", x);
     if (spec_.output.kind != HeadKind::none && file_.tensors().count("logits") > 0) logits(x);
     if (results_.empty())
-      throw Error("the file holds no hidden_states.* or attentions.* to compare with").in(file_.path().string());
+      throw Error("the file holds no hidden_states.* or attentions.* to compare with")
+          .in(file_.path().string());
     return results_;
   }
 
@@ -175,13 +181,17 @@ class Verifier : public BlockObserver {
 
  private:
   // Hugging Face applies the final norm to the last hidden state of decoders, and not to a ViT's.
-  bool normed_last() const { return spec_.final_norm.kind != NormKind::none && spec_.embedding.vocabulary > 0; }
+  bool normed_last() const {
+    return spec_.final_norm.kind != NormKind::none && spec_.embedding.vocabulary > 0;
+  }
 
   int64_t count() const { return static_cast<int64_t>(saved_.samples.size()); }
 
   at::Tensor columns(size_t sample) const { return at::tensor(saved_.columns[sample], at::kLong); }
 
-  void hidden(int64_t index, const std::vector<at::Tensor>& x) { compare(fmt::format("hidden_states.{}", index), x); }
+  void hidden(int64_t index, const std::vector<at::Tensor>& x) {
+    compare(fmt::format("hidden_states.{}", index), x);
+  }
 
   void compare(const std::string& name, const std::vector<at::Tensor>& x) {
     Gauge gauge(file_, name);

@@ -21,7 +21,8 @@ double dot(const Vector& a, const Vector& b) {
   return sum;
 }
 
-// The largest Ritz value of the leading k x k part of H, with its residual |h_{k+1,k}| |last entry of its vector|.
+// The largest Ritz value of the leading k x k part of H, with its residual |h_{k+1,k}| |last entry of its
+// vector|.
 RadiusEstimate ritz(const at::Tensor& H, int k) {
   const auto [values, vectors] = at::linalg_eig(H.narrow(0, 0, k).narrow(1, 0, k));
   const at::Tensor modulus = values.abs();

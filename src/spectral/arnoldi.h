@@ -15,6 +15,7 @@ struct RadiusEstimate {
 
 /// Arnoldi steps with full reorthogonalisation from a random start, until the residual is below tolerance or
 /// `most` steps are done. `map` must be square; only apply is used. Deterministic in `seed`.
-RadiusEstimate spectral_radius(const LinearMap& map, double tolerance = 1e-6, int most = 128, uint64_t seed = 0);
+RadiusEstimate spectral_radius(const LinearMap& map, double tolerance = 1e-6, int most = 128,
+                               uint64_t seed = 0);
 
 }  // namespace rankscope

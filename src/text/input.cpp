@@ -165,7 +165,9 @@ std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& nam
   return read_objects(read_stream(in, name), name);
 }
 
-std::vector<TextSample> read_text_jsonl(const std::string& path) { return read_objects(read_all(path), name_of(path)); }
+std::vector<TextSample> read_text_jsonl(const std::string& path) {
+  return read_objects(read_all(path), name_of(path));
+}
 
 std::vector<std::vector<int64_t>> read_token_ids(const std::string& path) {
   const std::string content = read_all(path), name = name_of(path);

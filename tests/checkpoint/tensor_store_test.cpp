@@ -66,8 +66,9 @@ TEST(TensorStore, DoesNotGuessBetweenFiles) {
   write_one(folder / "model.fp16.safetensors", "a");
   write_one(folder / "model.bf16.safetensors", "a");
   const Error error = refusal(folder);
-  EXPECT_EQ(error.message(),
-            "there is no model.safetensors, and which of the 2 other .safetensors files is the model is not clear");
+  EXPECT_EQ(
+      error.message(),
+      "there is no model.safetensors, and which of the 2 other .safetensors files is the model is not clear");
   EXPECT_EQ(error.advice(), "call it model.safetensors, or add model.safetensors.index.json");
 }
 

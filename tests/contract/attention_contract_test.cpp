@@ -64,8 +64,11 @@ TEST_P(AttentionContract, TilesAreRowsOfTheWhole) {
   spec.causal = true;
   const at::Tensor p = whole();
   const auto attention = prepare();
-  for (const auto& [first, count, row, rows] : {std::tuple<int64_t, int64_t, int64_t, int64_t>{0, 3, 0, 1}, {1, 2, 4, 5}, {2, 1, 3, 2}})
-    EXPECT_LT(distance(attention->pattern(first, count, row, rows), p.narrow(0, first, count).narrow(2, row, rows)), 1e-14);
+  for (const auto& [first, count, row, rows] :
+       {std::tuple<int64_t, int64_t, int64_t, int64_t>{0, 3, 0, 1}, {1, 2, 4, 5}, {2, 1, 3, 2}})
+    EXPECT_LT(
+        distance(attention->pattern(first, count, row, rows), p.narrow(0, first, count).narrow(2, row, rows)),
+        1e-14);
 }
 
 TEST_P(AttentionContract, SamplesDoNotSeeEachOther) {

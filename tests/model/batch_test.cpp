@@ -58,7 +58,9 @@ TEST(Batches, RefuseMoreTokensThanPositions) {
             "  try  pass a smaller --max-length\n");
 }
 
-TEST(Batches, RefuseAnEmptySample) { EXPECT_EQ(error_of({Sample{}}), "error: there are no tokens\n  in   sample 0\n"); }
+TEST(Batches, RefuseAnEmptySample) {
+  EXPECT_EQ(error_of({Sample{}}), "error: there are no tokens\n  in   sample 0\n");
+}
 
 }  // namespace
 }  // namespace rankscope

@@ -42,7 +42,8 @@ at::Tensor plain_block(const at::Tensor& x, const BlockSpec& b, const Weights& w
     const auto rows = [&](const char* W, const char* bias, int64_t head, int64_t d) {
       return read.matmul(w.get(W).narrow(0, head * d, d).t()) + w.get(bias).narrow(0, head * d, d);
     };
-    at::Tensor scores = rows("attn.W_Q", "attn.b_Q", h, a.d_qk).matmul(rows("attn.W_K", "attn.b_K", g, a.d_qk).t()) * a.scale;
+    at::Tensor scores =
+        rows("attn.W_Q", "attn.b_Q", h, a.d_qk).matmul(rows("attn.W_K", "attn.b_K", g, a.d_qk).t()) * a.scale;
     for (int64_t i = 0; i < T; ++i)
       for (int64_t j = 0; j < T; ++j)
         if ((a.causal && j > i) || (a.window > 0 && i - j >= a.window)) scores[i][j] = -1e300;
@@ -53,8 +54,8 @@ at::Tensor plain_block(const at::Tensor& x, const BlockSpec& b, const Weights& w
   if (!pre) u = norm(u, b, w, "ln1");
   if (b.mlp.kind == MlpKind::none) return u;
   const at::Tensor in = pre ? norm(u, b, w, "ln2") : u;
-  const at::Tensor m =
-      at::linear(at::gelu(at::linear(in, w.get("mlp.W_in"), w.get("mlp.b_in"))), w.get("mlp.W_out"), w.get("mlp.b_out"));
+  const at::Tensor m = at::linear(at::gelu(at::linear(in, w.get("mlp.W_in"), w.get("mlp.b_in"))),
+                                  w.get("mlp.W_out"), w.get("mlp.b_out"));
   const at::Tensor y = b.mlp_skip ? u + m : m;
   return pre ? y : norm(y, b, w, "ln2");
 }
@@ -78,14 +79,15 @@ TEST_P(Block, EqualsItsFormulaWithPartsTakenOut) {
   const at::Tensor y = run_block(x, spec.blocks[1], w, batches[0], nobody);
   for (int64_t s = 0; s < batches[0].count(); ++s) {
     const int64_t first = batches[0].offsets[static_cast<size_t>(s)], T = batches[0].length(s);
-    EXPECT_LT(distance(y.narrow(0, first, T), plain_block(x.narrow(0, first, T), spec.blocks[1], w)), 1e-12) << s;
+    EXPECT_LT(distance(y.narrow(0, first, T), plain_block(x.narrow(0, first, T), spec.blocks[1], w)), 1e-12)
+        << s;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Surgery, Block,
                          testing::Combine(testing::Values(NormPlace::pre, NormPlace::post),
-                                          testing::Values("", "skip", "attention-skip", "mlp-skip", "mlp", "norm",
-                                                          "skip+mlp", "skip+mlp+norm", "head:L1H2")));
+                                          testing::Values("", "skip", "attention-skip", "mlp-skip", "mlp",
+                                                          "norm", "skip+mlp", "skip+mlp+norm", "head:L1H2")));
 
 TEST(Block, TilesOfALongSampleEqualTheWholePattern) {
   ModelSpec spec = tiny_spec(NormPlace::pre, 1);
@@ -112,7 +114,8 @@ TEST(Block, WindowHidesWhatIsTooFarBack) {
   const std::vector<Batch> batches = make_batches(random_samples({8}, 50), spec, 8);
   const at::Tensor x = embed(batches[0], spec, source->load("embed"), *source);
   BlockObserver nobody;
-  EXPECT_LT(distance(run_block(x, spec.blocks[0], w, batches[0], nobody), plain_block(x, spec.blocks[0], w)), 1e-12);
+  EXPECT_LT(distance(run_block(x, spec.blocks[0], w, batches[0], nobody), plain_block(x, spec.blocks[0], w)),
+            1e-12);
 }
 
 TEST(Norms, UnitAndRmsAreWhatTheySay) {
@@ -120,7 +123,8 @@ TEST(Norms, UnitAndRmsAreWhatTheySay) {
   w.set("ln1.w", at::full({4}, 2.0, at::kDouble));
   const at::Tensor x = at::tensor({3.0, 0.0, 4.0, 0.0}, at::kDouble).view({1, 4});
   EXPECT_NEAR(apply_norm(x, {NormKind::unit, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 0.8, 1e-15);
-  EXPECT_NEAR(apply_norm(x, {NormKind::rms, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 2 * 4 / 2.5, 1e-15);
+  EXPECT_NEAR(apply_norm(x, {NormKind::rms, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 2 * 4 / 2.5,
+              1e-15);
   EXPECT_TRUE(at::equal(apply_norm(x, {NormKind::none, NormPlace::pre, 0}, w, "ln1"), x));
 }
 

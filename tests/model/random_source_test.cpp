@@ -34,7 +34,8 @@ TEST(RandomSource, DrawsMatricesWithTheSpecsStandardDeviation) {
 TEST(RandomSource, RowsAreThoseOfTheWholeTable) {
   const auto source = random_source(tiny_spec(), 1, "float32", "cpu");
   const at::Tensor all = source->row_range("embed.W_E", 0, 50);
-  EXPECT_TRUE(at::equal(source->rows("embed.W_E", at::tensor({7, 0, 49})), all.index_select(0, at::tensor({7, 0, 49}))));
+  EXPECT_TRUE(at::equal(source->rows("embed.W_E", at::tensor({7, 0, 49})),
+                        all.index_select(0, at::tensor({7, 0, 49}))));
 }
 
 TEST(RandomSource, TiedHeadIsTheEmbedding) {

@@ -37,7 +37,8 @@ TEST(Surgery, HeadIsTakenOutOnce) {
 
 TEST(Surgery, UnknownPartsHeadsAndLayersAreNamed) {
   EXPECT_EQ(error_of([] { without(tiny_spec(), "skipp"); }),
-            "error: there is no part \"skipp\"\n  try  skip, mlp, mlp-skip   (rankscope scan --help shows all 7)\n");
+            "error: there is no part \"skipp\"\n  try  skip, mlp, mlp-skip   (rankscope scan --help shows "
+            "all 7)\n");
   EXPECT_EQ(error_of([] { without(tiny_spec(), "head:L9H0"); }),
             "error: there is no layer 9: the model has 3, counted from 0\n");
   EXPECT_EQ(error_of([] { without(tiny_spec(), "head:L0H4"); }),
@@ -48,7 +49,9 @@ TEST(Surgery, UnknownPartsHeadsAndLayersAreNamed) {
             "error: \"qk=0\" is not a rank\n  try  write qk=8 or ov=16\n");
 }
 
-TEST(Surgery, RankAtTheHeadsWidthChangesNothing) { EXPECT_EQ(with_rank(tiny_spec(), "qk=6+ov=100"), tiny_spec()); }
+TEST(Surgery, RankAtTheHeadsWidthChangesNothing) {
+  EXPECT_EQ(with_rank(tiny_spec(), "qk=6+ov=100"), tiny_spec());
+}
 
 class Truncation : public testing::Test {
  protected:
@@ -73,7 +76,9 @@ class Truncation : public testing::Test {
   }
   static at::Tensor ov(const Weights& w, const AttentionSpec& a, int64_t head) {
     const int64_t h = head / (a.heads / a.kv_heads);
-    return w.get("attn.W_O").narrow(1, head * a.d_v, a.d_v).matmul(w.get("attn.W_V").narrow(0, h * a.d_v, a.d_v));
+    return w.get("attn.W_O")
+        .narrow(1, head * a.d_v, a.d_v)
+        .matmul(w.get("attn.W_V").narrow(0, h * a.d_v, a.d_v));
   }
   static at::Tensor best(const at::Tensor& m, int64_t rank) {
     const auto [U, S, Vh] = at::linalg_svd(m, false);
@@ -108,7 +113,8 @@ TEST_F(Truncation, UnderRotaryPositionsCutsQueriesAndKeysApart) {
   const Weights after = truncated(before, block);
   const at::Tensor q = at::cat({before.get("attn.W_Q"), before.get("attn.b_Q").unsqueeze(1)}, 1);
   const at::Tensor cut = at::cat({after.get("attn.W_Q"), after.get("attn.b_Q").unsqueeze(1)}, 1);
-  for (int64_t h = 0; h < 4; ++h) EXPECT_LT(distance(cut.narrow(0, 6 * h, 6), best(q.narrow(0, 6 * h, 6), 2)), 1e-12);
+  for (int64_t h = 0; h < 4; ++h)
+    EXPECT_LT(distance(cut.narrow(0, 6 * h, 6), best(q.narrow(0, 6 * h, 6), 2)), 1e-12);
 }
 
 TEST_F(Truncation, KeepsTheContributionOfTheValueBias) {

@@ -66,26 +66,28 @@ TEST_F(MiniLm, ReproducesThePublishedSimilarities) {
   const at::Tensor e = sentence_embeddings({"That is a happy person", "That is a happy dog",
                                             "That is a very happy person", "Today is a sunny day"});
   const at::Tensor cosine = e.matmul(e[0]);
-  // The numbers the model's hosts show for these sentences, from float32 weights; these are stored in float16, whose
-  // relative step of 1e-3 moves a cosine by a few of those.
+  // The numbers the model's hosts show for these sentences, from float32 weights; these are stored in
+  // float16, whose relative step of 1e-3 moves a cosine by a few of those.
   EXPECT_NEAR(cosine[1].item<double>(), 0.6945, 5e-3);
   EXPECT_NEAR(cosine[2].item<double>(), 0.9429, 5e-3);
   EXPECT_NEAR(cosine[3].item<double>(), 0.2569, 5e-3);
 }
 
 TEST_F(MiniLm, FindsParaphrasesNearerThanUnrelatedSentences) {
-  const at::Tensor e = sentence_embeddings({"A man is eating food.", "A man is eating a piece of bread.",
-                                            "A cheetah is running behind its prey.", "The stock market fell sharply."});
+  const at::Tensor e =
+      sentence_embeddings({"A man is eating food.", "A man is eating a piece of bread.",
+                           "A cheetah is running behind its prey.", "The stock market fell sharply."});
   const double paraphrase = e[0].dot(e[1]).item<double>();
   for (const int64_t other : {2, 3}) EXPECT_GT(paraphrase, e[0].dot(e[other]).item<double>() + 0.3) << other;
 }
 
 TEST_F(MiniLm, KeepsItsRankThroughTheSkipsAndLosesItDoublyExponentiallyWithout) {
   const TemporaryFolder folder;
-  write_file(folder.path() / "text.txt",
-             "The quick brown fox jumps over the lazy dog while the old sailor watches the harbour lights go out.\n"
-             "Attention layers mix tokens; without the residual stream every token soon carries the same vector.\n"
-             "She bought bread, cheese and two bottles of wine before the shops closed for the holiday weekend.\n");
+  write_file(
+      folder.path() / "text.txt",
+      "The quick brown fox jumps over the lazy dog while the old sailor watches the harbour lights go out.\n"
+      "Attention layers mix tokens; without the residual stream every token soon carries the same vector.\n"
+      "She bought bread, cheese and two bottles of wine before the shops closed for the holiday weekend.\n");
   ScanRequest request;
   request.model = model();
   request.texts = {(folder.path() / "text.txt").string()};

@@ -64,12 +64,15 @@ TEST(Terminal, PreNormModelsAreReadWhereAttentionSeesThem) {
 TEST(Terminal, WhatWasNotMeasuredTakesNoRoom) {
   ResultTable t;
   t.rows.push_back({"full", "blocks.0.attn.hook_pattern", 0, 0, "attention_entropy", 0.25, 0, 1, 0, "all"});
-  EXPECT_EQ(print(t), "full\nlayer    entropy\n0           0.25\n\nentropy: of attention, mean over heads (1: uniform)\n\n");
+  EXPECT_EQ(
+      print(t),
+      "full\nlayer    entropy\n0           0.25\n\nentropy: of attention, mean over heads (1: uniform)\n\n");
 }
 
 TEST(Terminal, SamplesAreCountedWhateverWasMeasured) {
   ResultTable t;
-  t.rows.push_back({"full", "blocks.0.hook_resid_post", 0, -1, "residual_fro_rel", 0.5, 0.1, 7, 1, "content"});
+  t.rows.push_back(
+      {"full", "blocks.0.hook_resid_post", 0, -1, "residual_fro_rel", 0.5, 0.1, 7, 1, "content"});
   EXPECT_TRUE(print(t).starts_with("full  ▅  content tokens at hook_resid_post, 7 samples\n")) << print(t);
 }
 
@@ -93,7 +96,8 @@ TEST(Terminal, OutputKlSaysWhatItCounts) {
     return print(t);
   };
   EXPECT_NE(said("unembed.hook_out").find("in nats"), std::string::npos);
-  EXPECT_NE(said("blocks.0.hook_resid_post").find("relative change of the last hidden state"), std::string::npos);
+  EXPECT_NE(said("blocks.0.hook_resid_post").find("relative change of the last hidden state"),
+            std::string::npos);
 }
 
 TEST(Terminal, VariantsStandSideBySideWithTheirOutputKl) {

@@ -41,8 +41,8 @@ Finished run_program(std::vector<std::string> arguments, rlim_t data) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, static_cast<double>(usage.ru_maxrss) / 1024};
 }
 
-// What a process with torch and its threads has reserved before any work: LibTorch and BLAS reserve half a gigabyte
-// of address space without touching it, and the kernel's cap counts reservations.
+// What a process with torch and its threads has reserved before any work: LibTorch and BLAS reserve half a
+// gigabyte of address space without touching it, and the kernel's cap counts reservations.
 rlim_t reserved_when_idle() {
   use_threads(2);
   at::mm(at::ones({256, 256}), at::ones({256, 256}));
@@ -55,16 +55,19 @@ rlim_t reserved_when_idle() {
 TEST(Memory, AModelSeveralTimesTheCapIsScanned) {
   if (std::getenv("RANKSCOPE_PROGRAM") == nullptr) GTEST_SKIP() << "run with ctest, which names the program";
   const TemporaryFolder folder;
-  test::write_random_checkpoint(folder.path(), test::llama_config(512, 40, 8, 8, 1408, 2000), StoredType::f32);
-  const double file = static_cast<double>(std::filesystem::file_size(folder.path() / "model.safetensors")) / 1048576;
+  test::write_random_checkpoint(folder.path(), test::llama_config(512, 40, 8, 8, 1408, 2000),
+                                StoredType::f32);
+  const double file =
+      static_cast<double>(std::filesystem::file_size(folder.path() / "model.safetensors")) / 1048576;
   const double cap = 128;  // above an idle process
   ASSERT_GT(file, 3 * cap);
   const std::string model = folder.path().string();
-  const Finished scanned = run_program({"scan", model, "--random-tokens", "--samples", "2", "--max-length", "32",
-                                        "--threads", "2", "--lens", "residual,attention", "--quiet"},
+  const Finished scanned = run_program({"scan", model, "--random-tokens", "--samples", "2", "--max-length",
+                                        "32", "--threads", "2", "--lens", "residual,attention", "--quiet"},
                                        reserved_when_idle() + static_cast<rlim_t>(cap * 1048576));
   EXPECT_EQ(scanned.code, 0);
-  // The cap counts memory the process owns; mapped pages of the file are held to the same by giving them back.
+  // The cap counts memory the process owns; mapped pages of the file are held to the same by giving them
+  // back.
   const Finished idle = run_program({"lenses"}, 0);
   EXPECT_EQ(idle.code, 0);
   EXPECT_LT(scanned.megabytes - idle.megabytes, cap);

@@ -1,4 +1,5 @@
-// The ground everything stands on: our activations against Hugging Face's, at every layer, for every architecture.
+// The ground everything stands on: our activations against Hugging Face's, at every layer, for every
+// architecture.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +28,8 @@ class Parity : public testing::TestWithParam<std::string> {
     const ModelSpec spec = Checkpoint(folder).spec();
     // Every hidden state and every attention matrix was there to be compared.
     const auto count = [&](const char* prefix) {
-      return std::count_if(errors.begin(), errors.end(), [&](auto& e) { return e.tensor.rfind(prefix, 0) == 0; });
+      return std::count_if(errors.begin(), errors.end(),
+                           [&](auto& e) { return e.tensor.rfind(prefix, 0) == 0; });
     };
     EXPECT_EQ(count("hidden_states."), spec.depth() + 1);
     EXPECT_EQ(count("attentions."), spec.depth());
@@ -36,15 +38,18 @@ class Parity : public testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(Parity, Float32AgreesWithin2em5OfTheLargestValue) { check("activations.safetensors", "float32", 2e-5); }
+TEST_P(Parity, Float32AgreesWithin2em5OfTheLargestValue) {
+  check("activations.safetensors", "float32", 2e-5);
+}
 
 TEST_P(Parity, Float64AgreesWithin1em10) { check("activations_f64.safetensors", "float64", 1e-10); }
 
-INSTANTIATE_TEST_SUITE_P(EveryArchitecture, Parity, testing::ValuesIn(model_fixtures()), [](const auto& fixture) {
-  std::string name = fixture.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(EveryArchitecture, Parity, testing::ValuesIn(model_fixtures()),
+                         [](const auto& fixture) {
+                           std::string name = fixture.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 TEST(Parity, EveryArchitectureHasAFixture) {
   std::vector<std::string> seen;
@@ -55,8 +60,9 @@ TEST(Parity, EveryArchitectureHasAFixture) {
 }
 
 TEST(Parity, BuiltInModelAgrees) {
-  const auto errors = verify({test::source_tree() / "models" / "builtin",
-                              test::fixtures() / "models" / "builtin-activations.safetensors", "float32", "cpu", 1});
+  const auto errors =
+      verify({test::source_tree() / "models" / "builtin",
+              test::fixtures() / "models" / "builtin-activations.safetensors", "float32", "cpu", 1});
   ASSERT_FALSE(errors.empty());
   for (const LayerError& e : errors) EXPECT_LE(e.relative(), 2e-5) << e.tensor;
 }

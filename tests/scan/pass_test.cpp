@@ -61,7 +61,8 @@ TEST(Pass, CountsTheStepsItTakes) {
   int64_t calls = 0, last = 0, total = 0;
   ResultTable table;
   std::vector<std::string> notes;
-  run_pass(plan, table, notes, [&](int64_t done, int64_t all, const std::string&) { ++calls, last = done, total = all; });
+  run_pass(plan, table, notes,
+           [&](int64_t done, int64_t all, const std::string&) { ++calls, last = done, total = all; });
   EXPECT_EQ(calls, count_steps(plan));
   EXPECT_EQ(last, total);
 }
@@ -74,7 +75,8 @@ TEST(Pass, VariantsGiveTheNumbersTheyGiveAlone) {
     for (const char* off : {"head:L2H0", "skip+mlp", "position"}) {
       const Outcome alone = run(plan_of(spec, *source, {off}));
       for (const Row& r : alone.table.rows) {
-        const Row* same = together.table.find(r.variant.str(), r.metric.str(), r.layer, r.head, r.tokens.str(), r.site.str());
+        const Row* same = together.table.find(r.variant.str(), r.metric.str(), r.layer, r.head,
+                                              r.tokens.str(), r.site.str());
         ASSERT_NE(same, nullptr) << r.variant.str() << " " << r.metric.str();
         EXPECT_EQ(same->value, r.value) << r.variant.str() << " " << r.metric.str() << " L" << r.layer;
       }
@@ -85,13 +87,16 @@ TEST(Pass, VariantsGiveTheNumbersTheyGiveAlone) {
 TEST(Pass, BatchesDoNotMatter) {
   const ModelSpec spec = tiny_spec(NormPlace::pre);
   const auto source = random_source(spec, 1, "float64", "cpu");
-  const Outcome one = run(plan_of(spec, *source, {"skip"}, 1)), many = run(plan_of(spec, *source, {"skip"}, 8));
+  const Outcome one = run(plan_of(spec, *source, {"skip"}, 1)),
+                many = run(plan_of(spec, *source, {"skip"}, 8));
   ASSERT_EQ(one.table.rows.size(), many.table.rows.size());
   for (const Row& r : one.table.rows) {
-    const Row* same = many.table.find(r.variant.str(), r.metric.str(), r.layer, r.head, r.tokens.str(), r.site.str());
+    const Row* same =
+        many.table.find(r.variant.str(), r.metric.str(), r.layer, r.head, r.tokens.str(), r.site.str());
     ASSERT_NE(same, nullptr) << r.metric.str();
     // Another batch is another order of float64 sums. sqrt(eps) where a Gram matrix stands between.
-    EXPECT_NEAR(same->value, r.value, 1e-7 * std::max(1.0, std::abs(r.value))) << r.variant.str() << r.metric.str();
+    EXPECT_NEAR(same->value, r.value, 1e-7 * std::max(1.0, std::abs(r.value)))
+        << r.variant.str() << r.metric.str();
   }
 }
 
@@ -101,8 +106,10 @@ TEST(Pass, ReportsEveryDepthOfTheResidualStream) {
   const Outcome r = run(plan_of(spec, *source, {}));
   EXPECT_NE(r.table.find("full", "residual_fro", 0, -1, "all", "blocks.0.hook_resid_pre"), nullptr);
   for (int l = 0; l < 3; ++l) {
-    const Row* post = r.table.find("full", "residual_fro", l, -1, "all", fmt::format("blocks.{}.hook_resid_post", l));
-    const Row* in = r.table.find("full", "residual_fro", l, -1, "all", fmt::format("blocks.{}.ln1.hook_normalized", l));
+    const Row* post =
+        r.table.find("full", "residual_fro", l, -1, "all", fmt::format("blocks.{}.hook_resid_post", l));
+    const Row* in =
+        r.table.find("full", "residual_fro", l, -1, "all", fmt::format("blocks.{}.ln1.hook_normalized", l));
     ASSERT_NE(post, nullptr);
     ASSERT_NE(in, nullptr);
     EXPECT_EQ(post->depth, l + 1);
@@ -131,7 +138,9 @@ class Poisoned : public WeightSource {
     return w;
   }
   at::Tensor rows(const std::string& p, const at::Tensor& i) override { return inner_->rows(p, i); }
-  at::Tensor row_range(const std::string& p, int64_t a, int64_t b) override { return inner_->row_range(p, a, b); }
+  at::Tensor row_range(const std::string& p, int64_t a, int64_t b) override {
+    return inner_->row_range(p, a, b);
+  }
 
  private:
   std::unique_ptr<WeightSource> inner_;
@@ -183,7 +192,8 @@ TEST(Output, IsTheRelativeErrorOfTheHiddenStateWithoutAHead) {
 
 TEST(Layers, AreParsedAsRangesAndRefusedByName) {
   EXPECT_EQ(parse_layers("0-1,3", 4), (std::vector<bool>{true, true, false, true}));
-  for (const char* bad : {"a", "1-", "3-1", "1,,2", "-1", "1;2"}) EXPECT_THROW(parse_layers(bad, 4), Error) << bad;
+  for (const char* bad : {"a", "1-", "3-1", "1,,2", "-1", "1;2"})
+    EXPECT_THROW(parse_layers(bad, 4), Error) << bad;
   EXPECT_THROW(parse_layers("4", 4), Error);
 }
 

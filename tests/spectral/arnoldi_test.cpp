@@ -14,7 +14,8 @@ TEST(SpectralRadius, IsTheDenseOneOfRandomMatrices) {
   at::manual_seed(1);
   for (const int64_t n : {1, 2, 3, 17, 64, 128}) {
     const at::Tensor a = at::randn({n, n}, at::kDouble);
-    // Eigenvalues of a random matrix are well conditioned: the residual bounds the error up to a small factor.
+    // Eigenvalues of a random matrix are well conditioned: the residual bounds the error up to a small
+    // factor.
     EXPECT_NEAR(spectral_radius(map_of(a)).value, radius_of(a), 1e-4 * radius_of(a)) << n;
   }
 }

@@ -1,5 +1,5 @@
-// A Hugging Face folder with random weights of any size, written without holding it: every tensor is a window of
-// one random buffer. For tests and benchmarks of reading, not for anybody's conclusions.
+// A Hugging Face folder with random weights of any size, written without holding it: every tensor is a window
+// of one random buffer. For tests and benchmarks of reading, not for anybody's conclusions.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,9 @@
 
 namespace rankscope::test {
 
-/// `type` is f32 or f16. Matrices N(0, std^2) (queries and keys four times that, so that attention is not uniform),
-/// gains one, biases zero. The architecture must store its tensors plainly (BERT, Llama: not GPT-2).
+/// `type` is f32 or f16. Matrices N(0, std^2) (queries and keys four times that, so that attention is not
+/// uniform), gains one, biases zero. The architecture must store its tensors plainly (BERT, Llama: not
+/// GPT-2).
 inline void write_random_checkpoint(const std::filesystem::path& folder, const std::string& config_text,
                                     StoredType type, double deviation = 0.02) {
   __extension__ typedef _Float16 Half;
@@ -38,7 +39,8 @@ inline void write_random_checkpoint(const std::filesystem::path& folder, const s
     for (int64_t i = 0; i < count; ++i) {
       const auto x = static_cast<float>(value(i));
       const Half half = static_cast<Half>(x);
-      std::memcpy(out.data() + static_cast<size_t>(i) * bytes, type == StoredType::f16 ? static_cast<const void*>(&half) : &x, bytes);
+      std::memcpy(out.data() + static_cast<size_t>(i) * bytes,
+                  type == StoredType::f16 ? static_cast<const void*>(&half) : &x, bytes);
     }
     return out;
   };
@@ -46,7 +48,9 @@ inline void write_random_checkpoint(const std::filesystem::path& folder, const s
   // A repeated million: drawing billions of normals would take longer than any test.
   std::vector<float> million(1 << 20);
   for (size_t i = 0; i < million.size(); ++i) million[i] = static_cast<float>(random.normal(i));
-  const auto normal = [&](int64_t i) { return million[static_cast<size_t>(i * 7 + i / 1048573) % million.size()]; };
+  const auto normal = [&](int64_t i) {
+    return million[static_cast<size_t>(i * 7 + i / 1048573) % million.size()];
+  };
   const auto plain = fill([&](int64_t i) { return deviation * normal(i); });
   const auto peaked = fill([&](int64_t i) { return 4 * deviation * normal(i); });
   const auto one = fill([](int64_t) { return 1.0; });
@@ -58,34 +62,48 @@ inline void write_random_checkpoint(const std::filesystem::path& folder, const s
     const Source& source = map.at(p.name);
     if (p.name == "unembed.W_U" && spec.output.tied) continue;
     const bool scores = p.name.ends_with("W_Q") || p.name.ends_with("W_K");
-    const auto& from = p.role == Parameter::Role::gain ? one : p.role == Parameter::Role::bias ? zero
-                       : scores                        ? peaked
-                                                       : plain;
+    const auto& from = p.role == Parameter::Role::gain   ? one
+                       : p.role == Parameter::Role::bias ? zero
+                       : scores                          ? peaked
+                                                         : plain;
     const size_t start = (number++ * 104729 % (1 << 20)) * bytes;
     const std::string prefix = source.outside_base ? "" : std::string(architecture.prefix);
-    tensors.push_back({prefix + source.tensor, type, source.stored_shape.empty() ? p.shape : source.stored_shape,
+    tensors.push_back({prefix + source.tensor,
+                       type,
+                       source.stored_shape.empty() ? p.shape : source.stored_shape,
                        {from.data() + start, static_cast<size_t>(element_count(p)) * bytes}});
   }
   write_safetensors(folder / "model.safetensors", tensors);
   write_file(folder / "config.json", config_text);
 }
 
-inline std::string bert_config(int64_t width = 768, int64_t layers = 12, int64_t heads = 12, int64_t vocabulary = 30522) {
-  return Json{{"model_type", "bert"}, {"architectures", {"BertModel"}}, {"hidden_size", width},
-              {"num_hidden_layers", layers}, {"num_attention_heads", heads}, {"intermediate_size", 4 * width},
-              {"vocab_size", vocabulary}, {"max_position_embeddings", 512}, {"type_vocab_size", 2},
-              {"hidden_act", "gelu"}, {"layer_norm_eps", 1e-12}, {"initializer_range", 0.02}}
+inline std::string bert_config(int64_t width = 768, int64_t layers = 12, int64_t heads = 12,
+                               int64_t vocabulary = 30522) {
+  return Json{
+      {"model_type", "bert"},        {"architectures", {"BertModel"}}, {"hidden_size", width},
+      {"num_hidden_layers", layers}, {"num_attention_heads", heads},   {"intermediate_size", 4 * width},
+      {"vocab_size", vocabulary},    {"max_position_embeddings", 512}, {"type_vocab_size", 2},
+      {"hidden_act", "gelu"},        {"layer_norm_eps", 1e-12},        {"initializer_range", 0.02}}
       .dump();
 }
 
 /// TinyLlama's shape by default: 1.1 billion parameters.
-inline std::string llama_config(int64_t width = 2048, int64_t layers = 22, int64_t heads = 32, int64_t kv_heads = 4,
-                                int64_t mlp = 5632, int64_t vocabulary = 32000) {
-  return Json{{"model_type", "llama"}, {"architectures", {"LlamaForCausalLM"}}, {"hidden_size", width},
-              {"num_hidden_layers", layers}, {"num_attention_heads", heads}, {"num_key_value_heads", kv_heads},
-              {"intermediate_size", mlp}, {"vocab_size", vocabulary}, {"max_position_embeddings", 16384},
-              {"hidden_act", "silu"}, {"rms_norm_eps", 1e-5}, {"rope_theta", 10000.0},
-              {"tie_word_embeddings", false}, {"initializer_range", 0.02}}
+inline std::string llama_config(int64_t width = 2048, int64_t layers = 22, int64_t heads = 32,
+                                int64_t kv_heads = 4, int64_t mlp = 5632, int64_t vocabulary = 32000) {
+  return Json{{"model_type", "llama"},
+              {"architectures", {"LlamaForCausalLM"}},
+              {"hidden_size", width},
+              {"num_hidden_layers", layers},
+              {"num_attention_heads", heads},
+              {"num_key_value_heads", kv_heads},
+              {"intermediate_size", mlp},
+              {"vocab_size", vocabulary},
+              {"max_position_embeddings", 16384},
+              {"hidden_act", "silu"},
+              {"rms_norm_eps", 1e-5},
+              {"rope_theta", 10000.0},
+              {"tie_word_embeddings", false},
+              {"initializer_range", 0.02}}
       .dump();
 }
 

@@ -39,7 +39,8 @@ inline ModelSpec tiny_spec(NormPlace place = NormPlace::post, int64_t depth = 3)
 }
 
 /// Samples of the given lengths with random ids.
-inline std::vector<Sample> random_samples(const std::vector<int64_t>& lengths, int64_t vocabulary, uint64_t seed = 7) {
+inline std::vector<Sample> random_samples(const std::vector<int64_t>& lengths, int64_t vocabulary,
+                                          uint64_t seed = 7) {
   std::vector<Sample> out;
   const Philox random{seed, 99, 0};
   uint64_t index = 0;

@@ -1,7 +1,6 @@
 // What a checkpoint is, from its config and the headers of its files: no weights are read.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -184,8 +183,7 @@ OrderedJson as_json(const Checkpoint& checkpoint, const Options& options) {
 
 std::function<int(Io&)> prepare(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("FOLDER", options->folder, "Hugging Face folder: config.json and *.safetensors")
-      ->required();
+  app.add_option("FOLDER", options->folder, "Hugging Face folder: config.json and *.safetensors")->required();
   app.add_flag("--json", options->json, "One JSON object instead of lines");
   app.add_flag("--tensors", options->tensors, "List every parameter and the tensor it comes from");
   return [options](Io& io) {

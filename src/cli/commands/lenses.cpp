@@ -28,7 +28,11 @@ void print_json(std::ostream& out) {
     Json metrics = Json::array();
     for (const LensInfo::Metric& m : lens.metrics)
       metrics.push_back({{"name", m.name}, {"formula", m.formula}, {"meaning", m.meaning}, {"mean", m.mean}});
-    list.push_back({{"name", lens.name}, {"summary", lens.summary}, {"cost", lens.cost}, {"on_request", lens.on_request}, {"metrics", metrics}});
+    list.push_back({{"name", lens.name},
+                    {"summary", lens.summary},
+                    {"cost", lens.cost},
+                    {"on_request", lens.on_request},
+                    {"metrics", metrics}});
   }
   out << list.dump(2) << "\n";
 }

@@ -58,8 +58,10 @@ std::vector<std::string> split_commas(const std::string& text) {
   std::vector<std::string> out;
   std::string word;
   for (const char c : text + ",") {
-    if (c != ',') word += c;
-    else if (!word.empty()) out.push_back(std::move(word)), word.clear();
+    if (c != ',')
+      word += c;
+    else if (!word.empty())
+      out.push_back(std::move(word)), word.clear();
   }
   return out;
 }
@@ -95,7 +97,8 @@ void refuse_folders(const std::vector<std::string>& texts) {
 
 void require_format(const std::string& format) {
   const std::vector<std::string> known{"table", "csv", "json"};
-  if (std::find(known.begin(), known.end(), format) == known.end()) throw unknown_name("format", format, known);
+  if (std::find(known.begin(), known.end(), format) == known.end())
+    throw unknown_name("format", format, known);
 }
 
 // What the model and the input are when nothing was said: the built-in ones.
@@ -134,7 +137,8 @@ int run(Options& o, Io& io) {
   result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
   if (!o.out.empty()) write_results(o.out, result);
   print(result, o.format, io);
-  if (!o.out.empty() && !io.quiet) io.err << fmt::format("wrote {}/metrics.csv, samples.csv, manifest.json\n", o.out);
+  if (!o.out.empty() && !io.quiet)
+    io.err << fmt::format("wrote {}/metrics.csv, samples.csv, manifest.json\n", o.out);
   return 0;
 }
 
@@ -142,10 +146,12 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   auto o = std::make_shared<Options>();
   ScanRequest& r = o->request;
   app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
-  app.add_option("--text", r.texts, "Text files, one sample per line; JSONL takes text and text_pair; - is stdin")
+  app.add_option("--text", r.texts,
+                 "Text files, one sample per line; JSONL takes text and text_pair; - is stdin")
       ->type_name("FILE");
   app.add_flag("--whole", r.whole, "Cut the texts into windows of --max-length instead of lines");
-  app.add_option("--token-ids", o->token_ids, "File with one sample of token ids per line")->type_name("FILE");
+  app.add_option("--token-ids", o->token_ids, "File with one sample of token ids per line")
+      ->type_name("FILE");
   app.add_option("--pixels", o->pixels, "safetensors file with pixel_values, for models that read images")
       ->type_name("FILE");
   app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels)");
@@ -158,22 +164,30 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--batch-size", r.batch_size, "Samples computed at once; more is not always faster")
       ->check(whole_number(1, 1 << 16))
       ->capture_default_str();
-  app.add_option("--off", r.off, "A variant without these parts: skip, skip+mlp, head:L5H3 (below); repeat for more")
+  app.add_option("--off", r.off,
+                 "A variant without these parts: skip, skip+mlp, head:L5H3 (below); repeat for more")
       ->type_name("PARTS")
       ->allow_extra_args(false);
-  app.add_option("--rank", r.rank, "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; repeat for more")
+  app.add_option("--rank", r.rank,
+                 "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; repeat for more")
       ->type_name("RANKS")
       ->allow_extra_args(false);
-  app.add_option("--baseline", o->baseline, "Judge against this checkpoint on the same input")->type_name("FOLDER");
+  app.add_option("--baseline", o->baseline, "Judge against this checkpoint on the same input")
+      ->type_name("FOLDER");
   app.add_flag("--null", r.null_models, "Add the null models: random weights, shuffled tokens");
-  app.add_flag("--ablate", r.ablate, "Take heads that write little out, alone and together, and measure output_kl");
+  app.add_flag("--ablate", r.ablate,
+               "Take heads that write little out, alone and together, and measure output_kl");
   app.add_option("--layers", r.layers, "Layers the lenses look at: 0-5,11")->type_name("LIST");
-  app.add_option("--lens", o->lenses, "Lenses to use, by commas (rankscope lenses lists them); all but those on request when left out")
+  app.add_option(
+         "--lens", o->lenses,
+         "Lenses to use, by commas (rankscope lenses lists them); all but those on request when left out")
       ->type_name("LIST");
   app.add_option("--threshold", o->thresholds,
-                 "A number of the verdict: collapse=0.05 (below); repeat for more")->type_name("NAME=X")
+                 "A number of the verdict: collapse=0.05 (below); repeat for more")
+      ->type_name("NAME=X")
       ->allow_extra_args(false);
-  app.add_option("--dtype", r.dtype, "Arithmetic: float32 or float64; stored float16 and bfloat16 are converted")
+  app.add_option("--dtype", r.dtype,
+                 "Arithmetic: float32 or float64; stored float16 and bfloat16 are converted")
       ->type_name("TYPE")
       ->capture_default_str();
   app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
@@ -183,10 +197,11 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--seed", r.seed, "Seed of random tokens, null models and sampled rows")
       ->check(whole_number(0))
       ->capture_default_str();
-  app.add_option("--out", o->out, "Folder for metrics.csv, samples.csv and manifest.json")->type_name("FOLDER");
-  const auto format =
-      app.add_option("--format", o->format, "What is printed: table, csv or json")
-      ->type_name("NAME")->capture_default_str();
+  app.add_option("--out", o->out, "Folder for metrics.csv, samples.csv and manifest.json")
+      ->type_name("FOLDER");
+  const auto format = app.add_option("--format", o->format, "What is printed: table, csv or json")
+                          ->type_name("NAME")
+                          ->capture_default_str();
   app.add_flag("--json", o->json, "The same as --format json")->excludes(format);
   app.footer(kBelow + std::string("\n") + app.get_footer());
   return [o](Io& io) { return run(*o, io); };

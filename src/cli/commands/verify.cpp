@@ -27,13 +27,17 @@ void print(const std::vector<LayerError>& errors, const Options& o, Io& io) {
   if (o.json) {
     Json list = Json::array();
     for (const LayerError& e : errors)
-      list.push_back({{"tensor", e.tensor}, {"largest", e.largest}, {"mean", e.mean}, {"magnitude", e.magnitude},
-                      {"relative", e.relative()}, {"pass", passes(e, o.tolerance)}});
+      list.push_back({{"tensor", e.tensor},
+                      {"largest", e.largest},
+                      {"mean", e.mean},
+                      {"magnitude", e.magnitude},
+                      {"relative", e.relative()},
+                      {"pass", passes(e, o.tolerance)}});
     io.out << list.dump(2) << "\n";
     return;
   }
-  io.out << fmt::format("{:<20} {:>12} {:>12} {:>12} {:>12}\n", "tensor", "largest err", "mean err", "largest val",
-                        "ratio");
+  io.out << fmt::format("{:<20} {:>12} {:>12} {:>12} {:>12}\n", "tensor", "largest err", "mean err",
+                        "largest val", "ratio");
   for (const LayerError& e : errors)
     io.out << fmt::format("{:<20} {:>12.3g} {:>12.3g} {:>12.4g} {:>12.3g}{}\n", e.tensor, e.largest, e.mean,
                           e.magnitude, e.relative(), passes(e, o.tolerance) ? "" : "  FAIL");
@@ -70,8 +74,10 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--json", o->json, "One JSON array instead of a table");
   app.footer(
-      "The file holds, as Hugging Face returns them: input_ids (or pixel_values), attention_mask, token_type_ids,\n"
-      "hidden_states.0 to L, attentions.0 to L-1, last_hidden_state, logits. What is not there is not compared.\n\n" +
+      "The file holds, as Hugging Face returns them: input_ids (or pixel_values), attention_mask, "
+      "token_type_ids,\n"
+      "hidden_states.0 to L, attentions.0 to L-1, last_hidden_state, logits. What is not there is not "
+      "compared.\n\n" +
       app.get_footer());
   return [o](Io& io) { return run(*o, io); };
 }
@@ -81,8 +87,9 @@ std::function<int(Io&)> prepare(CLI::App& app) {
 extern const Command command_verify{
     .name = "verify",
     .summary = "Compare every layer with activations saved from another implementation",
-    .examples = {"rankscope verify bert/ --against activations.safetensors",
-                 "rankscope verify bert/ --against activations.safetensors --dtype float64 --tolerance 1e-10"},
+    .examples =
+        {"rankscope verify bert/ --against activations.safetensors",
+         "rankscope verify bert/ --against activations.safetensors --dtype float64 --tolerance 1e-10"},
     .prepare = prepare};
 
 }  // namespace rankscope
