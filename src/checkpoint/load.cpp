@@ -108,9 +108,7 @@ class CheckpointSource : public WeightSource {
   }
 
   static void check_finite(const at::Tensor& t, const Checkpoint::Place& place) {
-    // One pass without a temporary: a sum is finite only if every term is. Finite terms may still overflow
-    // it.
-    if (std::isfinite(t.sum().item<double>()) || t.isfinite().all().item<bool>()) return;
+    if (all_finite(t)) return;
     throw Error("the weights hold NaN or Inf")
         .in(fmt::format("{}, tensor \"{}\"", place.file->path().string(), printable(place.tensor)));
   }

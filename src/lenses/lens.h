@@ -28,7 +28,7 @@ constexpr unsigned operator|(Reads a, Reads b) { return static_cast<unsigned>(a)
 enum class Mean { arithmetic, geometric };
 
 struct MetricInfo {
-  std::string_view name;  // carries the definition: docs/METRICS.md is made from these
+  std::string_view name;  // carries the definition; `rankscope lenses` prints these
   std::string_view formula;
   std::string_view meaning;  // one line, what a high or low value says
   Mean mean = Mean::arithmetic;

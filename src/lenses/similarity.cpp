@@ -39,7 +39,7 @@ class Similarity : public Measurement {
 extern const Lens lens_similarity{
     .name = "similarity",
     .summary = "How alike the tokens point",
-    .cost = "about 0.1 forward passes at T = 128",
+    .cost = "about 0.01 forward passes at T = 128",
     .reads = static_cast<unsigned>(Reads::residual),
     .metrics = {{.name = "token_cosine",
                  .formula = "mean of x_i . x_j / (||x_i|| ||x_j||) over i != j",

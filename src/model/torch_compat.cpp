@@ -5,6 +5,7 @@
 #include <omp.h>
 #include <torch/version.h>
 
+#include <cmath>
 #include <thread>
 
 #include "base/error.h"
@@ -34,6 +35,11 @@ at::Device device_of(const std::string& name) {
         .in("--device " + name)
         .hint("--device cpu, or build with TORCH=DIR of a CUDA LibTorch");
   return at::Device(name);
+}
+
+bool all_finite(const at::Tensor& t) {
+  // One pass without a temporary: a sum is finite only if every term is. Finite terms may still overflow it.
+  return std::isfinite(t.sum().item<double>()) || t.isfinite().all().item<bool>();
 }
 
 void use_threads(int count) {

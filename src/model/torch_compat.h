@@ -10,6 +10,7 @@ namespace rankscope {
 
 at::ScalarType dtype_of(const std::string& name);  // "float32", "float64"; anything else is a usage error
 at::Device device_of(const std::string& name);     // "cpu", "cuda", "cuda:1"; an absent device is an error
+bool all_finite(const at::Tensor& t);               // no NaN, no Inf
 void use_threads(int count);                       // 0: all cores; torch, OpenMP and BLAS together
 int thread_count();
 std::string torch_version();

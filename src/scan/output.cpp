@@ -11,6 +11,12 @@ namespace rankscope {
 namespace {
 
 constexpr int64_t kVocabularyTile = 4096;
+constexpr const char* kLogits = "unembed.hook_out";
+
+std::string hidden_site(const ModelSpec& spec) {
+  return spec.final_norm.kind != NormKind::none ? "ln_final.hook_normalized"
+                                                : fmt::format("blocks.{}.hook_resid_post", spec.depth() - 1);
+}
 
 // Per token, over the vocabulary tiles seen so far: with logits a (full) and b (other),
 //   KL = E_p[a - b] - log Z_a + log Z_b,
@@ -54,7 +60,7 @@ class Comparison {
     WeightSource& source = *plan_.sources.front();
     const Weights head = source.load("unembed");
     const auto unembeds = other_heads(head);
-    site_ = "unembed.hook_out";
+    site_ = kLogits;
     per_batch([&](size_t b, const Batch& batch) {
       const at::Tensor h = before_vocabulary((*full_.x)[b], source.spec(), head);
       std::vector<at::Tensor> inputs;
@@ -84,9 +90,7 @@ class Comparison {
   }
 
   void hidden_states() {
-    const bool norm = plan_.sources.front()->spec().final_norm.kind != NormKind::none;
-    site_ = norm ? "ln_final.hook_normalized"
-                 : fmt::format("blocks.{}.hook_resid_post", plan_.variants.front().spec.depth() - 1);
+    site_ = hidden_site(plan_.sources.front()->spec());
     per_batch([&](size_t b, const Batch& batch) {
       const at::Tensor x = (*full_.x)[b].to(at::kDouble);
       for (size_t o = 0; o < others_.size(); ++o) {
@@ -166,6 +170,10 @@ class Comparison {
 };
 
 }  // namespace
+
+std::string output_site(const ModelSpec& spec) {
+  return spec.output.kind != HeadKind::none ? kLogits : hidden_site(spec);
+}
 
 void compare_outputs(const FinalState& full, const PassPlan& plan,
                      const std::vector<const FinalState*>& others, const PassPlan& other_plan,

@@ -1,6 +1,7 @@
 // How far a variant's output is from the full model's: output_kl.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "scan/pass.h"
@@ -14,5 +15,8 @@ namespace rankscope {
 void compare_outputs(const FinalState& full, const PassPlan& plan,
                      const std::vector<const FinalState*>& others, const PassPlan& other_plan,
                      ResultTable& table, std::vector<std::string>& notes);
+
+/// Where a model's output is compared with itself: at the vocabulary, or at the last hidden state without a head.
+std::string output_site(const ModelSpec& spec);
 
 }  // namespace rankscope

@@ -9,6 +9,7 @@
 #include "model/ends.h"
 #include "model/norm.h"
 #include "model/surgery.h"
+#include "model/torch_compat.h"
 #include "scan/recorder.h"
 
 namespace rankscope {
@@ -26,7 +27,7 @@ struct NotFinite {
 };
 
 void require_finite(const at::Tensor& x, const std::string& where) {
-  if (!std::isfinite(x.sum().item<double>())) throw NotFinite{where};
+  if (!all_finite(x)) throw NotFinite{where};
 }
 
 Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, batch.content}; }
@@ -170,7 +171,7 @@ class Pass {
       SiteLenses lenses(plan_, Reads::residual, {"blocks.0.hook_resid_pre", 0, 0}, first.spec, names(group));
       for (const Batch& batch : batches(state)) {
         state.x.push_back(embed(batch, first.spec, weights, source));
-        if (!std::isfinite(state.x.back().sum().item<double>()))
+        if (!all_finite(state.x.back()))
           throw Error("the embeddings hold NaN or Inf").in("blocks.0.hook_resid_pre");
         const Packing packing = packing_of(batch);
         lenses.each([&](Measurement& m, Recorder& r) { m.residual({state.x.back(), packing}, r); });

@@ -77,7 +77,7 @@ class Scan {
   void same_as_full() {
     for (const size_t v : full().variants)
       if (v != 0) {
-        result_.table.rows.push_back({plan_.variants[v].name, "unembed.hook_out", -1, -1, "output_kl", 0.0,
+        result_.table.rows.push_back({plan_.variants[v].name, output_site(spec()), -1, -1, "output_kl", 0.0,
                                       0.0, static_cast<int64_t>(input_.samples.size()),
                                       static_cast<int32_t>(spec().depth()), "all"});
         result_.notes.push_back(fmt::format("{} takes nothing out of this model", plan_.variants[v].name));
