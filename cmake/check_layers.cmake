@@ -1,7 +1,7 @@
 # Proves the house's rule on every build: lower rooms never include upper ones, and the rooms that must not know
 # torch do not. Run as `cmake -DROOT=... -P check_layers.cmake`.
 cmake_minimum_required(VERSION 3.25)
-set(rooms base kernels theory text report ops spectral attention model checkpoint operator lenses tasks train studies sweep scan cli)
+set(rooms base kernels theory text report ops spectral attention model checkpoint operator lenses tasks train studies sweep scan engine cli)
 set(may_base base)
 set(may_kernels base)
 set(may_theory base)
@@ -17,9 +17,10 @@ set(may_lenses base kernels ops spectral attention model operator)
 set(may_tasks base kernels ops text)
 set(may_train base kernels ops spectral attention model tasks checkpoint)
 set(may_studies base kernels ops spectral attention model tasks train lenses theory checkpoint)
-set(may_sweep base studies train)
+set(may_sweep base theory studies train)
 set(may_scan base kernels text ops spectral attention model checkpoint operator lenses)
-set(may_cli base text report theory model checkpoint scan studies sweep)
+set(may_engine base text ops spectral attention model checkpoint operator lenses tasks train theory studies sweep scan)
+set(may_cli base text report theory model checkpoint scan studies sweep engine)
 set(no_torch base kernels theory text report cli checkpoint/arch)
 
 set(faults "")

@@ -2,7 +2,7 @@
 // most of a second before main.
 #pragma once
 
-#include "scan/engine.h"
+#include "engine/engine.h"
 
 namespace rankscope {
 

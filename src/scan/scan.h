@@ -1,5 +1,5 @@
 // `rankscope scan`, whole: what is asked for and what comes back. Knows nothing of torch, so the command line
-// can speak it; the work is in librankscope.so behind scan/engine.h.
+// can speak it; the work is in librankscope.so behind engine/engine.h.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "scan/engine.h"
+#include "engine/engine.h"
 
 #include "base/error.h"
 #include "base/version.h"
