@@ -21,7 +21,7 @@ set(may_sweep base theory studies train)
 set(may_scan base kernels text ops spectral attention model checkpoint operator lenses)
 set(may_engine base text ops spectral attention model checkpoint operator lenses tasks train theory studies sweep scan)
 set(may_cli base text report theory model checkpoint scan studies sweep engine)
-set(no_torch base kernels theory text report cli checkpoint/arch)
+set(no_torch base kernels theory text report sweep cli checkpoint/arch)
 
 set(faults "")
 foreach(room ${rooms})

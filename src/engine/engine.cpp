@@ -38,6 +38,7 @@ const Engine engine{
                const ProgressCallback& p) { return translated([&] { return scan(r, p); }); },
     .verify = [](const VerifyRequest& r) { return translated([&] { return verify(r); }); },
     .lenses = lens_list,
+    .runners = runners,
 };
 
 }  // namespace

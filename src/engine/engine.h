@@ -7,6 +7,7 @@
 
 #include "scan/scan.h"
 #include "scan/verify.h"
+#include "studies/runner.h"
 
 namespace rankscope {
 
@@ -23,6 +24,7 @@ struct Engine {
   ScanResult (*scan)(const ScanRequest&, const ProgressCallback&);
   std::vector<LayerError> (*verify)(const VerifyRequest&);
   std::vector<LensInfo> (*lenses)();
+  const std::vector<const Runner*>& (*runners)();
 };
 
 }  // namespace rankscope

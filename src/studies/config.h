@@ -1,0 +1,46 @@
+// The configuration of one trial: every key a runner knows, defaults filled in, in one canonical order. A
+// trial is a pure function of it, so its hash is the trial's name.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace rankscope {
+
+using Scalar = std::variant<bool, int64_t, double, std::string>;
+using Config = std::map<std::string, Scalar>;  // sorted: the canonical order
+
+/// One key of a runner: its type is that of its default. Feeds help, checks and suggestions.
+struct Key {
+  std::string name;
+  Scalar otherwise;
+  std::string help;
+  double low = -1e300, high = 1e300;      // numbers: the range allowed, ends included
+  std::vector<std::string> choices = {};  // texts: the words allowed, empty for any
+};
+
+/// Checked access; a missing key or another type is a fault of the program, not of the user.
+bool flag(const Config& config, std::string_view key);
+int64_t integer(const Config& config, std::string_view key);
+double number(const Config& config, std::string_view key);  // whole numbers too
+const std::string& text(const Config& config, std::string_view key);
+
+/// "0.003" for 0.003, "64" for 64, "true", "farthest": the shortest text that reads back as the same value.
+std::string to_text(const Scalar& value);
+
+/// {"batch":256,"d":64,...}: equal configurations give equal text, on every machine.
+std::string canonical(const Config& config);
+Config parse_canonical(std::string_view json, const std::vector<Key>& keys);
+
+/// The defaults of `keys` overlaid with `given`. A key that is not known (the nearest known one is named), a
+/// value of the wrong type, out of range or not among the choices is an error that names the key.
+Config complete(const std::vector<Key>& keys, const Config& given, const std::string& place);
+
+/// Sixteen hexadecimal digits: the hash of the runner's name and the canonical text.
+std::string trial_id(std::string_view runner, const Config& config);
+
+}  // namespace rankscope
