@@ -87,6 +87,7 @@ class Attention {
 };
 
 at::Tensor mlp(const at::Tensor& x, const MlpSpec& spec, const Weights& w) {
+  if (spec.kind == MlpKind::activation) return apply_activation(x.clone(), spec.activation);
   at::Tensor out = at::empty({x.size(0), w.get("mlp.W_out").size(0)}, x.options());
   for (int64_t first = 0; first < x.size(0); first += kMlpTokens) {
     const int64_t count = std::min(kMlpTokens, x.size(0) - first);
@@ -103,27 +104,41 @@ at::Tensor mlp(const at::Tensor& x, const MlpSpec& spec, const Weights& w) {
   return out;
 }
 
+bool reads_norm(const BlockSpec& block) { return block.norm.place == NormPlace::pre; }
+
 }  // namespace
+
+at::Tensor attention_output(const at::Tensor& x, const BlockSpec& block, const Weights& weights,
+                            const Batch& batch, BlockObserver& observer) {
+  const at::Tensor read = reads_norm(block) ? apply_norm(x, block.norm, weights, "ln1") : x;
+  if (reads_norm(block)) observer.normalized(read);
+  const at::Tensor z = Attention(block, weights, batch, observer).run(read);
+  const at::Tensor& W_O = weights.get("attn.W_O");
+  if (observer.wants_heads()) observer.heads(z, W_O, x);
+  return at::linear(z.flatten(1), W_O, weights.get_or_none("attn.b_O"));
+}
+
+at::Tensor after_attention(const at::Tensor& x, at::Tensor written, const BlockSpec& block,
+                           const Weights& weights) {
+  if (block.attention_skip) written.add_(x);
+  return reads_norm(block) ? written : apply_norm(written, block.norm, weights, "ln1");
+}
+
+at::Tensor mlp_output(const at::Tensor& u, const BlockSpec& block, const Weights& weights) {
+  return mlp(reads_norm(block) ? apply_norm(u, block.norm, weights, "ln2") : u, block.mlp, weights);
+}
+
+at::Tensor after_mlp(const at::Tensor& u, at::Tensor written, const BlockSpec& block,
+                     const Weights& weights) {
+  if (block.mlp_skip) written.add_(u);
+  return reads_norm(block) ? written : apply_norm(written, block.norm, weights, "ln2");
+}
 
 at::Tensor run_block(const at::Tensor& x, const BlockSpec& block, const Weights& weights, const Batch& batch,
                      BlockObserver& observer) {
-  const bool pre = block.norm.place == NormPlace::pre;
-  at::Tensor u;
-  {
-    const at::Tensor read = pre ? apply_norm(x, block.norm, weights, "ln1") : x;
-    if (pre) observer.normalized(read);
-    const at::Tensor z = Attention(block, weights, batch, observer).run(read);
-    const at::Tensor& W_O = weights.get("attn.W_O");
-    if (observer.wants_heads()) observer.heads(z, W_O, x);
-    u = at::linear(z.flatten(1), W_O, weights.get_or_none("attn.b_O"));
-  }
-  if (block.attention_skip) u.add_(x);
-  if (!pre) u = apply_norm(u, block.norm, weights, "ln1");
-  if (block.mlp.kind == MlpKind::none) return u;
-
-  at::Tensor y = mlp(pre ? apply_norm(u, block.norm, weights, "ln2") : u, block.mlp, weights);
-  if (block.mlp_skip) y.add_(u);
-  return pre ? y : apply_norm(y, block.norm, weights, "ln2");
+  const at::Tensor u =
+      after_attention(x, attention_output(x, block, weights, batch, observer), block, weights);
+  return block.mlp.kind == MlpKind::none ? u : after_mlp(u, mlp_output(u, block, weights), block, weights);
 }
 
 }  // namespace rankscope

@@ -27,6 +27,15 @@ class BlockObserver {
 /// Matrices longer than this are computed and observed in tiles of rows.
 constexpr int64_t kWholePattern = 512;
 
+/// The four steps of a block, for those who share some of them. What attention writes for x [N, d], and u;
+/// what the MLP writes, and the block's output. `written` is used up.
+at::Tensor attention_output(const at::Tensor& x, const BlockSpec& block, const Weights& weights,
+                            const Batch& batch, BlockObserver& observer);
+at::Tensor after_attention(const at::Tensor& x, at::Tensor written, const BlockSpec& block,
+                           const Weights& weights);
+at::Tensor mlp_output(const at::Tensor& u, const BlockSpec& block, const Weights& weights);
+at::Tensor after_mlp(const at::Tensor& u, at::Tensor written, const BlockSpec& block, const Weights& weights);
+
 /// The block's output [N, d] for x [N, d]; x itself is left alone.
 at::Tensor run_block(const at::Tensor& x, const BlockSpec& block, const Weights& weights, const Batch& batch,
                      BlockObserver& observer);

@@ -79,6 +79,7 @@ std::vector<Parameter> block(const ModelSpec& spec, int64_t index) {
   }
   if (b.mlp.kind != MlpKind::none) {
     list.norm("ln2", b.norm, d);
+    if (b.mlp.kind == MlpKind::activation) return list.take();
     list.matrix("mlp.W_in", b.mlp.width, d);
     if (b.mlp.kind == MlpKind::gated) list.matrix("mlp.W_gate", b.mlp.width, d);
     list.matrix("mlp.W_out", d, b.mlp.width);

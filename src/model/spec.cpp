@@ -48,6 +48,8 @@ std::string_view to_string(MlpKind kind) {
       return "plain";
     case MlpKind::gated:
       return "gated";
+    case MlpKind::activation:
+      return "activation";
   }
   return "?";
 }

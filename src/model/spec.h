@@ -12,7 +12,12 @@ namespace rankscope {
 enum class NormKind { none, layer, rms, unit };  // unit: x / ||x||, no parameters
 enum class NormPlace { pre, post };
 enum class Activation { gelu, gelu_tanh, quick_gelu, relu, silu, tanh, identity };
-enum class MlpKind { none, plain, gated };                    // gated: W_out (act(W_gate x) * W_in x)
+enum class MlpKind {
+  none,
+  plain,
+  gated,      // W_out (act(W_gate x) * W_in x)
+  activation  // act(x): what is left when the matrices are replaced by the identity
+};
 enum class PositionKind { none, learned, rotary, relative };  // relative: XLNet's sinusoids inside the scores
 enum class HeadKind {
   none,
