@@ -1,0 +1,153 @@
+#include "operator/frozen.h"
+
+#include <c10/core/GradMode.h>
+
+#include <map>
+
+#include "base/error.h"
+#include "model/ends.h"
+#include "model/surgery.h"
+#include "model/torch_compat.h"
+
+namespace rankscope {
+
+struct FrozenNetwork::Impl {
+  at::Tensor input, output, bias, head_output, head_bias;
+  AffineChain trunk, head;
+};
+
+namespace {
+
+// Freezes part after part at the state that reaches it, and advances the state by the frozen parts
+// themselves.
+class Freezer {
+ public:
+  Freezer(const ModelSpec& spec, WeightSource& source, const Batch& batch)
+      : spec_(spec), source_(source), batch_(batch) {}
+
+  at::Tensor start() { return x_ = embed(batch_, spec_, source_.load("embed"), source_); }
+  const at::Tensor& state() const { return x_; }
+
+  AffineChain trunk() {
+    for (int l = 0; l < static_cast<int>(spec_.depth()); ++l) block(l);
+    if (spec_.final_norm.kind != NormKind::none) {
+      const Weights w = source_.load("ln_final");
+      norm_step(-1, spec_.final_norm, w, "");
+    }
+    return std::move(chain_);
+  }
+
+  AffineChain head() {
+    chain_ = {};
+    if (spec_.output.kind != HeadKind::transformed) return {};
+    const Weights w = source_.load("unembed");
+    begin();
+    add(PartKind::dense, -1, freeze_dense(branch_, w.get("W_T"), w.get("b_T"), spec_.output.activation));
+    end(false);
+    if (spec_.output.norm.kind != NormKind::none) norm_step(-1, spec_.output.norm, w, "ln");
+    return std::move(chain_);
+  }
+
+ private:
+  const Weights& weights_of(BlockSpec& block) {
+    const bool cut = block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0;
+    auto it = loaded_.find(block.weights);
+    if (it == loaded_.end())
+      it = loaded_.emplace(block.weights, source_.load(fmt::format("blocks.{}", block.weights))).first;
+    if (!cut) return it->second;
+    return cut_ = truncated(it->second, block);
+  }
+
+  void block(int l) {
+    BlockSpec block = spec_.blocks[static_cast<size_t>(l)];
+    const Weights& w = weights_of(block);
+    const bool pre = block.norm.place == NormPlace::pre, norm = block.norm.kind != NormKind::none;
+    begin();
+    if (pre && norm) add(PartKind::norm, l, freeze_norm(branch_, block.norm, w, "ln1"));
+    add(PartKind::attention, l, freeze_attention(branch_, block, w, batch_));
+    end(block.attention_skip);
+    if (!pre && norm) norm_step(l, block.norm, w, "ln1");
+    if (block.mlp.kind != MlpKind::none) {
+      begin();
+      if (pre && norm) add(PartKind::norm, l, freeze_norm(branch_, block.norm, w, "ln2"));
+      add(PartKind::mlp, l, freeze_mlp(branch_, block.mlp, w));
+      end(block.mlp_skip);
+      if (!pre && norm) norm_step(l, block.norm, w, "ln2");
+    }
+    if (!all_finite(x_))
+      throw Error("the activations hold NaN or Inf")
+          .in(fmt::format("blocks.{}.hook_resid_post", l))
+          .hint("--dtype float64 tells whether this is an overflow; inspect the checkpoint otherwise");
+    // Blocks that share weights keep them; the others' go with the parts that hold their tensors.
+    if (spec_.stored_blocks == spec_.depth()) loaded_.clear();
+  }
+
+  void norm_step(int l, const NormSpec& norm, const Weights& w, std::string_view name) {
+    begin();
+    add(PartKind::norm, l, freeze_norm(branch_, norm, w, name));
+    end(false);
+  }
+
+  void begin() { branch_ = x_; }
+  void add(PartKind kind, int l, std::shared_ptr<const LinearPart> part) {
+    branch_ = part->apply(branch_.unsqueeze(0)).squeeze(0);
+    if (const at::Tensor bias = part->bias(); bias.defined()) branch_ = branch_.add_(bias);
+    elements_.push_back({kind, l, std::move(part)});
+  }
+  void end(bool skip) {
+    x_ = skip ? branch_.add_(x_) : branch_;
+    chain_.push({skip, std::move(elements_)});
+    elements_.clear();
+  }
+
+  const ModelSpec& spec_;
+  WeightSource& source_;
+  const Batch& batch_;
+  std::map<int64_t, Weights> loaded_;
+  Weights cut_;
+  at::Tensor x_, branch_;
+  std::vector<Element> elements_;
+  AffineChain chain_;
+};
+
+at::Tensor one_row(const at::Tensor& like, int64_t token, const at::Tensor& u) {
+  at::Tensor y = at::zeros({like.size(0), u.size(0)}, like.options());
+  y.select(0, token).copy_(u);
+  return y;
+}
+
+}  // namespace
+
+FrozenNetwork::FrozenNetwork(const ModelSpec& spec, WeightSource& source, const Batch& batch)
+    : impl_(std::make_unique<Impl>()) {
+  const c10::NoGradGuard no_grad;
+  Freezer freezer(spec, source, batch);
+  impl_->input = freezer.start();
+  impl_->trunk = freezer.trunk();
+  impl_->output = freezer.state();
+  impl_->bias = impl_->trunk.affine(at::zeros_like(impl_->input));
+  impl_->head = freezer.head();
+  impl_->head_output = freezer.state();
+  impl_->head_bias = impl_->head.affine(impl_->bias);
+}
+
+FrozenNetwork::FrozenNetwork(FrozenNetwork&&) noexcept = default;
+FrozenNetwork::~FrozenNetwork() = default;
+
+const at::Tensor& FrozenNetwork::input() const { return impl_->input; }
+const at::Tensor& FrozenNetwork::output() const { return impl_->output; }
+const at::Tensor& FrozenNetwork::bias() const { return impl_->bias; }
+const AffineChain& FrozenNetwork::trunk() const { return impl_->trunk; }
+const AffineChain& FrozenNetwork::head() const { return impl_->head; }
+const at::Tensor& FrozenNetwork::head_output() const { return impl_->head_output; }
+const at::Tensor& FrozenNetwork::head_bias() const { return impl_->head_bias; }
+
+at::Tensor FrozenNetwork::row_slice(int64_t token, const at::Tensor& u) const {
+  return impl_->trunk.adjoint(one_row(impl_->output, token, u));
+}
+
+at::Tensor FrozenNetwork::logit_slice(int64_t token, const at::Tensor& u) const {
+  return impl_->trunk.adjoint(impl_->head.adjoint(one_row(impl_->head_output, token, u)));
+}
+
+}  // namespace rankscope

@@ -1,0 +1,151 @@
+#include "operator/paths.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int64_t kMostBytes = int64_t{8} << 30;
+
+// A polynomial whose coefficients are streams: [.., degree + 1, .., N, d], one axis a variable.
+using Polynomial = at::Tensor;
+
+// t p for the variable of axis `axis`.
+Polynomial raised(const Polynomial& p, int64_t axis) {
+  return at::cat({at::zeros_like(p.narrow(axis, 0, 1)), p}, axis);
+}
+
+// The sum; the degrees need not agree.
+Polynomial sum_of(const Polynomial& a, const Polynomial& b) {
+  std::vector<int64_t> shape = a.sizes().vec();
+  for (size_t i = 0; i < shape.size(); ++i) shape[i] = std::max(shape[i], b.size(static_cast<int64_t>(i)));
+  at::Tensor out = at::zeros(shape, a.options());
+  for (const at::Tensor* term : {&a, &b}) {
+    at::Tensor view = out;
+    for (int64_t i = 0; i + 2 < out.dim(); ++i) view = view.narrow(i, 0, term->size(i));
+    view.add_(*term);
+  }
+  return out;
+}
+
+// A part applied to every coefficient.
+Polynomial through(const LinearPart& part, const Polynomial& p) {
+  const at::Tensor streams = p.reshape({-1, p.size(-2), p.size(-1)});
+  at::Tensor out = part.apply(streams);
+  std::vector<int64_t> shape = p.sizes().vec();
+  shape.back() = out.size(-1);
+  return out.view(shape);
+}
+
+// One step of the chain; attention, MLP and norm are variables of the axes 0, 1, 2 where they are graded.
+Polynomial advance(const Step& step, const Polynomial& z, const Grading& grading) {
+  Polynomial branch = z;
+  for (const Element& e : step.elements) {
+    const Polynomial applied = through(*e.part, branch);
+    switch (e.kind) {
+      case PartKind::attention:
+        branch = raised(applied, 0);
+        break;
+      case PartKind::mlp:
+        branch = grading.mlp ? raised(applied, 1) : applied;
+        break;
+      case PartKind::norm:
+        branch = grading.norm ? sum_of(branch, raised(applied - branch, 2)) : applied;
+        break;
+      case PartKind::dense:
+        branch = applied;
+        break;
+    }
+  }
+  return step.skip ? sum_of(branch, z) : branch;
+}
+
+void require_room(const at::Tensor& x, int64_t streams) {
+  const int64_t bytes = x.numel() * x.element_size();
+  if (streams > kMostBytes / std::max<int64_t>(1, bytes))
+    throw Error(fmt::format("{} sums of {} tokens are more than the {} GiB this may take", streams, x.size(0),
+                            kMostBytes >> 30))
+        .hint("a shorter --max-length, a smaller --batch-size, or fewer graded parts");
+}
+
+const FrozenAttention* attention_of(const Step& step) {
+  return step.elements.back().kind == PartKind::attention
+             ? static_cast<const FrozenAttention*>(step.elements.back().part.get())
+             : nullptr;
+}
+
+int64_t count(const AffineChain& chain, PartKind kind) {
+  int64_t n = 0;
+  for (const Step& step : chain.steps())
+    n += std::count_if(step.elements.begin(), step.elements.end(),
+                       [&](const Element& e) { return e.kind == kind; });
+  return n;
+}
+
+// The branch before its last element.
+Polynomial before_last(const Step& step, Polynomial z) {
+  for (size_t i = 0; i + 1 < step.elements.size(); ++i) z = through(*step.elements[i].part, z);
+  return z;
+}
+
+}  // namespace
+
+at::Tensor path_sums(const AffineChain& chain, const at::Tensor& x, const Grading& grading) {
+  const c10::NoGradGuard no_grad;
+  require_room(x, (count(chain, PartKind::attention) + 1) *
+                      (grading.mlp ? count(chain, PartKind::mlp) + 1 : 1) *
+                      (grading.norm ? count(chain, PartKind::norm) + 1 : 1));
+  Polynomial z = x.view({1, 1, 1, x.size(0), x.size(1)});
+  for (const Step& step : chain.steps()) z = advance(step, z, grading);
+  return z;
+}
+
+at::Tensor layer_marginals(const AffineChain& chain, const at::Tensor& x) {
+  const c10::NoGradGuard no_grad;
+  const int64_t layers = count(chain, PartKind::attention);
+  require_room(x, (layers + 1) * (layers + 1));
+  // Axis 0 is the length; axis 1 holds the tags: all paths first, then those through each layer so far.
+  Polynomial z = x.view({1, 1, 1, x.size(0), x.size(1)});
+  for (const Step& step : chain.steps()) {
+    const Polynomial next = advance(step, z, {});
+    if (attention_of(step) == nullptr) {
+      z = next;
+      continue;
+    }
+    // Through this layer: every path so far, taken along the branch.
+    const Polynomial all = z.narrow(1, 0, 1);
+    const Polynomial tagged = raised(through(*step.elements.back().part, before_last(step, all)), 0);
+    z = at::cat({next, tagged}, 1);
+  }
+  return z.narrow(1, 1, layers).squeeze(2).transpose(0, 1);
+}
+
+at::Tensor head_marginals(const AffineChain& chain, const at::Tensor& x,
+                          std::vector<std::pair<int, int>>& which) {
+  const c10::NoGradGuard no_grad;
+  int64_t heads = 0;
+  for (const Step& step : chain.steps())
+    if (const FrozenAttention* a = attention_of(step)) heads += a->heads();
+  require_room(x, heads + 1);
+  which.clear();
+  at::Tensor z = x.unsqueeze(0);  // all paths first, then those through each head so far
+  for (const Step& step : chain.steps()) {
+    at::Tensor branch = before_last(step, z);
+    at::Tensor next = step.elements.back().part->apply(branch);
+    if (step.skip) next.add_(z);
+    if (const FrozenAttention* a = attention_of(step)) {
+      const at::Tensor tagged = a->apply_heads(branch.narrow(0, 0, 1)).squeeze(1);  // [H, N, d]
+      for (int h = 0; h < static_cast<int>(a->heads()); ++h)
+        which.emplace_back(step.elements.back().layer, h);
+      next = at::cat({next, tagged});
+    }
+    z = next;
+  }
+  return z.narrow(0, 1, z.size(0) - 1);
+}
+
+}  // namespace rankscope

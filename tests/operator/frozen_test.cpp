@@ -1,0 +1,158 @@
+// The frozen operator against the network it was frozen from, for every architecture.
+#include "operator/frozen.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/dense_reference.h"
+
+namespace rankscope {
+namespace {
+
+using namespace test;
+
+class EveryFixture : public testing::TestWithParam<std::string> {
+ protected:
+  // Relative to the largest entry, over every sample at once.
+  void check(const char* dtype, double tolerance) {
+    const Loaded m = load(GetParam(), dtype);
+    const FrozenNetwork frozen(m.spec, *m.source, m.batch);
+    const at::Tensor y = network_output(m.spec, *m.source, m.batch);
+    EXPECT_LE(distance(frozen.output(), y), tolerance);
+    EXPECT_LE(distance(frozen.trunk().affine(frozen.input()), y), tolerance);
+    EXPECT_LE(distance(frozen.trunk().apply(frozen.input()) + frozen.bias(), y), tolerance);
+    // The operator is not the network without its biases: leaving b out must show.
+    if (frozen.bias().abs().max().item<double>() > 0) {
+      EXPECT_GT(distance(frozen.trunk().apply(frozen.input()), y), 100 * tolerance);
+    }
+  }
+};
+
+TEST_P(EveryFixture, OperatorAndBiasGiveTheNetworksOutputInFloat64) { check("float64", 1e-10); }
+TEST_P(EveryFixture, OperatorAndBiasGiveTheNetworksOutputInFloat32) { check("float32", 1e-4); }
+
+TEST_P(EveryFixture, ContributionsOfInputTokensAndBiasSumToEachLogit) {
+  const Loaded m = load(GetParam(), "float64");
+  if (m.spec.output.kind == HeadKind::none) GTEST_SKIP() << "this model has no head over a vocabulary";
+  const FrozenNetwork frozen(m.spec, *m.source, m.batch);
+  const Weights unembed = m.source->load("unembed");
+  const at::Tensor W_U = m.source->row_range("unembed.W_U", 0, m.spec.output.vocabulary);
+  const at::Tensor& b_U = unembed.get_or_none("b_U");
+  const at::Tensor logits =
+      at::linear(before_vocabulary(network_output(m.spec, *m.source, m.batch), m.spec, unembed), W_U, b_U);
+  const double scale = logits.abs().max().item<double>();
+  for (const int64_t token : {int64_t{0}, m.batch.tokens() - 1})
+    for (const int64_t word : {int64_t{0}, m.spec.output.vocabulary / 2, m.spec.output.vocabulary - 1}) {
+      const at::Tensor row = frozen.logit_slice(token, W_U[word]);
+      double sum = (row * frozen.input()).sum(1).sum().item<double>();
+      sum += (frozen.head_bias()[token] * W_U[word]).sum().item<double>();
+      if (b_U.defined()) sum += b_U[word].item<double>();
+      EXPECT_NEAR(sum, logits[token][word].item<double>(), 1e-10 * scale) << token << " " << word;
+    }
+}
+
+TEST_P(EveryFixture, AdjointIsTheAdjoint) {
+  const Loaded m = load(GetParam(), "float64");
+  const FrozenNetwork frozen(m.spec, *m.source, m.batch);
+  const AffineChain whole = frozen.trunk().then(frozen.head());
+  at::manual_seed(5);
+  const at::Tensor x = at::randn({3, m.batch.tokens(), m.spec.width}, at::kDouble);
+  const at::Tensor Tx = whole.apply(x);
+  const at::Tensor y = at::randn_like(Tx);
+  const double left = (y * Tx).sum().item<double>(), right = (whole.adjoint(y) * x).sum().item<double>();
+  EXPECT_NEAR(left, right, 1e-11 * y.norm().item<double>() * Tx.norm().item<double>());
+}
+
+TEST_P(EveryFixture, StreamsSideBySideAreStreamsAlone) {
+  const Loaded m = load(GetParam(), "float64");
+  const FrozenNetwork frozen(m.spec, *m.source, m.batch);
+  at::manual_seed(6);
+  const at::Tensor x = at::randn({4, m.batch.tokens(), m.spec.width}, at::kDouble);
+  const at::Tensor together = frozen.trunk().affine(x);
+  for (int64_t k = 0; k < 4; ++k) EXPECT_LE(distance(together[k], frozen.trunk().affine(x[k])), 1e-13);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frozen, EveryFixture, testing::ValuesIn(model_fixtures()), fixture_name);
+
+TEST(Frozen, DenseRowsEqualRowSlices) {
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
+    const Tiny m(place);
+    const FrozenNetwork frozen = m.freeze();
+    const at::Tensor T = dense(frozen.trunk(), m.batch.tokens(), m.spec.width);  // [N d, N d]
+    for (const int64_t token : {0, 4})
+      for (const int64_t channel : {0, 17}) {
+        at::Tensor u = at::zeros({m.spec.width}, at::kDouble);
+        u[channel] = 1.0;
+        const at::Tensor row = frozen.row_slice(token, u).flatten();
+        EXPECT_LE((row - T[token * m.spec.width + channel]).abs().max().item<double>(),
+                  1e-12 * T.abs().max().item<double>());
+      }
+  }
+}
+
+TEST(Frozen, ACausalOperatorNeverLooksAhead) {
+  const Tiny m(NormPlace::pre);
+  const FrozenNetwork frozen = m.freeze();
+  const int64_t N = m.batch.tokens(), d = m.spec.width;
+  const at::Tensor T = dense(frozen.trunk(), N, d).view({N, d, N, d});
+  for (int64_t i = 0; i < N; ++i)
+    for (int64_t j = i + 1; j < N; ++j)
+      EXPECT_EQ(T[i].select(1, j).abs().max().item<double>(), 0.0) << i << " " << j;
+}
+
+TEST(Frozen, WithoutMlpAndNormItIsAttentionRollout) {
+  // W_O W_V = I for one head of full width: the operator is prod_l (I + P_l), token by token.
+  Tiny m(NormPlace::post, "mlp+norm", [](ModelSpec& s) {
+    for (BlockSpec& b : s.blocks) {
+      b.attention.heads = b.attention.kv_heads = 1;
+      b.attention.d_qk = b.attention.d_v = s.width;
+    }
+  });
+  m.source->overwrite = [&](const std::string& name, at::Tensor& t) {
+    if (name == "attn.W_V" || name == "attn.W_O") t = at::eye(m.spec.width, at::kDouble);
+  };
+  const FrozenNetwork frozen = m.freeze();
+  const int64_t N = m.batch.tokens();
+  at::Tensor rollout = at::eye(N, at::kDouble);
+  for (const Step& step : frozen.trunk().steps()) {
+    const auto& attention = dynamic_cast<const FrozenAttention&>(*step.elements.back().part);
+    rollout = (at::eye(N, at::kDouble) + attention.patterns().front().select(0, 0)).matmul(rollout);
+  }
+  const at::Tensor T = dense(frozen.trunk(), N, m.spec.width).view({N, m.spec.width, N, m.spec.width});
+  for (int64_t c = 0; c < m.spec.width; c += 7)
+    EXPECT_LE((T.select(1, c).select(2, c) - rollout).abs().max().item<double>(), 1e-12);
+}
+
+TEST(Frozen, AZeroActivationTakesTheSlopeAtZero) {
+  Tiny m(NormPlace::post);
+  m.source->overwrite = [](const std::string& name, at::Tensor& t) {
+    if (name == "mlp.W_in" || name == "mlp.b_in") t = at::zeros_like(t);
+  };
+  const FrozenNetwork frozen = m.freeze();
+  EXPECT_TRUE(at::isfinite(frozen.output()).all().item<bool>());
+  EXPECT_LE(distance(frozen.output(), network_output(m.spec, *m.source, m.batch)), 1e-12);
+}
+
+TEST(Frozen, PartsTakenOutAndRanksCutAreFollowed) {
+  for (const char* off :
+       {"skip", "attention-skip", "mlp", "norm", "mlp-skip+norm", "head:L1H2", "position"}) {
+    const Tiny m(NormPlace::post, off);
+    EXPECT_LE(distance(m.freeze().output(), network_output(m.spec, *m.source, m.batch)), 1e-12) << off;
+  }
+}
+
+TEST(Frozen, AnOverflowIsNamed) {
+  Tiny m(NormPlace::post, "norm");
+  m.source->overwrite = [](const std::string& name, at::Tensor& t) {
+    if (name == "attn.W_V") t = t * 1e300;
+  };
+  try {
+    m.freeze();
+    FAIL() << "an overflow went through";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "the activations hold NaN or Inf");
+    EXPECT_NE(e.place().find("blocks."), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace rankscope
