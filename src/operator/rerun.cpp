@@ -1,0 +1,156 @@
+#include "operator/rerun.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "model/block.h"
+#include "model/ends.h"
+#include "model/norm.h"
+#include "theory/path_counts.h"
+
+namespace rankscope {
+namespace {
+
+constexpr uint32_t kPathStream = 0x70617468;  // "path"
+
+// The block with one head alone, and its weights.
+struct OneHead {
+  BlockSpec block;
+  Weights weights;
+};
+
+OneHead only_head(const BlockSpec& block, const Weights& weights, int64_t head) {
+  OneHead out{block, weights.shallow_copy()};
+  AttentionSpec& a = out.block.attention;
+  const int64_t kv = head / (a.heads / a.kv_heads);
+  const auto cut = [&](const char* name, int64_t dim, int64_t which, int64_t width) {
+    if (weights.has(name))
+      out.weights.set(name, weights.get(name).narrow(dim, which * width, width).contiguous());
+  };
+  for (const char* name :
+       {"attn.W_Q", "attn.b_Q", "attn.W_R", "attn.r_w_bias", "attn.r_r_bias", "attn.r_s_bias"})
+    cut(name, 0, head, a.d_qk);
+  cut("attn.seg_embed", 1, head, a.d_qk);
+  for (const char* name : {"attn.W_K", "attn.b_K"}) cut(name, 0, kv, a.d_qk);
+  for (const char* name : {"attn.W_V", "attn.b_V"}) cut(name, 0, kv, a.d_v);
+  cut("attn.W_O", 1, head, a.d_v);
+  const bool off = std::count(a.heads_off.begin(), a.heads_off.end(), head) > 0;
+  a.heads = a.kv_heads = 1;
+  a.heads_off.clear();
+  if (off) a.heads_off.push_back(0);
+  return out;
+}
+
+// A norm that keeps its kind and loses its gains.
+void drop_gains(Weights& weights, const char* name) {
+  const std::string w = std::string(name) + ".w", b = std::string(name) + ".b";
+  if (weights.has(w)) weights.set(w, at::ones_like(weights.get(w)));
+  if (weights.has(b)) weights.set(b, at::zeros_like(weights.get(b)));
+}
+
+void enumerate(int64_t layers, int64_t heads, int64_t length, Path& path, std::vector<Path>& out) {
+  const auto done = static_cast<int64_t>(path.size());
+  if (done == layers) {
+    out.push_back(path);
+    return;
+  }
+  const auto go = [&](int choice, int64_t left) {
+    path.push_back(choice);
+    enumerate(layers, heads, left, path, out);
+    path.pop_back();
+  };
+  if (layers - done > length) go(-1, length);
+  for (int h = 0; length > 0 && h < static_cast<int>(heads); ++h) go(h, length - 1);
+}
+
+}  // namespace
+
+Semantics semantics_of(std::string_view name) {
+  if (name == "frozen") return Semantics::frozen;
+  if (name == "rerun") return Semantics::rerun;
+  if (name == "subpaths") return Semantics::subpaths;
+  throw unknown_name("semantics", name, {"frozen", "rerun", "subpaths"}, "rankscope paths --help");
+}
+
+std::vector<Path> sample_paths(int64_t layers, int64_t heads, int64_t length, int64_t count, uint64_t seed,
+                               uint32_t draw) {
+  std::vector<Path> out;
+  if (path_count(layers, heads, length, count + 1) <= count) {
+    Path path;
+    enumerate(layers, heads, length, path, out);
+    return out;
+  }
+  const Philox random{seed, kPathStream + static_cast<uint32_t>(length), draw};
+  std::set<Path> seen;
+  for (uint64_t index = 0; static_cast<int64_t>(out.size()) < count;) {
+    std::vector<size_t> order(static_cast<size_t>(layers));
+    std::iota(order.begin(), order.end(), size_t{0});
+    Path path(static_cast<size_t>(layers), -1);
+    for (size_t i = 0; i < static_cast<size_t>(length); ++i) {  // the first steps of a Fisher-Yates shuffle
+      std::swap(order[i], order[i + random.below(order.size() - i, index++)]);
+      path[order[i]] = static_cast<int>(random.below(static_cast<uint64_t>(heads), index++));
+    }
+    if (seen.insert(path).second) out.push_back(path);
+  }
+  return out;
+}
+
+struct PathRunner::Impl {
+  ModelSpec spec;
+  const Batch& batch;
+  at::Tensor start;
+  std::vector<std::vector<OneHead>> heads;  // by layer and head
+  Weights final_norm;
+};
+
+PathRunner::PathRunner(const ModelSpec& spec, WeightSource& source, const Batch& batch)
+    : impl_(new Impl{spec, batch, {}, {}, {}}) {
+  const c10::NoGradGuard no_grad;
+  impl_->start = embed(batch, spec, source.load("embed"), source);
+  for (const BlockSpec& block : spec.blocks) {
+    const Weights weights = source.load(fmt::format("blocks.{}", block.weights));
+    impl_->heads.emplace_back();
+    for (int64_t h = 0; h < block.attention.heads; ++h)
+      impl_->heads.back().push_back(only_head(block, weights, h));
+  }
+  if (spec.final_norm.kind != NormKind::none) impl_->final_norm = source.load("ln_final");
+}
+
+PathRunner::~PathRunner() = default;
+
+at::Tensor PathRunner::run(const Path& path, Semantics semantics) const {
+  const c10::NoGradGuard no_grad;
+  BlockObserver nobody;
+  at::Tensor x = impl_->start;
+  for (size_t l = 0; l < path.size(); ++l) {
+    if (path[l] < 0) continue;
+    const OneHead& one = impl_->heads[l][static_cast<size_t>(path[l])];
+    BlockSpec block = one.block;
+    Weights weights = one.weights.shallow_copy();
+    block.attention_skip = semantics == Semantics::subpaths;
+    if (semantics == Semantics::rerun && block.norm.place == NormPlace::post) drop_gains(weights, "ln1");
+    x = run_block(x, block, weights, impl_->batch, nobody);
+  }
+  return x;
+}
+
+at::Tensor PathRunner::sum(const std::vector<Path>& paths, Semantics semantics) const {
+  at::Tensor total = at::zeros_like(impl_->start);
+  for (const Path& path : paths) total += run(path, semantics);
+  const ModelSpec& spec = impl_->spec;
+  if (spec.final_norm.kind != NormKind::none)
+    return apply_norm(total, spec.final_norm, impl_->final_norm, "");
+  NormSpec norm = spec.blocks.front().norm;
+  if (norm.kind == NormKind::none) return total;
+  Weights plain;
+  plain.set("w", at::ones({total.size(1)}, total.options()));
+  plain.set("b", at::zeros({total.size(1)}, total.options()));
+  return apply_norm(total, norm, plain, "");
+}
+
+}  // namespace rankscope

@@ -1,0 +1,34 @@
+#include "theory/path_counts.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace rankscope {
+
+PathCounts path_counts(int64_t layers, int64_t heads) {
+  PathCounts out;
+  const double L = static_cast<double>(layers), H = static_cast<double>(heads);
+  out.log10_total = L * std::log10(1 + H);
+  for (int64_t length = 0; length <= layers; ++length) {
+    const double k = static_cast<double>(length);
+    const double log_count =
+        std::lgamma(L + 1) - std::lgamma(k + 1) - std::lgamma(L - k + 1) + k * std::log(H);
+    out.log10_count.push_back(log_count / std::log(10.0));
+    out.share.push_back(std::exp(log_count - L * std::log1p(H)));
+  }
+  const double p = H / (H + 1);
+  out.mean = L * p;
+  out.deviation = std::sqrt(L * p * (1 - p));
+  out.mode = std::min(layers, (layers + 1) * heads / (heads + 1));
+  return out;
+}
+
+int64_t path_count(int64_t layers, int64_t heads, int64_t length, int64_t most) {
+  // C(L, j) grows by (L - j + 1) / j, exactly divisible at each step.
+  double size = 1;
+  for (int64_t j = 1; j <= length; ++j)
+    size *= static_cast<double>(layers - j + 1) / static_cast<double>(j) * static_cast<double>(heads);
+  return size >= static_cast<double>(most) ? most : static_cast<int64_t>(std::llround(size));
+}
+
+}  // namespace rankscope
