@@ -34,7 +34,14 @@ std::string to_text(const Scalar& value);
 
 /// {"batch":256,"d":64,...}: equal configurations give equal text, on every machine.
 std::string canonical(const Config& config);
-Config parse_canonical(std::string_view json, const std::vector<Key>& keys);
+/// Without keys the types are those of the text.
+Config parse_canonical(std::string_view json, const std::vector<Key>& keys = {});
+
+/// The key of that name; otherwise an error that names the nearest ones.
+const Key& find_key(const std::vector<Key>& keys, std::string_view name, const std::string& place);
+
+/// The value as `key` wants it (1e5 is a whole number), or an error that names the key.
+Scalar checked(const Key& key, Scalar value, const std::string& place);
 
 /// The defaults of `keys` overlaid with `given`. A key that is not known (the nearest known one is named), a
 /// value of the wrong type, out of range or not among the choices is an error that names the key.

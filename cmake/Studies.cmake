@@ -1,0 +1,41 @@
+# What drives studies: toml++ reads them, SQLite keeps their trials. A missing library is a file, not an #ifdef.
+find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h)
+find_package(SQLite3 QUIET)
+
+file(GLOB STUDY_SOURCES CONFIGURE_DEPENDS src/studies/*.cpp src/sweep/*.cpp)
+if(TOMLPLUSPLUS_INCLUDE)
+  list(REMOVE_ITEM STUDY_SOURCES ${CMAKE_SOURCE_DIR}/src/studies/study_absent.cpp)
+else()
+  list(REMOVE_ITEM STUDY_SOURCES ${CMAKE_SOURCE_DIR}/src/studies/study.cpp)
+endif()
+if(SQLite3_FOUND)
+  list(REMOVE_ITEM STUDY_SOURCES ${CMAKE_SOURCE_DIR}/src/sweep/store_absent.cpp)
+else()
+  list(REMOVE_ITEM STUDY_SOURCES ${CMAKE_SOURCE_DIR}/src/sweep/store.cpp ${CMAKE_SOURCE_DIR}/src/sweep/sqlite.cpp)
+endif()
+
+# The built-in studies travel inside the library; the file name is the study's name.
+file(GLOB study_files CONFIGURE_DEPENDS src/studies/*.toml)
+list(SORT study_files)
+set(table "")
+foreach(file ${study_files})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  get_filename_component(stem ${file} NAME_WE)
+  file(READ ${file} text)
+  string(APPEND table "    {\"${stem}\", R\"toml(${text})toml\"},\n")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/builtin_studies.cpp CONTENT
+"// Generated from src/studies/*.toml: do not edit.
+#include \"studies/builtin.h\"
+
+#include <vector>
+
+namespace rankscope {
+std::span<const BuiltinStudy> builtin_study_files() {
+  static const std::vector<BuiltinStudy> table{
+${table}  };
+  return table;
+}
+}  // namespace rankscope
+" @ONLY)
+list(APPEND STUDY_SOURCES ${CMAKE_BINARY_DIR}/generated/builtin_studies.cpp)

@@ -1,0 +1,151 @@
+#include "studies/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/suggest.h"
+
+namespace rankscope {
+namespace {
+
+constexpr double kLargestWhole = 0x1p53;  // above it not every whole number is a double
+
+template <class T>
+const T& typed(const Config& config, std::string_view key) {
+  const auto found = config.find(std::string(key));
+  if (found == config.end()) throw Error(fmt::format("the configuration has no key \"{}\"", key));
+  const T* value = std::get_if<T>(&found->second);
+  if (value == nullptr) throw Error(fmt::format("the key \"{}\" has another type", key));
+  return *value;
+}
+
+const char* expected_type(const Scalar& value) {
+  static constexpr std::array<const char*, 4> kNames{"true or false", "a whole number", "a number", "a word"};
+  return kNames[value.index()];
+}
+
+// A whole number is a number, and 1e5 is a whole one; nothing else changes its type.
+bool same_type(const Scalar& like, Scalar& value) {
+  if (like.index() == value.index()) return true;
+  if (std::holds_alternative<double>(like) && std::holds_alternative<int64_t>(value)) {
+    value = static_cast<double>(std::get<int64_t>(value));
+    return true;
+  }
+  if (std::holds_alternative<int64_t>(like) && std::holds_alternative<double>(value)) {
+    const double number = std::get<double>(value);
+    if (std::floor(number) != number || std::fabs(number) > kLargestWhole) return false;
+    value = static_cast<int64_t>(number);
+    return true;
+  }
+  return false;
+}
+
+std::string range_text(const Key& key) {
+  if (key.low > -1e300 && key.high < 1e300) return fmt::format("from {} to {}", key.low, key.high);
+  return key.low > -1e300 ? fmt::format("of at least {}", key.low) : fmt::format("of at most {}", key.high);
+}
+
+Scalar from_json(const Json& value, const std::string& name) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number()) return value.get<double>();
+  if (value.is_string()) return value.get<std::string>();
+  throw Error(fmt::format("\"{}\" has neither a number nor a word", printable(name))).in("a configuration");
+}
+
+}  // namespace
+
+bool flag(const Config& config, std::string_view key) { return typed<bool>(config, key); }
+int64_t integer(const Config& config, std::string_view key) { return typed<int64_t>(config, key); }
+const std::string& text(const Config& config, std::string_view key) {
+  return typed<std::string>(config, key);
+}
+double number(const Config& config, std::string_view key) {
+  const auto found = config.find(std::string(key));
+  if (found != config.end() && std::holds_alternative<int64_t>(found->second))
+    return static_cast<double>(std::get<int64_t>(found->second));
+  return typed<double>(config, key);
+}
+
+std::string to_text(const Scalar& value) {
+  if (const bool* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
+  if (const int64_t* i = std::get_if<int64_t>(&value)) return fmt::format("{}", *i);
+  if (const double* d = std::get_if<double>(&value)) return fmt::format("{}", *d);
+  return std::get<std::string>(value);
+}
+
+std::string canonical(const Config& config) {
+  std::string out = "{";
+  for (const auto& [name, value] : config) {
+    if (out.size() > 1) out += ',';
+    const std::string* word = std::get_if<std::string>(&value);
+    out += fmt::format("{}:{}", Json(name).dump(), word != nullptr ? Json(*word).dump() : to_text(value));
+  }
+  return out + "}";
+}
+
+Config parse_canonical(std::string_view json, const std::vector<Key>& keys) {
+  const Json object = parse_json(json, "a configuration");
+  if (!object.is_object()) throw Error("expected an object").in("a configuration");
+  Config given;
+  for (const auto& [name, value] : object.items()) given[name] = from_json(value, name);
+  return keys.empty() ? given : complete(keys, given, "a configuration");
+}
+
+Scalar checked(const Key& key, Scalar value, const std::string& place) {
+  const auto refuse = [&](const std::string& expected) {
+    return usage_error(
+               fmt::format("{}: expected {}, but got {}", key.name, expected, printable(to_text(value))))
+        .in(place);
+  };
+  if (!same_type(key.otherwise, value)) throw refuse(expected_type(key.otherwise));
+  if (const std::string* word = std::get_if<std::string>(&value)) {
+    if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), *word) == key.choices.end())
+      throw refuse(fmt::format("one of {}", fmt::join(key.choices, ", ")))
+          .hint(nearest(*word, key.choices, 1).front());
+  } else if (!std::holds_alternative<bool>(value)) {
+    const double n = std::holds_alternative<double>(value) ? std::get<double>(value)
+                                                           : static_cast<double>(std::get<int64_t>(value));
+    if (!(n >= key.low && n <= key.high))  // NaN too
+      throw refuse(fmt::format("{} {}", expected_type(key.otherwise), range_text(key)));
+  }
+  return value;
+}
+
+const Key& find_key(const std::vector<Key>& keys, std::string_view name, const std::string& place) {
+  std::vector<std::string> known;
+  for (const Key& key : keys) {
+    if (key.name == name) return key;
+    known.push_back(key.name);
+  }
+  throw unknown_name("key", name, known).in(place);
+}
+
+Config complete(const std::vector<Key>& keys, const Config& given, const std::string& place) {
+  Config out;
+  for (const Key& key : keys) out[key.name] = key.otherwise;
+  for (const auto& [name, value] : given) out[name] = checked(find_key(keys, name, place), value, place);
+  return out;
+}
+
+// FNV-1a with a final mix. Not SHA-256: a trial must have the same name where OpenSSL is missing.
+std::string trial_id(std::string_view runner, const Config& config) {
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto feed = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  };
+  feed(runner);
+  feed("\n");
+  feed(canonical(config));
+  hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
+  hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
+  return fmt::format("{:016x}", hash ^ (hash >> 31));
+}
+
+}  // namespace rankscope

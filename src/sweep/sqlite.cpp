@@ -1,0 +1,114 @@
+#include "sweep/sqlite.h"
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int kWaitMilliseconds = 60000;  // for another process that writes
+
+Error fault(sqlite3* db, const std::filesystem::path& path) {
+  const int code = db == nullptr ? SQLITE_NOMEM : sqlite3_errcode(db);
+  const std::string said = db == nullptr ? "not enough memory" : sqlite3_errmsg(db);
+  switch (code & 0xFF) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Error(fmt::format("the store is damaged: {}", said))
+          .in(path.string())
+          .hint(
+              "move study.db away and run the study again with the same --out: results are read back from "
+              "trials/");
+    case SQLITE_FULL:
+      return Error("the disk is full; what was finished before is kept")
+          .in(path.string())
+          .hint("free some space, then rankscope study resume");
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+      return Error(fmt::format("cannot open the store: {}", said))
+          .in(path.string())
+          .hint("check the permissions");
+    case SQLITE_BUSY:
+      return Error("another process keeps the store locked").in(path.string()).hint("rankscope study status");
+    default:
+      return Error(fmt::format("the store: {}", said)).in(path.string());
+  }
+}
+
+}  // namespace
+
+Statement::Statement(sqlite3* db, const std::filesystem::path& path, std::string_view sql)
+    : db_(db), path_(path) {
+  if (sqlite3_prepare_v2(db, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr) != SQLITE_OK)
+    throw fault(db, path);
+}
+Statement::~Statement() { sqlite3_finalize(statement_); }
+
+Statement& Statement::bind(std::string_view text) {
+  if (sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT) !=
+      SQLITE_OK)
+    throw fault(db_, path_);
+  return *this;
+}
+Statement& Statement::bind(double value) {
+  if (sqlite3_bind_double(statement_, ++bound_, value) != SQLITE_OK) throw fault(db_, path_);
+  return *this;
+}
+Statement& Statement::bind(int64_t value) {
+  if (sqlite3_bind_int64(statement_, ++bound_, value) != SQLITE_OK) throw fault(db_, path_);
+  return *this;
+}
+bool Statement::step() {
+  const int code = sqlite3_step(statement_);
+  if (code != SQLITE_ROW && code != SQLITE_DONE) throw fault(db_, path_);
+  return code == SQLITE_ROW;
+}
+void Statement::run() {
+  while (step()) {
+  }
+  sqlite3_reset(statement_);
+  bound_ = 0;
+}
+std::string Statement::text(int column) const {
+  const unsigned char* data = sqlite3_column_text(statement_, column);
+  const auto size = static_cast<size_t>(sqlite3_column_bytes(statement_, column));
+  return data == nullptr ? "" : std::string(reinterpret_cast<const char*>(data), size);
+}
+double Statement::real(int column) const { return sqlite3_column_double(statement_, column); }
+int64_t Statement::whole(int column) const { return sqlite3_column_int64(statement_, column); }
+
+Transaction::Transaction(sqlite3* db, const std::filesystem::path& path) : db_(db), path_(path) {
+  execute(db, path, "BEGIN IMMEDIATE");
+}
+Transaction::~Transaction() {
+  if (open_) sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
+}
+void Transaction::commit() {
+  execute(db_, path_, "COMMIT");
+  open_ = false;
+}
+
+sqlite3* open_database(const std::filesystem::path& path, bool create) {
+  sqlite3* db = nullptr;
+  const int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_FULLMUTEX;
+  if (sqlite3_open_v2(path.c_str(), &db, flags, nullptr) != SQLITE_OK) {
+    const Error error = fault(db, path);
+    sqlite3_close(db);
+    throw error;
+  }
+  sqlite3_busy_timeout(db, kWaitMilliseconds);
+  return db;
+}
+
+void close_database(sqlite3* db) { sqlite3_close(db); }
+
+void execute(sqlite3* db, const std::filesystem::path& path, const char* sql) {
+  if (sqlite3_exec(db, sql, nullptr, nullptr, nullptr) != SQLITE_OK) throw fault(db, path);
+}
+
+int64_t changes(sqlite3* db) { return sqlite3_changes(db); }
+
+}  // namespace rankscope

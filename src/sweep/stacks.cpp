@@ -1,0 +1,43 @@
+// Which trials run together.
+#include <algorithm>
+#include <map>
+
+#include "sweep/schedule.h"
+
+namespace rankscope {
+
+std::vector<Stack> plan_stacks(const Runner& runner, const std::vector<TrialJob>& jobs,
+                               const std::string& device, int64_t workers) {
+  std::map<std::string, std::vector<TrialJob>> groups;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    std::string key = runner.stack_key(jobs[i].config);
+    if (key.empty()) key = "alone " + jobs[i].id;
+    groups[key].push_back(jobs[i]);
+  }
+  std::vector<Stack> out;
+  for (auto& [key, group] : groups) {
+    const auto count = static_cast<int64_t>(group.size());
+    int64_t limit = count == 1 ? 1 : runner.stack_limit(group.front().config, device);
+    limit = std::clamp<int64_t>(limit, 1, (count + workers - 1) / workers);
+    const int64_t stacks = (count + limit - 1) / limit;
+    for (int64_t s = 0; s < stacks; ++s) {
+      Stack& stack = out.emplace_back();
+      for (int64_t i = s * count / stacks; i < (s + 1) * count / stacks; ++i) {
+        stack.flops += runner.flops(group[static_cast<size_t>(i)].config);
+        stack.jobs.push_back(std::move(group[static_cast<size_t>(i)]));
+      }
+    }
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Stack& a, const Stack& b) { return a.flops > b.flops; });
+  return out;
+}
+
+std::vector<TrialJob> pending_jobs(const Store& store, const Runner& runner) {
+  std::vector<TrialJob> out;
+  for (const StoredTrial& trial : store.trials())
+    if (trial.state == TrialState::pending)
+      out.push_back({trial.id, parse_canonical(trial.config, runner.keys), store.trial_folder(trial.id)});
+  return out;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,81 @@
+#include "studies/config.h"
+
+#include <gtest/gtest.h>
+
+#include "base/test_support.h"
+#include "studies/overrides.h"
+#include "sweep/fake_runner.h"
+
+namespace rankscope::test {
+namespace {
+
+const std::vector<Key>& keys() { return fake_runner().keys; }
+std::string said(const std::string& text) { return to_text(parse_override(text, keys())); }
+
+TEST(Config, TheCanonicalTextIsSortedAndReadsBack) {
+  const Config config = complete(keys(), {{"rank", int64_t{8}}, {"lr", 0.003}}, "here");
+  const std::string text = canonical(config);
+  EXPECT_EQ(
+      text,
+      R"({"bias":true,"d":16,"fault":"none","heads":1,"lr":0.003,"norm":"unit","pause":0,"rank":8,"seed":0,)"
+      R"("steps":5})");
+  EXPECT_EQ(parse_canonical(text, keys()), config);
+}
+
+TEST(Config, AnIdIsTheSameOnEveryMachineAndDiffersBetweenConfigurations) {
+  const Config config = complete(keys(), {}, "here");
+  EXPECT_EQ(trial_id("fake", config), "0e22f824008e7503");
+  EXPECT_NE(trial_id("fake", config), trial_id("train", config));
+  EXPECT_NE(trial_id("fake", config), trial_id("fake", complete(keys(), {{"seed", int64_t{1}}}, "here")));
+}
+
+TEST(Config, AWholeNumberMayBeWrittenAsAFloatAndTheOtherWayRound) {
+  const Config config = complete(keys(), {{"steps", 1e5}, {"lr", int64_t{1}}}, "here");
+  EXPECT_EQ(integer(config, "steps"), 100000);
+  EXPECT_EQ(number(config, "lr"), 1.0);
+}
+
+TEST(Config, WhatIsWrongIsNamed) {
+  const auto fault = [](const Config& given) {
+    return error_of([&] { complete(keys(), given, "my.toml, line 3"); });
+  };
+  EXPECT_EQ(fault({{"heds", int64_t{1}}}).render(),
+            "error: there is no key \"heds\"\n  in   my.toml, line 3\n  try  heads, d, bias\n");
+  EXPECT_EQ(fault({{"rank", 1.5}}).message(), "rank: expected a whole number, but got 1.5");
+  EXPECT_EQ(fault({{"rank", int64_t{0}}}).message(),
+            "rank: expected a whole number from 1 to 1024, but got 0");
+  EXPECT_EQ(fault({{"steps", int64_t{0}}}).message(),
+            "steps: expected a whole number of at least 1, but got 0");
+  EXPECT_EQ(fault({{"lr", std::nan("")}}).message(), "lr: expected a number from 0 to 10, but got nan");
+  EXPECT_EQ(fault({{"norm", std::string("units")}}).render(),
+            "error: norm: expected one of none, unit, but got units\n  in   my.toml, line 3\n  try  unit\n");
+  EXPECT_EQ(fault({{"bias", std::string("on")}}).message(), "bias: expected true or false, but got on");
+}
+
+TEST(Overrides, ArePrintedBackInOneForm) {
+  EXPECT_EQ(said("lr=0.0030,1e-2"), "lr=0.003,0.01");
+  EXPECT_EQ(said("rank=1,8,64"), "rank=1,8,64");
+  EXPECT_EQ(said("heads=1..5"), "heads=1,2,3,4,5");
+  EXPECT_EQ(said("d=8..128*2"), "d=8,16,32,64,128");
+  EXPECT_EQ(said("lr=0..1+0.25"), "lr=0,0.25,0.5,0.75,1");
+  EXPECT_EQ(said("d=1,4..6,1e2"), "d=1,4,5,6,100");
+  EXPECT_EQ(said("bias=false"), "bias=false");
+  EXPECT_EQ(said("lr=1..10*10"), "lr=1,10");
+  EXPECT_EQ(said(said("d=8..128*2")), "d=8,16,32,64,128");
+}
+
+TEST(Overrides, WhatCannotBeMeantIsRefused) {
+  const auto fault = [](const std::string& text) { return error_of([&] { said(text); }).message(); };
+  EXPECT_EQ(fault("rank"), "expected KEY=VALUES, but got \"rank\"");
+  EXPECT_EQ(fault("rank="), "expected KEY=VALUES, but got \"rank=\"");
+  EXPECT_EQ(fault("rnk=1"), "there is no key \"rnk\"");
+  EXPECT_EQ(fault("rank=1,,2"), "there is nothing between two commas");
+  EXPECT_EQ(fault("rank=eight"), "rank: expected a whole number, but got eight");
+  EXPECT_EQ(fault("d=8..4"), "the range 8..4 goes nowhere");
+  EXPECT_EQ(fault("d=8..64*1"), "the range 8..64*1 goes nowhere");
+  EXPECT_EQ(fault("seed=0..99999999"), "the range 0..99999999 has more than 10000 values");
+  EXPECT_EQ(fault("rank=1..2+0.5"), "rank: expected a whole number, but got 1.5");
+}
+
+}  // namespace
+}  // namespace rankscope::test

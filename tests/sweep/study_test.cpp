@@ -1,0 +1,133 @@
+#include "studies/study.h"
+
+#include <gtest/gtest.h>
+
+#include "base/test_support.h"
+#include "sweep/fake_runner.h"
+
+namespace rankscope::test {
+namespace {
+
+constexpr const char* kStudy = R"(title = "Ranks"
+question = "Does it matter?"
+runner = "fake"
+[fixed]
+d = 16
+heads = 1
+[grid]
+norm = ["none", "unit"]
+points = [{rank = 1, heads = 16}, {rank = 8, heads = 2}]
+[protocol]
+steps = 3
+seeds = 2
+)";
+
+// heads stands in [fixed] and in the points above: see SetTwice.
+std::string without_fixed_heads() {
+  std::string text = kStudy;
+  return text.erase(text.find("heads = 1\n"), 10);
+}
+
+Study study(const std::string& text) { return parse_study(text, "ranks", "ranks.toml"); }
+
+std::vector<std::string> points(const std::vector<Axis>& overrides = {}) {
+  std::vector<std::string> out;
+  for (const Trial& t : trials(study(without_fixed_heads()), fake_runner(), overrides))
+    out.push_back(fmt::format("{} r{} h{} s{}", text(t.config, "norm"), integer(t.config, "rank"),
+                              integer(t.config, "heads"), integer(t.config, "seed")));
+  return out;
+}
+
+Axis given(const char* text) { return parse_override(text, fake_runner().keys); }
+
+TEST(Study, TheGridTurnsItsLastAxisFastestAndSeedsLast) {
+  EXPECT_EQ(points(),
+            (std::vector<std::string>{"none r1 h16 s0", "none r1 h16 s1", "none r8 h2 s0", "none r8 h2 s1",
+                                      "unit r1 h16 s0", "unit r1 h16 s1", "unit r8 h2 s0", "unit r8 h2 s1"}));
+}
+
+TEST(Study, AnOverridePicksCoupledPointsOrStandsAlone) {
+  EXPECT_EQ(points({given("rank=8"), given("norm=unit"), given("seed=5")}),
+            (std::vector<std::string>{"unit r8 h2 s5"}));
+  EXPECT_EQ(points({given("rank=8,4"), given("norm=unit"), given("seed=5")}),
+            (std::vector<std::string>{"unit r8 h2 s5", "unit r4 h1 s5"}));
+}
+
+TEST(Study, SaysItselfInOneLine) {
+  EXPECT_EQ(spec_text(study(without_fixed_heads()), {given("norm=unit"), given("lr=1e-3")}),
+            "fake d=16 steps=3 norm=unit {heads,rank}={16,1},{2,8} seed=0,1 lr=0.001");
+}
+
+TEST(Study, AnImpossiblePointIsRefusedByName) {
+  const Error e = error_of([] { points({given("rank=3"), given("norm=unit")}); });
+  EXPECT_EQ(e.render(),
+            "error: norm=unit rank=3 seed=0: the rank 3 does not divide the width 16\n  in   study ranks\n"
+            "  try  a rank that divides it\n");
+  EXPECT_EQ(e.kind(), ErrorKind::usage);
+}
+
+TEST(Study, AWrongKeyIsNamedWithItsLineAndTheNearestKnown) {
+  const auto fault = [](std::string text, const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+    return error_of([&] { trials(study(text), fake_runner(), {}); }).render();
+  };
+  EXPECT_EQ(fault(kStudy, "[grid]", "[gird]"),
+            "error: there is no key \"gird\"\n  in   ranks.toml, line 7\n  try  grid, fixed, title\n");
+  EXPECT_EQ(fault(without_fixed_heads(), "steps = 3", "step = 3"),
+            "error: there is no key \"step\"\n  in   ranks.toml, line 10\n  try  steps, seed, d\n");
+  EXPECT_EQ(fault(without_fixed_heads(), "norm = [", "nrom = ["),
+            "error: there is no key \"nrom\"\n  in   ranks.toml, line 7\n  try  norm, lr, d\n");
+  EXPECT_EQ(
+      fault(without_fixed_heads(), "\"none\", \"unit\"", "\"none\", \"uint\""),
+      "error: norm: expected one of none, unit, but got uint\n  in   ranks.toml, line 7\n  try  unit\n");
+  EXPECT_EQ(fault(without_fixed_heads(), "seeds = 2", "seeds = 0"),
+            "error: seeds: expected a whole number from 1 to 100000\n  in   ranks.toml, line 11\n");
+  EXPECT_EQ(fault(without_fixed_heads(), "heads = 2}", "head = 2}"),
+            "error: this point of points has no \"heads\"\n  in   ranks.toml, line 8\n");
+}
+
+TEST(Study, AKeySetTwiceIsRefused) {
+  EXPECT_EQ(error_of([] { study(kStudy); }).render(),
+            "error: \"heads\" is set twice: in line 6 and in line 9\n  in   ranks.toml\n");
+}
+
+TEST(Study, BrokenTomlIsNamedWithItsLine) {
+  EXPECT_EQ(error_of([] { study("title = \"x\"\nrunner = \n"); }).place(), "ranks.toml, line 2");
+  EXPECT_EQ(error_of([] { study("title = \"x\"\n"); }).message(), "the study names no runner");
+}
+
+TEST(Study, PublishedTablesMayBeWideAndHaveHoles) {
+  const Study s = study(std::string(kStudy).erase(std::string(kStudy).find("heads = 1\n"), 10) + R"(
+[published]
+budget = "100,000 steps"
+columns = ["norm"]
+across = "rank"
+values = [1, 8]
+rows = [["none", 0.5, nan], ["unit", 1, 0.25]]
+)");
+  ASSERT_EQ(s.published.size(), 1u);
+  EXPECT_EQ(s.published[0].columns, (std::vector<std::string>{"norm", "rank"}));
+  ASSERT_EQ(s.published[0].rows.size(), 3u);
+  EXPECT_EQ(to_text(s.published[0].rows[2].point[1]), "8");
+  EXPECT_EQ(s.published[0].rows[2].value, 0.25);
+}
+
+TEST(Study, EveryBuiltInStudySaysWhatItAsksAndWhereItsNumbersComeFrom) {
+  for (const std::string& name : builtin_studies()) {
+    const Study s = load_study(name);
+    EXPECT_FALSE(s.title.empty() || s.question.empty() || s.runner.empty()) << name;
+    EXPECT_FALSE(s.figure.x.empty()) << name;
+    for (const Published& p : s.published) {
+      EXPECT_FALSE(p.budget.empty() || p.source.empty() || p.rows.empty()) << name;
+    }
+  }
+}
+
+TEST(Study, AnUnknownNameIsAnsweredWithTheNearest) {
+  const Error e = error_of([] { load_study("quikc"); });
+  EXPECT_EQ(e.message(), "there is no study \"quikc\"");
+  EXPECT_TRUE(e.advice().starts_with("quick")) << e.advice();
+}
+
+}  // namespace
+}  // namespace rankscope::test
