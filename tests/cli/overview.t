@@ -5,6 +5,7 @@ The program alone says what it can do.
 
   Usage: rankscope COMMAND [options]
 
+    bound      Say what heads of a given rank can reach at best, without training
     inspect    Show what a checkpoint is, without reading its weights
     lenses     List what can be measured, what each metric means and what it costs
     scan       Scan a checkpoint: how much rank is left, who holds it up, what to do
@@ -22,7 +23,10 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in inspect lenses scan tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  > for c in bound inspect lenses scan tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  Usage: rankscope bound [OPTIONS]
+  Examples:
+    rankscope bound --d 64 --rank 8 --heads 64
   Usage: rankscope inspect [OPTIONS] FOLDER
   Examples:
     rankscope inspect models/builtin
@@ -76,7 +80,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, lenses, inspect   (rankscope --help shows all 5)
+    try  scan, bound, lenses   (rankscope --help shows all 6)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"

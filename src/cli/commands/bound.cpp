@@ -1,0 +1,169 @@
+// rankscope bound: what is known about a layer before it is trained.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "report/text.h"
+#include "theory/certificate.h"
+
+namespace rankscope {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+struct Options {
+  LayerQuestion question;
+  std::string heads, target = "nearest";
+  bool json = false;
+};
+
+double parse_heads(const std::string& text) {
+  double value = 0;
+  if (!parse_positive(text, value))
+    throw usage_error(fmt::format("expected a number of heads, but got \"{}\"", printable(text)))
+        .in("--heads");
+  return value;
+}
+
+Neighbour parse_target(const std::string& text) {
+  for (const Neighbour target : {Neighbour::nearest, Neighbour::farthest})
+    if (text == to_string(target)) return target;
+  throw usage_error(unknown_name("target", text, {"nearest", "farthest"}).message())
+      .in("--target")
+      .hint("nearest, farthest");
+}
+
+// 64, 1000000, 1e+60: whole numbers as far as a double holds each of them.
+std::string count_text(double count) {
+  return count < 1e15 ? fmt::format("{:.0f}", count) : fmt::format("{:g}", count);
+}
+
+std::string power_text(double log10_heads) {
+  if (log10_heads < 6) return fmt::format("{:.0f}", std::ceil(std::pow(10, log10_heads) - 1e-9));
+  return fmt::format("10^{:.1f}", log10_heads);
+}
+
+class Page {
+ public:
+  explicit Page(std::ostream& out) : out_(out) {}
+  void line(std::string_view name, const std::string& value, const std::string& meaning) {
+    constexpr int kNames = 16, kValues = 10, kWidth = 80;
+    std::string left = pad_right(name, kNames) + pad_right(value, kValues);
+    for (const std::string& text : wrap(meaning, kWidth - kNames - kValues)) {
+      out_ << left << text << '\n';
+      left = std::string(kNames + kValues, ' ');
+    }
+  }
+
+ private:
+  std::ostream& out_;
+};
+
+std::string plural(double count) { return count == 1 ? "" : "s"; }
+
+void print_text(const Certificate& c, std::ostream& out) {
+  const LayerQuestion& q = c.question;
+  const std::string heads = fmt::format("{} head{} of rank {}", count_text(q.heads), plural(q.heads), q.rank);
+  out << fmt::format("{} in {} dimensions, the {} of {} points\n\n", heads, q.d, to_string(q.target), q.n);
+  Page page(out);
+  const auto number = [](double value) {
+    return value >= 1e-3 || value == 0 ? fmt::format("{:.4f}", value) : fmt::format("{:.2g}", value);
+  };
+  if (c.lower_bound) {
+    page.line("lower bound", number(*c.lower_bound),
+              c.full_rank ? "Full rank: there is no bound, and one head suffices when its scores are large."
+                          : fmt::format("No layer of {} has a smaller mean squared error, whatever its heads "
+                                        "compute and however large their weights are.",
+                                        heads));
+    page.line(
+        "plateau", number(*c.plateau),
+        "What is left when the linear part is learned. Trained rank-1 heads stop there from d heads on.");
+  }
+  page.line("no selection", number(c.no_selection_floor),
+            "What comes without looking at scores at all: a trained value here means that no selection was learned.");
+  page.line("temperature", number(c.temperature_coefficient),
+            "Divide it by the inverse temperature: the error of one full-rank head with that score scale.");
+  if (c.vote_error)
+    page.line("vote", number(*c.vote_error),
+              fmt::format("Two layers instead: {} random rank-1 head{} and a majority vote.",
+                          count_text(q.heads), plural(q.heads)));
+  if (c.lower_bound && !c.full_rank) {
+    for (const HeadsNeeded& need : c.heads_needed)
+      page.line(fmt::format("heads for {}", need.error), power_text(need.log10_heads),
+                fmt::format("Fewer heads of rank {} cannot reach that error.", q.rank));
+    page.line("energy", number(c.eta.front()),
+              fmt::format("Of the target in degree 1; in degrees 3, 5, 7, 9: {:.4f}, {:.4f}, {:.4f}, {:.4f}.",
+                          c.eta[1], c.eta[2], c.eta[3], c.eta[4]));
+  }
+  page.line("applies", "", c.applies + ".");
+}
+
+OrderedJson as_json(const Certificate& c) {
+  const LayerQuestion& q = c.question;
+  const auto maybe = [](const std::optional<double>& value) {
+    return value ? OrderedJson(*value) : OrderedJson(nullptr);
+  };
+  OrderedJson json{{"d", q.d},
+                   {"rank", q.rank},
+                   {"heads", q.heads},
+                   {"n", q.n},
+                   {"target", to_string(q.target)},
+                   {"full_rank", c.full_rank},
+                   {"lower_bound", maybe(c.lower_bound)},
+                   {"plateau", maybe(c.plateau)},
+                   {"no_selection_floor", c.no_selection_floor},
+                   {"temperature_coefficient", c.temperature_coefficient},
+                   {"vote_error", maybe(c.vote_error)},
+                   {"eta", c.eta},
+                   {"heads_needed", OrderedJson::array()},
+                   {"applies", c.applies}};
+  for (const HeadsNeeded& need : c.heads_needed)
+    json["heads_needed"].push_back({{"error", need.error}, {"log10_heads", need.log10_heads}});
+  return json;
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.add_option("--d", options->question.d, "Width of the points")->required()->check(whole_number(2));
+  app.add_option("--rank", options->question.rank, "Dimensions of a head's queries and keys")
+      ->required()
+      ->check(whole_number(1));
+  app.add_option("--heads", options->heads, "Heads of the layer; 1e6 is a number too")->required();
+  app.add_option("--n", options->question.n, "Points to choose from")
+      ->check(whole_number(2))
+      ->capture_default_str();
+  app.add_option(
+         "--target", options->target,
+         "nearest: to a query, among orthonormal points; farthest: self-attention, independent points")
+      ->capture_default_str();
+  app.add_flag("--json", options->json, "One JSON object instead of lines");
+  return [options](Io& io) {
+    LayerQuestion question = options->question;
+    question.heads = parse_heads(options->heads);
+    question.target = parse_target(options->target);
+    const Certificate certificate = certify(question);
+    if (options->json)
+      io.out << as_json(certificate).dump(2) << '\n';
+    else
+      print_text(certificate, io.out);
+    return 0;
+  };
+}
+
+}  // namespace
+
+extern const Command command_bound{
+    .name = "bound",
+    .summary = "Say what heads of a given rank can reach at best, without training",
+    .examples = {"rankscope bound --d 64 --rank 8 --heads 64",
+                 "rankscope bound --d 64 --rank 1 --heads 1e6 --json",
+                 "rankscope bound --d 64 --rank 8 --heads 8 --n 16 --target farthest"},
+    .prepare = prepare};
+
+}  // namespace rankscope

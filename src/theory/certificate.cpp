@@ -1,0 +1,89 @@
+#include "theory/certificate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "theory/harmonics.h"
+#include "theory/limits.h"
+#include "theory/lower_bound.h"
+#include "theory/vote.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int64_t kMostWidth = 65536, kMostPoints = 1'000'000;
+constexpr double kMostHeads = 1e300;
+
+void check(const LayerQuestion& q) {
+  if (q.d < 2 || q.d > kMostWidth)
+    throw usage_error(fmt::format("expected a width d from 2 to {}, but got {}", kMostWidth, q.d));
+  if (q.rank < 1 || q.rank > q.d)
+    throw usage_error(fmt::format("expected a rank from 1 to the width {}, but got {}", q.d, q.rank))
+        .hint(fmt::format("{} is full rank: more dimensions of a head add nothing", q.d));
+  if (!(q.heads >= 1 && q.heads <= kMostHeads && std::floor(q.heads) == q.heads))
+    throw usage_error(fmt::format("expected a whole number of heads, at least 1, but got {}", q.heads));
+  if (q.n < 2 || q.n > kMostPoints)
+    throw usage_error(fmt::format("expected from 2 to {} points, but got {}", kMostPoints, q.n));
+  if (q.target == Neighbour::nearest && q.n > q.d)
+    throw usage_error(fmt::format("there are no {} orthonormal points in {} dimensions", q.n, q.d))
+        .hint("at most d points, or the target farthest, whose points are independent");
+}
+
+std::string where_it_applies(const LayerQuestion& q) {
+  if (q.target == Neighbour::farthest)
+    return "no bound: it is proved for a query of its own, not for self-attention among independent points";
+  if (q.n > 2) return "no bound: it is proved for two points, not for more";
+  return "to two orthonormal points in uniformly random directions, a query of its own, one layer, and the "
+         "mean "
+         "squared error over fresh data";
+}
+
+}  // namespace
+
+std::string_view to_string(Neighbour target) { return target == Neighbour::nearest ? "nearest" : "farthest"; }
+
+Certificate certify(const LayerQuestion& q) {
+  check(q);
+  Certificate out;
+  out.question = q;
+  out.full_rank = q.rank == q.d;
+  out.applies = where_it_applies(q);
+  for (const int64_t l : {1, 3, 5, 7, 9}) out.eta.push_back(sign_energy(q.d, l));
+  if (q.target == Neighbour::farthest) {
+    out.temperature_coefficient = farthest_temperature_coefficient(q.d, q.n);
+    out.no_selection_floor = farthest_floors(q.d, q.n).no_selection;
+    return out;
+  }
+  out.temperature_coefficient = nearest_temperature_coefficient(q.d, q.n);
+  out.no_selection_floor = nearest_floor(q.n);
+  if (q.n > 2) return out;
+  const LowerBound bound(q.d, q.rank);
+  out.lower_bound = bound.at(q.heads);
+  out.plateau = plateau(q.d);
+  out.vote_error = vote_error(q.d, q.heads);
+  for (const double error : {0.1, 0.05, 0.02, 0.01})
+    out.heads_needed.push_back({error, bound.log10_heads_for(error)});
+  return out;
+}
+
+Judgement judge(double value, double standard_error, const Certificate& certificate) {
+  const double slack = std::isfinite(standard_error) ? 3 * standard_error : 0;
+  if (!std::isfinite(value))
+    return {TrialStanding::not_finite, "the error is not finite: the trial diverged"};
+  if (certificate.lower_bound && value < *certificate.lower_bound - slack)
+    return {
+        TrialStanding::below_bound,
+        fmt::format("fault of the experiment: {:.4g} is below the bound {:.4g} by more than three standard "
+                    "errors; look for a leak, points that are not uniform, or a value chosen for being small",
+                    value, *certificate.lower_bound)};
+  const double floor = certificate.no_selection_floor;
+  if (value >= floor - std::max(slack, kFloorTolerance * floor))
+    return {TrialStanding::no_selection,
+            fmt::format("no selection learned: {:.4g} is what comes without looking at scores ({:.4g})",
+                        value, floor)};
+  return {TrialStanding::ok, ""};
+}
+
+}  // namespace rankscope

@@ -1,0 +1,68 @@
+// What is known about a layer before it is trained, and what a trained value means beside it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rankscope {
+
+enum class Neighbour {
+  nearest,   // a query of its own looks for its nearest among N orthonormal points
+  farthest,  // self-attention: N independent points, each looks for the one farthest from it
+};
+
+std::string_view to_string(Neighbour target);
+
+struct LayerQuestion {
+  int64_t d = 64;
+  int64_t rank = 1;
+  double heads = 1;  // a double, because the counts that the theory asks for pass 2^64
+  int64_t n = 2;     // points
+  Neighbour target = Neighbour::nearest;
+};
+
+struct HeadsNeeded {
+  double error;
+  double log10_heads;  // fewer heads of this rank cannot reach `error`
+};
+
+/// Numbers that hold for two points only are absent elsewhere; `applies` says why.
+struct Certificate {
+  LayerQuestion question;
+  bool full_rank = false;
+  std::string applies;  // where the bound holds, or why there is none
+  std::optional<double> lower_bound, plateau, vote_error;
+  std::vector<double> eta;  // energies eta_l^2 of the sign in degrees 1, 3, 5, 7, 9
+  std::vector<HeadsNeeded> heads_needed;
+  double temperature_coefficient =
+      0;  // one full-rank head at inverse temperature beta: error about this / beta
+  double no_selection_floor = 0;
+};
+
+/// Refuses, naming the number: d outside 2..65536, rank outside 1..d, heads that are no whole number from 1
+/// to 1e300, n outside 2..1e6, n above d for orthonormal points.
+Certificate certify(const LayerQuestion& question);
+
+enum class TrialStanding {
+  ok,
+  not_finite,    // the trial diverged
+  below_bound,   // more than three standard errors below what is possible
+  no_selection,  // at the floor or above it
+};
+
+struct Judgement {
+  TrialStanding standing;
+  std::string text;  // a sentence; empty when ok
+};
+
+/// How near the floor counts as the floor, relative, beside three standard errors: trained layers that select
+/// nothing end within 0.4 % of it.
+constexpr double kFloorTolerance = 0.005;
+
+/// `standard_error` may be NaN (unknown): it then counts as zero.
+Judgement judge(double value, double standard_error, const Certificate& certificate);
+
+}  // namespace rankscope

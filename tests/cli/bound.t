@@ -1,0 +1,98 @@
+bound: what is known about a layer before it is trained, without torch.
+
+  $ echo 'export RANKSCOPE_LIBRARY=/nowhere.so' > no_torch
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64
+  64 heads of rank 8 in 64 dimensions, the nearest of 2 points
+
+  lower bound     0.1700    No layer of 64 heads of rank 8 has a smaller mean
+                            squared error, whatever its heads compute and however
+                            large their weights are.
+  plateau         0.1792    What is left when the linear part is learned. Trained
+                            rank-1 heads stop there from d heads on.
+  no selection    0.5000    What comes without looking at scores at all: a trained
+                            value here means that no selection was learned.
+  temperature     1.7230    Divide it by the inverse temperature: the error of one
+                            full-rank head with that score scale.
+  vote            0.5949    Two layers instead: 64 random rank-1 heads and a
+                            majority vote.
+  heads for 0.1   12955     Fewer heads of rank 8 cannot reach that error.
+  heads for 0.05  10^12.4   Fewer heads of rank 8 cannot reach that error.
+  heads for 0.02  10^29.8   Fewer heads of rank 8 cannot reach that error.
+  heads for 0.01  10^45.3   Fewer heads of rank 8 cannot reach that error.
+  energy          0.6416    Of the target in degree 1; in degrees 3, 5, 7, 9:
+                            0.1084, 0.0494, 0.0297, 0.0204.
+  applies                   to two orthonormal points in uniformly random
+                            directions, a query of its own, one layer, and the
+                            mean squared error over fresh data.
+
+Full rank has no bound; self-attention has none either, and says so.
+
+  $ . ./no_torch; rankscope bound --d 16 --rank 16 --heads 1 | head -4
+  1 head of rank 16 in 16 dimensions, the nearest of 2 points
+
+  lower bound     0.0000    Full rank: there is no bound, and one head suffices
+                            when its scores are large.
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 8 --n 16 --target farthest
+  8 heads of rank 8 in 64 dimensions, the farthest of 16 points
+
+  no selection    0.8913    What comes without looking at scores at all: a trained
+                            value here means that no selection was learned.
+  temperature     5.2604    Divide it by the inverse temperature: the error of one
+                            full-rank head with that score scale.
+  applies                   no bound: it is proved for a query of its own, not for
+                            self-attention among independent points.
+
+Counts may be powers of ten, and the JSON has the same numbers.
+
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 1e60 | sed -n '1p; 3p'
+  1e+60 heads of rank 8 in 64 dimensions, the nearest of 2 points
+  lower bound     0.0053    No layer of 1e+60 heads of rank 8 has a smaller mean
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64 --json | grep -o '^  "[a-z_]*"' | tr -d '\n'; echo
+    "d"  "rank"  "heads"  "n"  "target"  "full_rank"  "lower_bound"  "plateau"  "no_selection_floor"  "temperature_coefficient"  "vote_error"  "eta"  "heads_needed"  "applies"
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64 --json | grep -E '"(lower_bound|plateau)"' | cut -c1-24
+    "lower_bound": 0.16995
+    "plateau": 0.179193680
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 8 --n 16 --json | grep -E '"(lower_bound|no_selection_floor)"'
+    "lower_bound": null,
+    "no_selection_floor": 0.9375,
+
+Bad questions are refused before anything is computed.
+
+  $ . ./no_torch; rankscope bound --d 64 --rank 65 --heads 1
+  error: expected a rank from 1 to the width 64, but got 65
+    try  64 is full rank: more dimensions of a head add nothing
+  [2]
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 0
+  error: expected a whole number of heads, at least 1, but got 0
+  [2]
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 1.5
+  error: expected a whole number of heads, at least 1, but got 1.5
+  [2]
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads many
+  error: expected a number of heads, but got "many"
+    in   --heads
+  [2]
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 1e400
+  error: expected a number of heads, but got "1e400"
+    in   --heads
+  [2]
+  $ . ./no_torch; rankscope bound --d 1 --rank 1 --heads 1
+  error: --d: expected a whole number of at least 2, but got "1"
+    try  rankscope bound --help
+  [2]
+  $ . ./no_torch; rankscope bound --d 70000 --rank 1 --heads 1
+  error: expected a width d from 2 to 65536, but got 70000
+  [2]
+  $ . ./no_torch; rankscope bound --d 8 --rank 8 --heads 1 --n 16
+  error: there are no 16 orthonormal points in 8 dimensions
+    try  at most d points, or the target farthest, whose points are independent
+  [2]
+  $ . ./no_torch; rankscope bound --d 8 --rank 8 --heads 1 --target furthest
+  error: there is no target "furthest"
+    in   --target
+    try  nearest, farthest
+  [2]
+  $ . ./no_torch; rankscope bound --d 64 --heads 1
+  error: --rank is required
+    try  rankscope bound --help
+  [2]
