@@ -5,9 +5,10 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 
 rankscope_register(lenses Lens lens lenses/lens.h lenses LENS_SOURCES)
 rankscope_register(attention AttentionVariant attention attention/variant.h attention_variants ATTENTION_SOURCES)
+rankscope_register(tasks Task task tasks/task.h tasks TASK_SOURCES)
 rankscope_register(studies/runners Runner runner studies/runner.h runners RUNNER_SOURCES)
 file(GLOB ENGINE_SOURCES CONFIGURE_DEPENDS src/kernels/cpu/*.cpp src/spectral/*.cpp src/lenses/support/*.cpp src/attention/support/*.cpp src/model/*.cpp
-  src/operator/*.cpp src/tasks/support/*.cpp src/ops/*.cpp src/train/*.cpp src/scan/*.cpp src/engine/*.cpp)
+  src/operator/*.cpp src/tasks/support/*.cpp src/studies/support/*.cpp src/ops/*.cpp src/train/*.cpp src/scan/*.cpp src/engine/*.cpp)
 list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/model/spec.cpp ${CMAKE_SOURCE_DIR}/src/model/parameters.cpp)
 
 # A missing library is a file, not an #ifdef (a per-target define would also spoil the precompiled header).
@@ -17,7 +18,14 @@ else()
   list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/kernels/cpu/lapack.cpp)
 endif()
 
+if(TARGET torch_cuda)
+  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream|train/cuda_stack)_absent\\.cpp$")
+else()
+  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream_cuda|train/cuda_stack)\\.cpp$")
+endif()
+
 add_library(rankscope_engine_objects OBJECT ${ENGINE_SOURCES} ${LENS_SOURCES} ${ATTENTION_SOURCES} ${RUNNER_SOURCES}
+  ${TASK_SOURCES}
   src/checkpoint/load.cpp)
 target_precompile_headers(rankscope_engine_objects PRIVATE src/torch_pch.h)
 target_compile_options(rankscope_engine_objects PRIVATE -Winvalid-pch)

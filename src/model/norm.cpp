@@ -15,7 +15,8 @@ at::Tensor apply_norm(const at::Tensor& x, const NormSpec& norm, const Weights& 
       return (x * scale).mul_(weights.get(stem + "w"));
     }
     case NormKind::unit:
-      return x / at::linalg_vector_norm(x, 2, {-1}, true).clamp_min_(norm.epsilon);
+      return x *
+             (weights.get(stem + "w") / at::linalg_vector_norm(x, 2, {-1}, true).clamp_min_(norm.epsilon));
   }
   return x;
 }

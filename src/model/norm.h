@@ -9,8 +9,8 @@
 
 namespace rankscope {
 
-/// layer: g (x - mean) / sqrt(var + eps) + b.  rms: g x / sqrt(mean x^2 + eps).  unit: x / ||x||.  none: x.
-/// The gains are `weights` under `name`.w and `name`.b (or w and b when the name is empty).
+/// layer: g (x - mean) / sqrt(var + eps) + b.  rms: g x / sqrt(mean x^2 + eps).  unit: g x / ||x||, g one
+/// number.  none: x. The gains are `weights` under `name`.w and `name`.b (or w and b when the name is empty).
 at::Tensor apply_norm(const at::Tensor& x, const NormSpec& norm, const Weights& weights,
                       std::string_view name);
 

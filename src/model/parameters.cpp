@@ -13,9 +13,9 @@ class List {
   void matrix(const char* name, int64_t rows, int64_t columns) { add(name, {rows, columns}, Role::matrix); }
   void bias(const char* name, int64_t size) { add(name, {size}, Role::bias); }
   void norm(const char* name, const NormSpec& norm, int64_t size) {
-    if (norm.kind != NormKind::layer && norm.kind != NormKind::rms) return;
+    if (norm.kind == NormKind::none) return;
     const std::string stem = *name == '\0' ? "" : std::string(name) + ".";
-    add(stem + "w", {size}, Role::gain);
+    add(stem + "w", {norm.kind == NormKind::unit ? 1 : size}, Role::gain);
     if (norm.kind == NormKind::layer) add(stem + "b", {size}, Role::bias);
   }
   std::vector<Parameter> take() { return std::move(list_); }

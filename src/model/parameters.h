@@ -14,7 +14,7 @@ namespace rankscope {
 /// embed:    W_E [V, e]  W_pos [P, e]  W_type [n, e]  ln.w ln.b [e]  W_map [d, e]  b_map [d]
 ///           W_patch [d, C*p*p]  b_patch [d]  cls [d]           (patches; W_pos is [patches + 1, d])
 /// block l:  attn.W_Q [H*d_qk, d]  attn.W_K [KV*d_qk, d]  attn.W_V [KV*d_v, d]  attn.W_O [d, H*d_v]
-///           attn.b_Q attn.b_K attn.b_V attn.b_O   ln1.w ln1.b ln2.w ln2.b [d]
+///           attn.b_Q attn.b_K attn.b_V attn.b_O   ln1.w ln1.b ln2.w ln2.b [d] (unit norm: w [1])
 ///           mlp.W_in [f, d]  mlp.W_gate [f, d]  mlp.W_out [d, f]  mlp.b_in mlp.b_gate mlp.b_out
 ///           relative positions: attn.W_R [H*d_qk, d]  attn.r_w_bias attn.r_r_bias attn.r_s_bias [H*d_qk]
 ///           attn.seg_embed [2, H*d_qk]

@@ -9,7 +9,7 @@
 
 namespace rankscope {
 
-enum class NormKind { none, layer, rms, unit };  // unit: x / ||x||, no parameters
+enum class NormKind { none, layer, rms, unit };  // unit: g x / ||x||, one gain
 enum class NormPlace { pre, post };
 enum class Activation { gelu, gelu_tanh, quick_gelu, relu, silu, tanh, identity };
 enum class MlpKind {

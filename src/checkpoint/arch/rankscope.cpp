@@ -1,0 +1,65 @@
+// Networks trained by `rankscope study`, as `study export --model` writes them: tensors carry this project's
+// own names, the vocabulary is a sample of the task's points.
+#include "checkpoint/architecture.h"
+#include "checkpoint/config.h"
+#include "checkpoint/weight_list.h"
+
+namespace rankscope {
+namespace {
+
+NormKind norm_of(const JsonObject& config) {
+  const std::string name = config.string("norm", "unit");
+  for (const NormKind kind : {NormKind::none, NormKind::unit, NormKind::layer, NormKind::rms})
+    if (name == to_string(kind)) return kind;
+  throw Error(fmt::format("there is no norm \"{}\"", printable(name)))
+      .in(config.place())
+      .hint("none, unit, layer or rms");
+}
+
+ModelSpec spec(const JsonObject& config) {
+  ModelSpec s;
+  s.architecture = "rankscope";
+  s.width = size_at(config, {"hidden_size"}, kMaxWidth);
+  const int64_t positions = config.integer("positions", 0, kMaxPositions, 0);
+  s.position = positions > 0 ? PositionKind::learned : PositionKind::none;
+  s.embedding = {.vocabulary = vocabulary_of(config), .width = s.width, .positions = positions};
+  const bool pre = config.string("norm_place", "post") == "pre";
+  const NormSpec norm{norm_of(config), pre ? NormPlace::pre : NormPlace::post,
+                      epsilon_of(config, "norm_epsilon", 1e-5)};
+  if (pre) s.final_norm = norm;
+
+  BlockSpec block;
+  AttentionSpec& a = block.attention;
+  a.heads = a.kv_heads = config.integer("heads", 1, kMaxHeads);
+  a.d_qk = size_at(config, {"rank"}, kMaxHeadWidth);
+  a.d_v = size_at(config, {"v_rank"}, kMaxHeadWidth);
+  a.scale = config.number("score_scale", 0.0, 1e6);
+  a.bias = a.output_bias = config.boolean("bias", true);
+  a.variant = config.boolean("hard", false) ? "hard" : "softmax";
+  block.mlp.width = config.integer("mlp", 0, kMaxMlpWidth, 0);
+  block.mlp.kind = block.mlp.width > 0 ? MlpKind::plain : MlpKind::none;
+  block.mlp.activation = Activation::relu;
+  block.mlp.bias = a.bias;
+  block.norm = norm;
+  block.attention_skip = config.boolean("attention_skip", true);
+  repeat_block(s, block, size_at(config, {"layers"}, kMaxLayers));
+  return s;
+}
+
+WeightMap weights(const ModelSpec& s) {
+  WeightList list;
+  for (const Parameter& p : parameters(s)) list.add(p.name, {.tensor = p.name});
+  return list.take(s);
+}
+
+}  // namespace
+
+extern const Architecture arch_rankscope{.name = "rankscope",
+                                         .summary = "networks trained by rankscope study",
+                                         .model_types = {"rankscope"},
+                                         .prefix = "",
+                                         .anchor = "embed.W_E",
+                                         .spec = spec,
+                                         .weights = weights};
+
+}  // namespace rankscope

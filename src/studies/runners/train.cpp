@@ -1,0 +1,118 @@
+// Trains a small Transformer, or one attention layer, on a task: the runner behind most studies.
+#include <cmath>
+
+#include "base/error.h"
+#include "model/torch_compat.h"
+#include "studies/runner.h"
+#include "studies/support/train_config.h"
+#include "train/diagnose.h"
+#include "train/export.h"
+#include "train/trainer.h"
+
+namespace rankscope {
+namespace {
+
+void check_config(const Config& config) { check(trial_of(config)); }
+double flops(const Config& config) { return training_flops(trial_of(config)); }
+std::string key(const Config& config) { return stack_key(trial_of(config)); }
+int64_t limit(const Config& config, const std::string& device) {
+  return stack_limit(trial_of(config), device);
+}
+
+Outcome outcome(const TrialSpec& spec, const TrainOutcome& o) {
+  Outcome out{.failed = o.failed, .reason = o.reason, .values = {}};
+  const Record& r = o.record;
+  auto& v = out.values;
+  v["steps_done"] = static_cast<double>(o.step);
+  v["seconds"] = r.seconds;
+  v["flops"] = training_flops(spec) * static_cast<double>(o.step) / static_cast<double>(spec.protocol.steps);
+  v["parameters"] = static_cast<double>(Layout(spec.network).size());
+  if (r.windows > 0) {
+    v["final_loss"] = r.last_loss;
+    v["best_loss"] = r.best_loss;
+  }
+  if (o.failed) return out;
+  v["test_mse"] = r.test;
+  v["test_mse_stderr"] = r.test_stderr;
+  v["best_test_mse"] = r.best_test;
+  v["best_test_step"] = r.best_test_step;
+  v["start_mse"] = r.start_test;
+  const Alignment a = alignment(spec.network, o.parameters);
+  v["angle"] = a.angle;
+  v["qk_scale"] = a.scale;
+  v["temperature"] = a.temperature;
+  v["qk_effective_rank"] = a.effective_rank;
+  for (const auto& [name, value] : limits_of(spec)) v[name] = value;
+  return out;
+}
+
+bool use_tf32(const std::string& precision) {
+  if (precision == "fp32") return false;
+  if (precision == "tf32" || precision == "auto") return true;
+  throw unknown_name("precision", precision, {"auto", "fp32", "tf32"});
+}
+
+void run_some(std::span<const TrialJob> jobs, size_t first, const RunContext& context, int64_t done_before);
+
+void run_stack(std::span<const TrialJob> jobs, size_t first, const RunContext& context, int64_t done_before) {
+  std::vector<TrainJob> work;
+  for (const TrialJob& job : jobs) work.push_back({trial_of(job.config), job.folder});
+  TrainOptions options{.stack = {context.device, context.threads, use_tf32(context.precision)},
+                       .checkpoint_seconds = context.checkpoint_seconds,
+                       .stop = context.stop};
+  const double step_flops =
+      training_flops(work.front().spec) / static_cast<double>(work.front().spec.protocol.steps);
+  const int64_t total = work.front().spec.protocol.steps * static_cast<int64_t>(jobs.size());
+  options.progress = [&](int64_t steps, double loss) {
+    if (context.progress)
+      context.progress({.steps_done = done_before + steps,
+                        .steps_total = total,
+                        .flops_done = step_flops * static_cast<double>(done_before + steps),
+                        .what = fmt::format("loss {:.4g}", loss)});
+  };
+  options.finished = [&](size_t job, const TrainOutcome& o) {
+    context.finished(first + job, outcome(work[job].spec, o));
+  };
+  train(work, options);
+}
+
+// A stack that does not fit splits itself.
+void run_some(std::span<const TrialJob> jobs, size_t first, const RunContext& context, int64_t done_before) {
+  try {
+    run_stack(jobs, first, context, done_before);
+  } catch (const c10::OutOfMemoryError&) {
+    if (jobs.size() == 1) throw Error("one trial alone does not fit in the memory of the device");
+    const size_t half = jobs.size() / 2;
+    run_some(jobs.first(half), first, context, done_before);
+    run_some(jobs.subspan(half), first + half, context, done_before);
+  }
+}
+
+void run(std::span<const TrialJob> jobs, const RunContext& context) {
+  use_threads(context.threads);
+  try {
+    run_some(jobs, 0, context, 0);
+  } catch (const c10::Error& e) {
+    const std::string text = e.what_without_backtrace();
+    throw Error(fmt::format("torch: {}", text.substr(0, text.find('\n'))));
+  }
+}
+
+void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
+  const TrialSpec spec = trial_of(job.config);
+  export_model(spec, load_weights(job.folder / "model.safetensors", spec.network), folder);
+}
+
+}  // namespace
+
+extern const Runner runner_train{.name = "train",
+                                 .summary = "trains a small Transformer or one attention layer on a task",
+                                 .keys = train_keys(),
+                                 .check = check_config,
+                                 .flops = flops,
+                                 .stack_key = key,
+                                 .stack_limit = limit,
+                                 .run = run,
+                                 .export_model = export_trial};
+
+}  // namespace rankscope

@@ -1,0 +1,62 @@
+#include "tasks/support/points.h"
+
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+constexpr uint32_t kPoints = 0, kQueries = 1;  // streams
+
+at::Tensor unit(const at::Tensor& x) { return x / at::linalg_vector_norm(x, 2, {-1}, true); }
+
+// Twice is enough: the second pass removes what rounding left of the first.
+at::Tensor orthonormal(const at::Tensor& x) {
+  std::vector<at::Tensor> done;
+  for (int64_t i = 0; i < x.size(-2); ++i) {
+    at::Tensor v = x.select(-2, i);
+    for (int pass = 0; pass < 2; ++pass)
+      for (const at::Tensor& u : done) v = v - u * (u * v).sum(-1, true);
+    done.push_back(unit(v));
+  }
+  return at::stack(done, -2);
+}
+
+}  // namespace
+
+at::Tensor gaussian(const Draw& draw, uint32_t stream, int64_t count, int64_t d) {
+  const at::Tensor flat = draw.normals(stream, count * d);
+  std::vector<int64_t> shape = flat.sizes().vec();
+  shape.back() = count;
+  shape.push_back(d);
+  return flat.view(shape);
+}
+
+at::Tensor draw_points(const TaskSpec& spec, const Draw& draw) {
+  const at::Tensor x = gaussian(draw, kPoints, spec.n, spec.d);
+  if (spec.data == "ortho") return orthonormal(x);
+  const at::Tensor points = unit(x);
+  return spec.data == "doubled" ? at::cat({points, -points}, -2) : points;
+}
+
+at::Tensor draw_queries(const TaskSpec& spec, const Draw& draw) { return unit(gaussian_queries(spec, draw)); }
+
+at::Tensor gaussian_queries(const TaskSpec& spec, const Draw& draw) {
+  return gaussian(draw, kQueries, spec.queries, spec.d);
+}
+
+at::Tensor pick(const at::Tensor& points, const at::Tensor& scores) {
+  const at::Tensor index = scores.argmax(-1, true);
+  std::vector<int64_t> shape = index.sizes().vec();
+  shape.back() = points.size(-1);
+  return points.gather(-2, index.expand(shape));
+}
+
+void check_points(const TaskSpec& spec) {
+  if (spec.data != "iid" && spec.data != "ortho" && spec.data != "doubled")
+    throw unknown_name("law of points", spec.data, {"iid", "ortho", "doubled"});
+  if (spec.data == "ortho" && spec.n > spec.d)
+    throw usage_error(fmt::format("there are no {} orthonormal points in {} dimensions", spec.n, spec.d))
+        .hint("n of at most d, or data=iid");
+}
+
+}  // namespace rankscope

@@ -1,0 +1,27 @@
+// What the tasks on points share: the laws of the points and picking one by its score.
+#pragma once
+
+#include "tasks/task.h"
+
+namespace rankscope {
+
+/// [.., sequences, tokens, d] by the spec's law. iid: uniform on the sphere. ortho: orthonormal, Haar
+/// (Gram-Schmidt fixes the signs). doubled: iid points and their negatives.
+at::Tensor draw_points(const TaskSpec& spec, const Draw& draw);
+
+/// [.., sequences, queries, d] uniform on the sphere, independent of the points.
+at::Tensor draw_queries(const TaskSpec& spec, const Draw& draw);
+
+/// The same without normalising.
+at::Tensor gaussian_queries(const TaskSpec& spec, const Draw& draw);
+
+/// Standard normals [.., sequences, count, d].
+at::Tensor gaussian(const Draw& draw, uint32_t stream, int64_t count, int64_t d);
+
+/// The point with the largest score for each query: points [.., N, d], scores [.., Q, N] -> [.., Q, d].
+at::Tensor pick(const at::Tensor& points, const at::Tensor& scores);
+
+/// Refuses more orthonormal points than dimensions, and laws that do not exist.
+void check_points(const TaskSpec& spec);
+
+}  // namespace rankscope

@@ -1,0 +1,77 @@
+#include "train/constructions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+class Writer {
+ public:
+  Writer(const NetworkSpec& network, std::vector<float>& values) : layout_(network), values_(values) {}
+
+  void fill(const std::string& name, float value) {
+    for (const Slot& slot : layout_.slots())
+      if (slot.parameter.name == name)
+        std::fill_n(values_.begin() + slot.offset, element_count(slot.parameter), value);
+  }
+  void set(const std::string& name, int64_t row, int64_t column, double value) {
+    for (const Slot& slot : layout_.slots())
+      if (slot.parameter.name == name)
+        values_[static_cast<size_t>(slot.offset + row * slot.parameter.shape[1] + column)] =
+            static_cast<float>(value);
+  }
+  const Layout& layout() const { return layout_; }
+
+ private:
+  Layout layout_;
+  std::vector<float>& values_;
+};
+
+// Heads hold blocks of coordinates: head h of a module reads coordinates [h * rank, (h + 1) * rank).
+std::vector<float> identity(const TrialSpec& t) {
+  const NetworkSpec& n = t.network;
+  std::vector<float> values(static_cast<size_t>(Layout(n).size()), 0.0f);
+  Writer write(n, values);
+  for (const Slot& slot : write.layout().slots())
+    if (slot.init == Slot::Init::one) write.fill(slot.parameter.name, 1.0f);
+  const double sign = t.task.name == "farthest" ? -1.0 : 1.0;
+  const double score = sign * t.start_beta / n.score_scale;
+  const std::string b = "blocks.0.attn.";
+  const int64_t d = n.token_width;  // positions, where there are any, do not take part
+  for (int64_t h = 0; h < n.total_heads(); ++h) {
+    for (int64_t i = 0; i < n.rank; ++i) {
+      const int64_t coordinate = (h % n.heads * n.rank + i) % d;
+      write.set(b + "W_Q", h * n.rank + i, coordinate, score);
+      write.set(b + "W_K", h * n.rank + i, coordinate, 1.0);
+    }
+    if (!n.encoder) {
+      for (int64_t i = 0; i < n.answer_width; ++i)
+        write.set(b + "W_O", i, h * n.width() + i, 1.0 / static_cast<double>(n.heads));
+      continue;
+    }
+    // The output must drown the skip connection, as the norm keeps the direction only.
+    const double share = static_cast<double>(d) / static_cast<double>(n.heads * n.v_rank);
+    for (int64_t i = 0; i < n.v_rank; ++i) {
+      const int64_t coordinate = (h % n.heads * n.v_rank + i) % d;
+      write.set(b + "W_V", h * n.v_rank + i, coordinate, 1.0);
+      write.set(b + "W_O", coordinate, h * n.v_rank + i, t.start_beta * share);
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<float> starting_parameters(const TrialSpec& t) {
+  if (t.start == "random") return initial_parameters(t.network, t.init_seed);
+  if (t.start != "identity") throw unknown_name("start", t.start, {"random", "identity"});
+  if (t.network.embed > 0 || (t.task.name != "farthest" && t.task.name != "nearest"))
+    throw usage_error("start=identity is known for tasks nearest and farthest, without an embedding");
+  return identity(t);
+}
+
+}  // namespace rankscope

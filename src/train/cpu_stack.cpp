@@ -1,0 +1,226 @@
+// On the CPU a tile of sequences goes through forward, loss and backward on one thread while it is in the
+// cache. The tiles of a trial are shared out over a fixed number of sums, added up in order: neither the
+// number of threads nor the other trials of the stack change a single bit.
+#include "train/cpu_stack.h"
+
+#include <omp.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include "kernels/cpu/normals.h"
+#include "train/forward.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int64_t kTileTokens = 256;  // the hidden layer of a tile stays in the cache
+constexpr int64_t kSums = 8;          // partial gradients of a trial: fixed, whatever the number of threads
+constexpr int64_t kChunk = 1 << 14;   // parameters one thread updates at a time
+
+class CpuDraw : public Draw {
+ public:
+  CpuDraw(uint64_t seed, int64_t step, int64_t first, int64_t sequences)
+      : seed_(seed), step_(static_cast<uint32_t>(step)), first_(first), sequences_(sequences) {}
+  at::Tensor normals(uint32_t stream, int64_t count) const override {
+    at::Tensor out = at::empty({sequences_, count}, at::kFloat);
+    fill_normals(seed_, stream, step_, static_cast<uint64_t>(first_ * count), sequences_ * count,
+                 out.data_ptr<float>());
+    return out;
+  }
+
+ private:
+  uint64_t seed_;
+  uint32_t step_;
+  int64_t first_, sequences_;
+};
+
+at::Tensor tensor_of(const std::vector<float>& values) {
+  return at::tensor(at::ArrayRef<float>(values.data(), values.size()), at::kFloat);
+}
+
+struct Trial {
+  TrialSpec spec;
+  const Task* task;
+  Layout layout;
+  at::Tensor parameters, m, v;
+  ParameterViews views;
+  std::vector<at::Tensor> sums;    // partial gradients, [P] each
+  std::vector<double> sum_losses;  // of the tiles behind them
+  std::vector<float> rates;
+  int64_t step;
+  bool dropped = false;
+
+  Trial(const TrialSpec& s, const TrainState& state)
+      : spec(s),
+        task(&task_named(s.task.name)),
+        layout(s.network),
+        parameters(tensor_of(state.parameters)),
+        m(tensor_of(state.m)),
+        v(tensor_of(state.v)),
+        views(layout, parameters, true),
+        rates(learning_rates(s.protocol)),
+        step(state.step) {}
+};
+
+struct Tiles {
+  int64_t sequences, count, sums;
+  explicit Tiles(const TrialSpec& spec) {
+    sequences = std::max<int64_t>(1, kTileTokens / spec.network.tokens);
+    count = (spec.protocol.batch + sequences - 1) / sequences;
+    sums = std::min(count, kSums);
+  }
+};
+
+class CpuStack : public Stack {
+ public:
+  CpuStack(const std::vector<TrialSpec>& trials, const std::vector<TrainState>& states, int threads)
+      : threads_(std::max(1, threads)), tiles_(trials.front()) {
+    trials_.reserve(trials.size());
+    for (size_t i = 0; i < trials.size(); ++i) {
+      trials_.emplace_back(trials[i], states[i]);
+      Trial& t = trials_.back();
+      for (int64_t s = 0; s < tiles_.sums; ++s) t.sums.push_back(at::zeros({t.layout.size()}, at::kFloat));
+      t.sum_losses.assign(static_cast<size_t>(tiles_.sums), 0.0);
+    }
+  }
+
+  void advance(int64_t count, std::vector<double>& losses) override {
+    const auto trials = static_cast<int64_t>(trials_.size());
+    for (int64_t i = 0; i < count; ++i) {
+      parallel(trials * tiles_.sums, [&](int64_t unit) {
+        Trial& t = trials_[static_cast<size_t>(unit / tiles_.sums)];
+        if (!t.dropped) partial_gradient(t, unit % tiles_.sums);
+      });
+      const int64_t chunks = (trials_.front().layout.size() + kChunk - 1) / kChunk;
+      parallel(trials * chunks, [&](int64_t unit) {
+        Trial& t = trials_[static_cast<size_t>(unit / chunks)];
+        if (!t.dropped) update(t, unit % chunks * kChunk);
+      });
+      for (size_t k = 0; k < trials_.size(); ++k) {
+        if (trials_[k].dropped) continue;
+        ++trials_[k].step;
+        double loss = 0;
+        for (const double part : trials_[k].sum_losses) loss += part;
+        losses[k] += loss;
+      }
+    }
+  }
+
+  std::vector<Score> evaluate() override {
+    const int64_t sequences = trials_.front().spec.protocol.test_sequences;
+    const int64_t tiles = (sequences + tiles_.sequences - 1) / tiles_.sequences;
+    std::vector<std::vector<double>> errors(trials_.size(),
+                                            std::vector<double>(static_cast<size_t>(sequences)));
+    parallel(static_cast<int64_t>(trials_.size()) * tiles, [&](int64_t unit) {
+      const auto k = static_cast<size_t>(unit / tiles);
+      if (trials_[k].dropped) return;
+      const int64_t first = unit % tiles * tiles_.sequences;
+      test_tile(trials_[k], first, std::min(tiles_.sequences, sequences - first), errors[k].data() + first);
+    });
+    std::vector<Score> out;
+    for (const auto& e : errors) out.push_back(score(e));
+    return out;
+  }
+
+  TrainState state(size_t trial) const override {
+    const Trial& t = trials_[trial];
+    const auto copy = [](const at::Tensor& x) {
+      return std::vector<float>(x.data_ptr<float>(), x.data_ptr<float>() + x.numel());
+    };
+    return {copy(t.parameters), copy(t.m), copy(t.v), t.step};
+  }
+
+  void drop(size_t trial) override { trials_[trial].dropped = true; }
+
+ private:
+  static Score score(const std::vector<double>& errors) {
+    const double n = static_cast<double>(errors.size());
+    double mean = 0, square = 0;
+    for (const double e : errors) mean += e / n;
+    for (const double e : errors) square += (e - mean) * (e - mean);
+    return {mean, n > 1 ? std::sqrt(square / (n - 1) / n) : 0.0};
+  }
+
+  // Every unit on one thread; what a unit throws is thrown again behind the region.
+  template <class Work>
+  void parallel(int64_t units, Work work) {
+    std::exception_ptr failure;
+#pragma omp parallel for schedule(dynamic) num_threads(threads_) if (threads_ > 1 && units > 1)
+    for (int64_t unit = 0; unit < units; ++unit) {
+      try {
+        work(unit);
+      } catch (...) {
+#pragma omp critical
+        failure = std::current_exception();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  // The gradient of the tiles that belong to one sum, in their order.
+  void partial_gradient(Trial& t, int64_t sum) {
+    float* into = t.sums[static_cast<size_t>(sum)].data_ptr<float>();
+    std::fill(into, into + t.layout.size(), 0.0f);
+    double loss = 0;
+    for (int64_t tile = sum * tiles_.count / tiles_.sums; tile < (sum + 1) * tiles_.count / tiles_.sums;
+         ++tile)
+      loss += tile_gradient(t, tile * tiles_.sequences, into);
+    t.sum_losses[static_cast<size_t>(sum)] = loss;
+  }
+
+  double tile_gradient(const Trial& t, int64_t first, float* into) {
+    const Protocol& p = t.spec.protocol;
+    const int64_t count = std::min(tiles_.sequences, p.batch - first);
+    const TaskBatch batch =
+        t.task->sample(t.spec.task, CpuDraw(t.spec.data_seed, data_step(p, t.step), first, count));
+    const at::Tensor loss = squared_error(forward({&t.spec.network}, t.views, batch), batch.target).sum() *
+                            (1.0 / static_cast<double>(p.batch));
+    const auto gradients = torch::autograd::grad({loss}, t.views.leaves());
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const at::Tensor g = gradients[i].contiguous();
+      const float* from = g.data_ptr<float>();
+      float* to = into + t.views.offsets()[i];
+      for (int64_t e = 0; e < g.numel(); ++e) to[e] += from[e];
+    }
+    return loss.item<double>();
+  }
+
+  void update(Trial& t, int64_t first) {
+    const int64_t count = std::min(kChunk, t.layout.size() - first);
+    float* total = t.sums.front().data_ptr<float>() + first;
+    for (size_t s = 1; s < t.sums.size(); ++s) {
+      const float* part = t.sums[s].data_ptr<float>() + first;
+      for (int64_t e = 0; e < count; ++e) total[e] += part[e];
+    }
+    adamw_update(t.spec.protocol.adamw, t.rates[static_cast<size_t>(t.step)], t.step + 1, count, total,
+                 t.parameters.data_ptr<float>() + first, t.m.data_ptr<float>() + first,
+                 t.v.data_ptr<float>() + first);
+  }
+
+  void test_tile(const Trial& t, int64_t first, int64_t count, double* errors) {
+    const c10::NoGradGuard no_gradients;
+    const TaskBatch batch = t.task->sample(t.spec.task, CpuDraw(kTestSeed, 0, first, count));
+    const at::Tensor e = squared_error(forward({&t.spec.network}, t.views, batch), batch.target);
+    std::copy_n(e.data_ptr<float>(), count, errors);
+  }
+
+  int threads_;
+  Tiles tiles_;
+  std::vector<Trial> trials_;
+};
+
+}  // namespace
+
+std::unique_ptr<Draw> cpu_draw(uint64_t seed, int64_t step, int64_t first, int64_t count) {
+  return std::make_unique<CpuDraw>(seed, step, first, count);
+}
+
+std::unique_ptr<Stack> make_cpu_stack(const std::vector<TrialSpec>& trials,
+                                      const std::vector<TrainState>& states, int threads) {
+  return std::make_unique<CpuStack>(trials, states, threads);
+}
+
+}  // namespace rankscope

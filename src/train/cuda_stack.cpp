@@ -1,0 +1,222 @@
+// On CUDA all trials of a stack go through every product at once, and the whole step, data included, is
+// captured as one graph and replayed: nothing comes back to the host but a sum of losses now and then.
+#include "train/cuda_stack.h"
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/cuda/train.h"
+#include "model/torch_compat.h"
+#include "train/forward.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int64_t kEagerSteps = 3;  // before the graph is taken: libraries set themselves up on first use
+
+class CudaDraw : public Draw {
+ public:
+  CudaDraw(const at::Tensor& seeds, const at::Tensor& steps, int64_t sequences)
+      : seeds_(seeds), steps_(steps), sequences_(sequences) {}
+  at::Tensor normals(uint32_t stream, int64_t count) const override {
+    const int64_t trials = seeds_.size(0);
+    at::Tensor out = at::empty({trials, sequences_, count}, seeds_.options().dtype(at::kFloat));
+    cuda::fill_normals(trials, reinterpret_cast<const uint64_t*>(seeds_.data_ptr<int64_t>()), stream,
+                       steps_.data_ptr<int64_t>(), sequences_ * count, out.data_ptr<float>(),
+                       c10::cuda::getCurrentCUDAStream(seeds_.device().index()).stream());
+    return out;
+  }
+
+ private:
+  at::Tensor seeds_, steps_;
+  int64_t sequences_;
+};
+
+class CudaStack : public Stack {
+ public:
+  CudaStack(const std::vector<TrialSpec>& trials, const std::vector<TrainState>& states,
+            const StackOptions& options)
+      : trials_(trials),
+        task_(task_named(trials.front().task.name)),
+        layout_(trials.front().network),
+        device_(device_of(options.device)),
+        stream_(c10::cuda::getStreamFromPool(false,
+                                             device_.has_index() ? device_.index() : c10::DeviceIndex(0))) {
+    at::globalContext().setFloat32MatmulPrecision(options.tf32 ? "high" : "highest");
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    const auto T = static_cast<int64_t>(trials.size());
+    const auto floats = [&](auto member) {
+      std::vector<at::Tensor> rows;
+      for (const TrainState& s : states) {
+        const std::vector<float>& values = s.*member;
+        rows.push_back(at::tensor(at::ArrayRef<float>(values.data(), values.size()), at::kFloat));
+      }
+      return at::stack(rows).to(device_);
+    };
+    parameters_ = floats(&TrainState::parameters);
+    m_ = floats(&TrainState::m);
+    v_ = floats(&TrainState::v);
+    gradients_ = at::zeros_like(parameters_);
+    const auto integers = at::TensorOptions().dtype(at::kLong);
+    at::Tensor seeds = at::empty({T}, integers), steps = at::empty({T}, integers);
+    at::Tensor rates = at::empty({T, protocol().steps}, at::kFloat);
+    for (int64_t t = 0; t < T; ++t) {
+      const TrialSpec& spec = trials_[static_cast<size_t>(t)];
+      specs_.push_back(&spec.network);
+      seeds[t] = static_cast<int64_t>(spec.data_seed);
+      steps[t] = states[static_cast<size_t>(t)].step;
+      const std::vector<float> rate = learning_rates(spec.protocol);
+      rates[t].copy_(at::tensor(at::ArrayRef<float>(rate.data(), rate.size()), at::kFloat));
+    }
+    step_ = states.front().step;
+    seeds_ = seeds.to(device_);
+    steps_ = steps.to(device_);
+    rates_ = rates.to(device_);
+    alive_ = at::ones({T}, at::TensorOptions().dtype(at::kInt).device(device_));
+    losses_ = at::zeros({T}, at::TensorOptions().dtype(at::kDouble).device(device_));
+    views_ = std::make_unique<ParameterViews>(layout_, parameters_, true);
+    make_test_set();
+  }
+
+  void advance(int64_t count, std::vector<double>& losses) override {
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    for (int64_t i = 0; i < count; ++i) {
+      if (eager_ < kEagerSteps) {
+        step();
+        ++eager_;
+      } else {
+        if (graph_ == nullptr) capture();
+        graph_->replay();
+      }
+    }
+    step_ += count;
+    const at::Tensor sums = losses_.cpu();
+    losses_.zero_();
+    for (size_t t = 0; t < losses.size(); ++t) losses[t] += sums[static_cast<int64_t>(t)].item<double>();
+  }
+
+  std::vector<Score> evaluate() override {
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    const c10::NoGradGuard no_gradients;
+    const auto T = static_cast<int64_t>(trials_.size());
+    std::vector<at::Tensor> errors;
+    for (int64_t first = 0; first < protocol().test_sequences; first += protocol().batch) {
+      const int64_t count = std::min(protocol().batch, protocol().test_sequences - first);
+      const auto part = [&](const at::Tensor& x) {
+        if (!x.defined()) return x;
+        std::vector<int64_t> shape = x.sizes().vec();
+        shape[0] = T;
+        shape[1] = count;
+        return x.narrow(1, first, count).expand(shape).contiguous();
+      };
+      const TaskBatch batch{part(test_.tokens), part(test_.queries), part(test_.target), test_.last_token};
+      errors.push_back(squared_error(forward(specs_, *views_, batch), batch.target));
+    }
+    const at::Tensor all = at::cat(errors, 1).to(at::kDouble);
+    const at::Tensor mean = all.mean(1).cpu(), spread = all.std(1, true).cpu();
+    std::vector<Score> out;
+    for (int64_t t = 0; t < T; ++t)
+      out.push_back({mean[t].item<double>(),
+                     spread[t].item<double>() / std::sqrt(static_cast<double>(protocol().test_sequences))});
+    return out;
+  }
+
+  TrainState state(size_t trial) const override {
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    const auto copy = [&](const at::Tensor& x) {
+      const at::Tensor host = x[static_cast<int64_t>(trial)].cpu();
+      return std::vector<float>(host.data_ptr<float>(), host.data_ptr<float>() + host.numel());
+    };
+    return {copy(parameters_), copy(m_), copy(v_), step_};
+  }
+
+  void drop(size_t trial) override {
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    alive_[static_cast<int64_t>(trial)] = 0;
+  }
+
+ private:
+  const Protocol& protocol() const { return trials_.front().protocol; }
+
+  // The same sequences as on the CPU, drawn once.
+  void make_test_set() {
+    const auto options = at::TensorOptions().dtype(at::kLong).device(device_);
+    const at::Tensor seed = at::full({1}, static_cast<int64_t>(kTestSeed), options);
+    test_ = task_.sample(trials_.front().task,
+                         CudaDraw(seed, at::zeros({1}, options), protocol().test_sequences));
+  }
+
+  void step() {
+    const at::Tensor data = protocol().replay ? steps_.remainder(kWindow) : steps_;
+    const TaskBatch batch = task_.sample(trials_.front().task, CudaDraw(seeds_, data, protocol().batch));
+    const at::Tensor loss = squared_error(forward(specs_, *views_, batch), batch.target).mean(1);
+    const auto gradients = torch::autograd::grad({loss.sum()}, views_->leaves());
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      const at::Tensor& g = gradients[i];
+      gradients_.narrow(1, views_->offsets()[i], g.numel() / g.size(0)).view_as(g).copy_(g);
+    }
+    losses_.add_(loss.detach().to(at::kDouble));
+    cuda::adamw_update(protocol().adamw, parameters_.size(0), parameters_.size(1), steps_.data_ptr<int64_t>(),
+                       rates_.data_ptr<float>(), rates_.size(1), alive_.data_ptr<int32_t>(),
+                       gradients_.data_ptr<float>(), parameters_.data_ptr<float>(), m_.data_ptr<float>(),
+                       v_.data_ptr<float>(), c10::cuda::getCurrentCUDAStream(device_.index()).stream());
+    steps_.add_(1);
+  }
+
+  void capture() {
+    stream_.synchronize();
+    graph_ = std::make_unique<at::cuda::CUDAGraph>();
+    graph_->capture_begin();
+    step();
+    graph_->capture_end();
+  }
+
+  std::vector<TrialSpec> trials_;
+  const Task& task_;
+  Layout layout_;
+  at::Device device_;
+  c10::cuda::CUDAStream stream_;
+  std::vector<const NetworkSpec*> specs_;
+  at::Tensor parameters_, m_, v_, gradients_;  // [trials, size]
+  at::Tensor seeds_, steps_, alive_, losses_;  // [trials]
+  at::Tensor rates_;                           // [trials, steps]
+  std::unique_ptr<ParameterViews> views_;
+  TaskBatch test_;
+  std::unique_ptr<at::cuda::CUDAGraph> graph_;
+  int64_t step_ = 0, eager_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Stack> make_cuda_stack(const std::vector<TrialSpec>& trials,
+                                       const std::vector<TrainState>& states, const StackOptions& options) {
+  if (!cuda::available()) throw Error("this build has no CUDA kernels").hint("build where nvcc is");
+  return std::make_unique<CudaStack>(trials, states, options);
+}
+
+int64_t cuda_stack_limit(const TrialSpec& trial, const std::string& device) {
+  const NetworkSpec& n = trial.network;
+  const double tokens = static_cast<double>(trial.protocol.batch * (n.tokens + trial.task.queries));
+  const double qk = static_cast<double>(n.total_heads() * n.rank), D = static_cast<double>(n.width());
+  const double v = static_cast<double>(n.total_heads()) * (n.encoder ? static_cast<double>(n.v_rank) : D);
+  const double kept =
+      2 * qk + 2 * v + 8 * D + static_cast<double>(n.mlp);  // floats a token and layer, for backward
+  const double passing =
+      4 * qk + 4 * v + 8 * D + 3 * static_cast<double>(n.mlp);  // while one layer is worked on
+  const double bytes = 4 * (tokens * (static_cast<double>(n.layers) * kept + passing) +
+                            6 * static_cast<double>(Layout(n).size()));
+  const c10::cuda::CUDAGuard guard(device_of(device));
+  size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return 1;
+  return std::clamp<int64_t>(static_cast<int64_t>(0.6 * static_cast<double>(free) / bytes), 1,
+                             cuda::kMaxTrials);
+}
+
+}  // namespace rankscope

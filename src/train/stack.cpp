@@ -1,0 +1,21 @@
+#include "train/stack.h"
+
+#include "base/error.h"
+#include "model/torch_compat.h"
+#include "train/cpu_stack.h"
+#include "train/cuda_stack.h"
+
+namespace rankscope {
+
+std::unique_ptr<Stack> make_stack(const std::vector<TrialSpec>& trials, const std::vector<TrainState>& states,
+                                  const StackOptions& options) {
+  if (device_of(options.device).is_cuda()) return make_cuda_stack(trials, states, options);
+  return make_cpu_stack(trials, states, options.threads);
+}
+
+int64_t stack_limit(const TrialSpec& trial, const std::string& device) {
+  if (device_of(device).is_cuda()) return cuda_stack_limit(trial, device);
+  return 8;  // one trial's tiles already fill the cores; a stack only fills the gaps between its steps
+}
+
+}  // namespace rankscope
