@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "theory/certificate.h"
+#include "theory/limits.h"
 
 namespace rankscope {
 namespace {
@@ -180,6 +182,23 @@ void check(const TrialSpec& t) {
     throw usage_error("regression is for the encoder").hint("model=encoder");
 }
 
-std::map<std::string, double> limits_of(const TrialSpec&) { return {}; }
+std::map<std::string, double> limits_of(const TrialSpec& t) {
+  const TaskSpec& k = t.task;
+  std::map<std::string, double> out;
+  // The bound is about one layer that sees two orthonormal points through its heads, and nothing else.
+  const bool bounded = !t.network.encoder && k.name == "nearest" && k.data == "ortho" && k.n == 2 &&
+                       t.network.positions == Positions::none;
+  if (bounded) {
+    const Certificate c =
+        certify({k.d, t.network.rank, static_cast<double>(t.network.heads), k.n, Neighbour::nearest});
+    if (c.lower_bound) out["lower_bound"] = *c.lower_bound;
+    if (c.plateau) out["plateau"] = *c.plateau;
+  }
+  if (k.name == "nearest" && k.data == "ortho" && k.queries > 0 && k.n >= 2)
+    out["no_selection_floor"] = nearest_floor(k.n);
+  if (k.name == "farthest" && k.data == "iid" && k.queries == 0 && k.n >= 2)
+    out["no_selection_floor"] = farthest_floors(k.d, k.n).no_selection;
+  return out;
+}
 
 }  // namespace rankscope

@@ -1,0 +1,169 @@
+// How near does training come to the machine's matrix product? One training step of the encoder of the
+// rank-against-heads study (d = 64, 16 tokens, batch 256, MLP 2048), data and optimizer included.
+//
+//   train_bench                the CPU: FLOP/s of a step over those of a 768-cubed float32 product in the
+//   same run train_bench --device cuda  one H200: milliseconds a step and trial, stacks of 5, beside the
+//   batched PyTorch code
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/torch_compat.h"
+#include "ops/small_attention.h"
+#include "train/constructions.h"
+#include "train/cpu_stack.h"
+#include "train/forward.h"
+#include "train/stack.h"
+
+using namespace rankscope;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+TrialSpec trial(int64_t layers, int64_t modules, int64_t heads, uint64_t seed = 0) {
+  TrialSpec t;
+  t.task = {.name = "farthest", .d = 64, .n = 16};
+  t.network = {.token_width = 64,
+               .answer_width = 64,
+               .tokens = 16,
+               .layers = layers,
+               .modules = modules,
+               .heads = heads,
+               .rank = 64 / heads,
+               .v_rank = 64 / heads,
+               .score_scale = 1 / std::sqrt(64.0 / static_cast<double>(heads)),
+               .mlp = 2048};
+  t.protocol = {.steps = 100000, .batch = 256, .lr = 1e-3};
+  t.protocol.test_sequences = 256;
+  t.init_seed = 2 * seed + 1;
+  t.data_seed = 2 * seed + 2;
+  return t;
+}
+
+std::unique_ptr<Stack> stack_of(const std::vector<TrialSpec>& trials, const StackOptions& options) {
+  std::vector<TrainState> states;
+  for (const TrialSpec& t : trials) {
+    TrainState s;
+    s.parameters = starting_parameters(t);
+    s.m.assign(s.parameters.size(), 0.0f);
+    s.v = s.m;
+    states.push_back(std::move(s));
+  }
+  return make_stack(trials, states, options);
+}
+
+// The fused attention against the plain composition in double, before anything is timed.
+void verify(const TrialSpec& t) {
+  const c10::NoGradGuard no_gradients;
+  const int64_t columns = t.network.total_heads() * t.network.rank;
+  const HeadShape shape{.heads = {static_cast<int32_t>(t.network.total_heads())},
+                        .scale = {static_cast<float>(t.network.score_scale)},
+                        .width_qk = columns,
+                        .width_v = columns};
+  const at::Tensor qkv = at::randn({32 * 16, 3 * columns});
+  const auto part = [&](const at::Tensor& x, int64_t i) { return x.narrow(1, i * columns, columns); };
+  const auto reference = [&](const at::Tensor& x) {
+    return small_attention_reference(part(x, 0), part(x, 1), part(x, 2), 16, 16, shape);
+  };
+  const at::Tensor exact = reference(qkv.to(at::kDouble));
+  const double ours = (small_self_attention(qkv, 16, shape) - exact).abs().max().item<double>();
+  const double plain = (reference(qkv) - exact).abs().max().item<double>();
+  if (ours > 2 * plain + 1e-6)
+    throw Error(fmt::format("the fused attention is off by {:.2e}, the plain one by {:.2e}", ours, plain));
+}
+
+double product_rate() {
+  const at::Tensor a = at::randn({768, 768}), b = at::randn({768, 768});
+  at::Tensor c = at::mm(a, b);
+  double best = 1e9;
+  for (int i = 0; i < 15; ++i) {
+    const double start = now();
+    at::mm_out(c, a, b);
+    best = std::min(best, now() - start);
+  }
+  return 2.0 * 768 * 768 * 768 / best;
+}
+
+// Seconds a step: the median of several rounds.
+double step_seconds(Stack& stack, size_t trials, int rounds, int64_t steps) {
+  std::vector<double> losses(trials), times;
+  stack.advance(4, losses);
+  for (int i = 0; i < rounds; ++i) {
+    const double start = now();
+    stack.advance(steps, losses);
+    times.push_back((now() - start) / static_cast<double>(steps));
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+void on_cpu(int threads) {
+  use_threads(threads);
+  fmt::print("{:>3} {:>3} {:>6} {:>10} {:>10} {:>10} {:>7}\n", "L", "W", "heads", "ms/step", "GFLOP/s",
+             "768^3", "ratio");
+  for (const int64_t modules : {1, 8})
+    for (const int64_t heads : {1, 8, 64}) {
+      const TrialSpec t = trial(1, modules, heads);
+      verify(t);
+      const auto stack = stack_of({t}, {.device = "cpu", .threads = threads});
+      const double before = product_rate();
+      const double seconds = step_seconds(*stack, 1, 7, 3);
+      const double rate = std::max(before, product_rate());
+      const double flops = training_flops(t) / static_cast<double>(t.protocol.steps) / seconds;
+      fmt::print("{:>3} {:>3} {:>6} {:>10.1f} {:>10.1f} {:>10.1f} {:>7.2f}\n", 1, modules, heads,
+                 1e3 * seconds, flops / 1e9, rate / 1e9, flops / rate);
+      std::fflush(stdout);
+    }
+}
+
+void on_cuda(const std::string& device) {
+  struct Case {
+    int64_t layers, modules, heads;
+    double batched;  // ms, PyTorch 2.11, heads batched, 5 seeds stacked, SDPA, CUDA graph, TF32 (measured on
+                     // an H200)
+  };
+  fmt::print("{:>3} {:>3} {:>6} {:>6} {:>5} {:>12} {:>9} {:>10} {:>7}\n", "L", "W", "heads", "stack", "tf32",
+             "ms/step/trial", "TFLOP/s", "batched ms", "ratio");
+  for (const Case& c :
+       {Case{1, 1, 8, 0.41}, {3, 8, 8, 4.7}, {5, 64, 1, 13.4}, {5, 64, 8, 54}, {5, 64, 64, 80}})
+    for (const int64_t size : {int64_t{5}, c.layers == 1 ? int64_t{21} : int64_t{1}})
+      for (const bool tf32 : {true, false}) {
+        std::vector<TrialSpec> trials;
+        for (int64_t i = 0; i < size; ++i)
+          trials.push_back(trial(c.layers, c.modules, c.heads, static_cast<uint64_t>(i)));
+        const auto stack = stack_of(trials, {.device = device, .threads = 1, .tf32 = tf32});
+        const double seconds =
+            step_seconds(*stack, trials.size(), 5, c.modules == 64 ? 10 : 40) / static_cast<double>(size);
+        const double flops =
+            training_flops(trials.front()) / static_cast<double>(trials.front().protocol.steps);
+        fmt::print("{:>3} {:>3} {:>6} {:>6} {:>5} {:>12.3f} {:>9.1f} {:>10.2f} {:>7.2f}\n", c.layers,
+                   c.modules, c.heads, size, tf32, 1e3 * seconds, flops / seconds / 1e12, c.batched,
+                   c.batched / (1e3 * seconds));
+        std::fflush(stdout);
+      }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  try {
+    if (words.size() == 2 && words[0] == "--device") {
+      on_cuda(words[1]);
+    } else {
+      on_cpu(2);
+    }
+  } catch (const Error& e) {
+    fmt::print(stderr, "{}", e.render());
+    return 1;
+  }
+}
