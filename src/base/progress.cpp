@@ -45,22 +45,35 @@ Progress::~Progress() {
   }
 }
 
+bool Progress::due() const { return enabled_ && !(drawn_ && clock_() - drawn_at_ < 0.1); }
+
+void Progress::draw(const std::string& line) {
+  // The last column stays free: some terminals wrap as soon as it is filled.
+  out_ << "\r\x1b[K" << first_characters(line, static_cast<size_t>(width_) - 1) << std::flush;
+  drawn_ = true;
+  drawn_at_ = clock_();
+}
+
 void Progress::update(int64_t done, int64_t total, const std::string& what) {
-  if (!enabled_ || total <= 0) return;
-  const double now = clock_();
-  if (drawn_ && now - drawn_at_ < 0.1) return;
+  if (total <= 0 || !due()) return;
   done = std::clamp<int64_t>(done, 0, total);
-  const double elapsed = now - started_;
+  const double elapsed = clock_() - started_;
   std::string line = fmt::format("{:3d}%  {}/{}", 100 * done / total, done, total);
   if (done > 0 && elapsed > 0) {
     const double rate = static_cast<double>(done) / elapsed;
     line += fmt::format("  {:.3g}/s  {} left", rate, duration_text(static_cast<double>(total - done) / rate));
   }
-  line += "  " + printable(what);
-  // The last column stays free: some terminals wrap as soon as it is filled.
-  out_ << "\r\x1b[K" << first_characters(line, static_cast<size_t>(width_) - 1) << std::flush;
-  drawn_ = true;
-  drawn_at_ = now;
+  draw(line + "  " + printable(what));
+}
+
+void Progress::update(double fraction, const std::string& what) {
+  if (!due()) return;
+  fraction = std::clamp(fraction, 0.0, 1.0);
+  const double elapsed = clock_() - started_;
+  std::string line = fmt::format("{:3.0f}%", std::floor(100 * fraction));
+  if (fraction > 0 && elapsed > 0)
+    line += fmt::format("  {} left", duration_text(elapsed * (1 - fraction) / fraction));
+  draw(line + "  " + printable(what));
 }
 
 void Progress::clear() {

@@ -21,10 +21,16 @@ class Progress {
   /// Redraws at most ten times a second, so it may be called as often as is handy.
   void update(int64_t done, int64_t total, const std::string& what);
 
+  /// The same for work that is not counted in equal pieces: "  34%  1m05s left  4/15 trials".
+  void update(double fraction, const std::string& what);
+
   /// Clears the line: call before writing anything else to the same terminal.
   void clear();
 
  private:
+  bool due() const;
+  void draw(const std::string& line);
+
   std::ostream& out_;
   bool enabled_, drawn_ = false;
   int width_;

@@ -1,6 +1,7 @@
 #include "cli/program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -27,8 +28,22 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
                   const std::vector<std::string>& arguments) {
   Error error = usage_error(fault.what());
   std::vector<std::string> known;
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  const auto learn = [&](const CLI::App& from) {
+    for (const CLI::Option* option : from.get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  };
+  learn(app);
+  for (const CLI::App* sub : app.get_subcommands()) learn(*sub);
+  std::vector<std::string> parts;  // of a command that has some: study run, study show
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    parts.push_back(sub->get_name());
+  if (!parts.empty() && app.get_subcommands().empty()) {
+    if (!arguments.empty() && !arguments.front().starts_with("-"))
+      return unknown_name(app.get_name() + " command", arguments.front(), parts,
+                          "rankscope " + app.get_name() + " --help");
+    return usage_error(fmt::format("expected one of {}", fmt::join(parts, ", ")))
+        .hint("rankscope " + app.get_name() + " --help");
+  }
   for (const std::string& word : arguments) {
     if (word.rfind("--", 0) != 0) continue;
     const std::string name = word.substr(0, word.find('='));

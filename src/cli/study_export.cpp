@@ -1,0 +1,43 @@
+// study export: tables, or the model of one trial.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "cli/engine.h"
+#include "cli/study.h"
+#include "sweep/tables.h"
+
+namespace rankscope {
+namespace {
+
+void export_model(const Store& store, const StudyOptions& o) {
+  std::vector<std::string> known;
+  for (const StoredTrial& trial : store.trials()) known.push_back(trial.id);
+  const std::optional<StoredTrial> trial = store.find(o.model);
+  if (!trial) throw unknown_name("trial", o.model, known).in(o.folder);
+  if (trial->state != TrialState::done)
+    throw Error(fmt::format("the trial {} is {}, not done", trial->id, to_text(trial->state))).in(o.folder);
+  const Runner& runner = find_runner(engine().runners(), trial->runner, o.folder);
+  if (runner.export_model == nullptr)
+    throw Error(fmt::format("the runner {} trains no model", runner.name)).in(o.folder);
+  runner.export_model({trial->id, parse_canonical(trial->config, runner.keys), store.trial_folder(trial->id)},
+                      o.to);
+}
+
+}  // namespace
+
+int study_export(const StudyOptions& o, Io& io) {
+  const Store store(o.folder);
+  if (!o.model.empty()) {
+    export_model(store, o);
+    if (!io.quiet) io.err << fmt::format("wrote {}: rankscope scan {} --random-tokens\n", o.to, o.to);
+    return 0;
+  }
+  if (o.format != "csv" && o.format != "jsonl") throw unknown_name("format", o.format, {"csv", "jsonl"});
+  const std::string to = o.to.empty() ? o.folder : o.to;
+  const std::vector<std::string> files = export_tables(store, to, o.format);
+  if (!io.quiet) io.err << fmt::format("wrote {}/{}\n", to, fmt::join(files, ", "));
+  return 0;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,94 @@
+// study run --dry-run.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <thread>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "cli/study.h"
+#include "report/text.h"
+#include "sweep/tables.h"
+
+namespace rankscope {
+namespace {
+
+struct Rate {
+  double flops_per_second;
+  std::string origin;
+};
+
+// What finished trials of this store took on this device; before there is one, a cautious guess.
+Rate rate_for(const StudyOptions& o, const Runner& runner, const std::vector<StoredTrial>& known) {
+  double flops = 0, seconds = 0;
+  int64_t count = 0;
+  for (const StoredTrial& trial : known) {
+    if (trial.state != TrialState::done || trial.device != o.device || trial.seconds <= 0) continue;
+    flops += runner.flops(parse_canonical(trial.config, runner.keys));
+    seconds += trial.seconds;
+    ++count;
+  }
+  if (count > 0 && flops > 0) return {flops / seconds, fmt::format("measured on {} finished trials", count)};
+  if (o.device != "cpu") return {3e13, "a guess for a large GPU, until a trial is finished"};
+  const int threads = thread_count(o.threads);
+  return {1.5e10 * threads, fmt::format("a guess for {} threads, until a trial is finished", threads)};
+}
+
+}  // namespace
+
+int thread_count(int asked) {
+  if (asked > 0) return asked;
+  const char* beside = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+  const int processes = beside == nullptr ? 1 : std::max(1, std::atoi(beside));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / processes);
+}
+
+std::string rate_text(double f) {
+  return f >= 1e12  ? fmt::format("{:.3g} TFLOP/s", f / 1e12)
+         : f >= 1e9 ? fmt::format("{:.3g} GFLOP/s", f / 1e9)
+                    : fmt::format("{:.3g} MFLOP/s", f / 1e6);
+}
+
+void print_plan(const Study& study, const Runner& runner, const std::vector<Axis>& overrides,
+                const std::vector<Trial>& trials, const StudyOptions& o, Io& io) {
+  std::vector<StoredTrial> known;
+  if (std::filesystem::exists(std::filesystem::path(o.folder) / "study.db")) known = Store(o.folder).trials();
+  std::map<std::string, TrialState> states;
+  for (const StoredTrial& trial : known) states[trial.id] = trial.state;
+
+  std::vector<TrialJob> jobs;
+  std::vector<Point> points;
+  for (const Trial& trial : trials) {
+    points.push_back({trial.config, {}});
+    const auto state = states.find(trial.id);
+    if (state == states.end() || state->second != TrialState::done)
+      jobs.push_back({trial.id, trial.config, {}});
+  }
+  const std::vector<Stack> stacks = plan_stacks(runner, jobs, o.device);
+  std::map<std::string, size_t> stack_of;
+  double work = 0;
+  for (size_t s = 0; s < stacks.size(); ++s) {
+    work += stacks[s].flops;
+    for (const TrialJob& job : stacks[s].jobs) stack_of[job.id] = s + 1;
+  }
+  io.out << fmt::format("{}: {}\n{}\n\n", study.name, terminal_text(study.title),
+                        spec_text(study, overrides));
+  const std::vector<std::string> keys = varying(points);
+  io.out << fmt::format("{:<18}{:>5}  {:<9}{}\n", "trial", "stack", "FLOP", fmt::join(keys, " "));
+  for (const Trial& trial : trials) {
+    std::vector<std::string> words;
+    for (const std::string& key : keys)
+      words.push_back(fmt::format("{}={}", key, to_text(trial.config.at(key))));
+    const auto stack = stack_of.find(trial.id);
+    io.out << fmt::format("{:<18}{:>5}  {:<9.3g}{}\n", trial.id,
+                          stack == stack_of.end() ? "done" : fmt::format("{}", stack->second),
+                          runner.flops(trial.config), fmt::join(words, " "));
+  }
+  const Rate rate = rate_for(o, runner, known);
+  io.out << fmt::format("\n{} trials in {} stacks, {:.3g} FLOP, about {} at {} ({})\n", jobs.size(),
+                        stacks.size(), work, duration_text(work / rate.flops_per_second),
+                        rate_text(rate.flops_per_second), rate.origin);
+}
+
+}  // namespace rankscope

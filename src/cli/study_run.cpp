@@ -1,0 +1,129 @@
+// study run, resume and retry.
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "cli/engine.h"
+#include "cli/study.h"
+#include "sweep/tensorboard.h"
+
+namespace rankscope {
+namespace {
+
+std::atomic<bool> stop_asked{false};
+
+// The first signal asks for an orderly end; the second has its usual effect.
+void listen_for_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stop_asked = true; };
+  action.sa_flags = SA_RESETHAND;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+void require_precision(const std::string& name) {
+  const std::vector<std::string> known{"auto", "fp32", "tf32"};
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw unknown_name("precision", name, known);
+}
+
+SweepOptions sweep_options(const StudyOptions& o) {
+  require_precision(o.precision);
+  SweepOptions out;
+  out.device = o.device;
+  out.threads = thread_count(o.threads);
+  out.precision = o.precision;
+  out.lease_seconds = o.lease;
+  out.stop = &stop_asked;
+  return out;
+}
+
+void write_all_events(const Store& store) {
+  for (const StoredTrial& trial : store.trials())
+    if (trial.state == TrialState::done) write_events(store.folder(), trial.id, trial.finished);
+}
+
+void say_what_failed(const Store& store, const std::string& folder, Io& io) {
+  for (const StoredTrial& trial : store.trials())
+    if (trial.state == TrialState::failed) {
+      io.err << fmt::format("failed: {}: {}\n", trial.id, printable(trial.reason, 500));
+    }
+  io.err << fmt::format("again: rankscope study retry {}\n", folder);
+}
+
+int carry_out(Store& store, const Runner& runner, const StudyOptions& o, Io& io) {
+  const SweepOptions options = sweep_options(o);
+  listen_for_signals();
+  SweepReport report;
+  {
+    Progress line(io.err, progress_wanted(io.quiet));
+    report = run_study(store, runner, options, [&](const SweepProgress& p) {
+      line.update(p.flops_total > 0 ? p.flops_done / p.flops_total : 0,
+                  fmt::format("{}/{} trials  {:.3g} steps/s  {}  {}", p.trials_done, p.trials_total,
+                              p.steps_per_second, rate_text(p.flops_per_second), p.what));
+    });
+  }
+  if (o.tensorboard) write_all_events(store);
+  if (stop_asked) {
+    io.err << fmt::format("stopped: {} trials are left\ngo on: rankscope study resume {}\n", report.left,
+                          o.folder);
+    return 1;
+  }
+  print_study(store, o.metric, io);
+  if (report.elsewhere > 0 && !io.quiet)
+    io.err << fmt::format("{} trials still run in other processes: rankscope study status {}\n",
+                          report.elsewhere, o.folder);
+  if (store.counts().failed > 0) {
+    say_what_failed(store, o.folder, io);
+    return 1;
+  }
+  return 0;
+}
+
+int go_on(Store& store, const StudyOptions& o, Io& io) {
+  const Study study = store.study();
+  return carry_out(store, find_runner(engine().runners(), study.runner, study.place), o, io);
+}
+
+}  // namespace
+
+int study_run(const StudyOptions& given, Io& io) {
+  StudyOptions o = given;
+  const Study study = load_study(o.study);
+  if (o.folder.empty()) o.folder = "out/" + study.name;
+  const Runner& runner = find_runner(engine().runners(), study.runner, study.place);
+  std::vector<Axis> overrides;
+  for (const std::string& text : o.overrides) overrides.push_back(parse_override(text, runner.keys));
+  if (o.seeds > 0) overrides.push_back(parse_override(fmt::format("seed=0..{}", o.seeds - 1), runner.keys));
+  if (o.steps > 0) overrides.push_back(parse_override(fmt::format("steps={}", o.steps), runner.keys));
+  const std::vector<Trial> all = trials(study, runner, overrides);
+  if (o.dry_run) {
+    print_plan(study, runner, overrides, all, o, io);
+    return 0;
+  }
+  if (!all.empty())
+    runner.stack_limit(all.front().config, o.device);  // a missing GPU shows before a store is made
+  Store store(o.folder, true);
+  store.keep_study(study);
+  const int64_t added = store.add(study, all);
+  if (!io.quiet)
+    io.err << fmt::format("{}: {} trials, {} of them new, in {}\n", study.name, store.counts().all(), added,
+                          o.folder);
+  return carry_out(store, runner, o, io);
+}
+
+int study_resume(const StudyOptions& o, Io& io) {
+  Store store(o.folder);
+  return go_on(store, o, io);
+}
+
+int study_retry(const StudyOptions& o, Io& io) {
+  Store store(o.folder);
+  const int64_t again = store.retry();
+  if (!io.quiet) io.err << fmt::format("{} failed trials run again\n", again);
+  return go_on(store, o, io);
+}
+
+}  // namespace rankscope

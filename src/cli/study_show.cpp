@@ -1,0 +1,208 @@
+// study show: the figure in the terminal, and the table with the published column.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "cli/study.h"
+#include "report/plot.h"
+#include "report/terminal.h"
+#include "report/text.h"
+#include "sweep/tables.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int kHeight = 16;
+
+double number_or_nan(const Config& config, const std::string& key) {
+  const auto found = config.find(key);
+  if (found == config.end()) return std::nan("");
+  if (const auto* whole = std::get_if<int64_t>(&found->second)) return static_cast<double>(*whole);
+  if (const auto* real = std::get_if<double>(&found->second)) return *real;
+  return std::nan("");
+}
+
+std::string words(const Config& config, const std::vector<std::string>& keys) {
+  std::vector<std::string> out;
+  for (const std::string& key : keys)
+    if (const auto found = config.find(key); found != config.end())
+      out.push_back(fmt::format("{}={}", key, to_text(found->second)));
+  return fmt::format("{}", fmt::join(out, " "));
+}
+
+// Published values have a configuration too: what their columns say.
+Config config_of(const Published& table, const Published::Row& row) {
+  Config out;
+  for (size_t i = 0; i < table.columns.size(); ++i) out[table.columns[i]] = row.point[i];
+  return out;
+}
+
+// With two or more keys in `by`, one panel for each value of the first.
+struct Panel {
+  std::map<std::string, PlotCurve> ours, published, bounds;  // by label
+};
+
+void add(std::map<std::string, PlotCurve>& curves, const std::string& label, double x, double y) {
+  curves[label].points.emplace_back(x, y);
+}
+
+std::vector<PlotCurve> curves_of(Panel& panel, const std::string& bound) {
+  std::vector<PlotCurve> out;
+  std::map<std::string, int> shapes;
+  const auto take = [&](std::map<std::string, PlotCurve>& from, const char* suffix, bool open, bool marks) {
+    for (auto& [label, curve] : from) {
+      std::sort(curve.points.begin(), curve.points.end());
+      curve.shape = shapes.emplace(label, static_cast<int>(shapes.size())).first->second;
+      curve.open = open;
+      curve.marks = marks;
+      curve.line = !open;
+      curve.label = fmt::format("{}{}{}", label, label.empty() ? "" : ", ", suffix);
+      out.push_back(curve);
+    }
+  };
+  take(panel.ours, "ours", false, true);
+  take(panel.published, "published", true, true);
+  take(panel.bounds, bound.c_str(), false, false);
+  return out;
+}
+
+void print_figure(const Study& study, const std::string& metric, const std::vector<Point>& all,
+                  const TerminalStyle& style, std::ostream& out) {
+  const Figure& figure = study.figure;
+  const bool split = figure.by.size() > 1;
+  const std::vector<std::string> inner(figure.by.begin() + (split ? 1 : 0), figure.by.end());
+  std::map<std::string, Panel> panels;
+  const auto panel_of = [&](const Config& config) -> Panel& {
+    return panels[split ? words(config, {figure.by[0]}) : ""];
+  };
+  for (const Point& point : all) {
+    const double x = number_or_nan(point.config, figure.x);
+    Panel& panel = panel_of(point.config);
+    add(panel.ours, words(point.config, inner), x, summarise(point, metric).mean);
+    if (!figure.bound.empty() && metric == figure.y)
+      add(panel.bounds, words(point.config, inner), x, summarise(point, figure.bound).mean);
+  }
+  for (const Published& table : study.published) {
+    if (table.metric != metric) continue;
+    for (const Published::Row& row : table.rows) {
+      const Config config = config_of(table, row);
+      add(panel_of(config).published, words(config, inner), number_or_nan(config, figure.x), row.value);
+    }
+  }
+  const PlotAxes axes{figure.x, metric, figure.log_x, figure.log_y};
+  for (auto& [title, panel] : panels) {
+    if (panel.ours.empty()) continue;  // nothing of ours to look at yet
+    const std::vector<std::string> lines =
+        draw_plot(curves_of(panel, figure.bound), axes, style.width, kHeight, style.unicode);
+    if (lines.empty()) continue;
+    if (!title.empty()) out << title << "\n";
+    for (const std::string& line : lines) out << line << "\n";
+    out << "\n";
+  }
+}
+
+using Cells = std::vector<std::string>;
+
+void print_cells(const std::vector<Cells>& rows, std::ostream& out) {
+  std::vector<int> widths(rows.front().size(), 0);
+  for (const Cells& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  for (const Cells& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i)
+      line += (i + 1 == row.size() ? row[i] : pad_left(row[i], widths[i])) + "  ";
+    out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
+  }
+}
+
+Cells row_of(const Study& study, const std::string& metric, const Point& point, const Cells& keys) {
+  const Summary s = summarise(point, metric);
+  Cells row;
+  for (const std::string& key : keys) {
+    const auto found = point.config.find(key);
+    row.push_back(found == point.config.end() ? "" : terminal_text(to_text(found->second)));
+  }
+  row.push_back(fmt::format("{}", s.every.size()));
+  for (const double value : {s.mean, s.stderr_, s.median, s.best}) row.push_back(number_text(value));
+  std::string published = "-", ratio = "-";
+  for (const Published& table : study.published) {
+    const std::optional<double> value = published_value(table, point.config);
+    if (table.metric != metric || !value) continue;
+    published = number_text(*value);
+    ratio = fmt::format("{:.2f}", (table.statistic == "mean" ? s.mean : s.best) / *value);
+    break;
+  }
+  row.push_back(published);
+  row.push_back(ratio);
+  row.push_back(study.figure.bound.empty() ? "-" : number_text(summarise(point, study.figure.bound).mean));
+  row.push_back(judgement(point));
+  return row;
+}
+
+void print_table(const Study& study, const std::string& metric, const std::vector<Point>& all,
+                 std::ostream& out) {
+  Cells keys = varying(all);
+  if (!study.figure.x.empty() && std::find(keys.begin(), keys.end(), study.figure.x) == keys.end())
+    keys.push_back(study.figure.x);
+  Cells header = keys;
+  for (const char* name : {"seeds", "mean", "s.e.", "median", "best", "published", "ratio", "bound", ""})
+    header.emplace_back(name);
+  std::vector<Cells> rows{header};
+  for (const Point& point : all) rows.push_back(row_of(study, metric, point, keys));
+  out << metric << "\n";
+  print_cells(rows, out);
+}
+
+void print_notes(const Study& study, const std::string& metric, const std::vector<Point>& all,
+                 const TerminalStyle& style, std::ostream& out) {
+  for (const Published& table : study.published) {
+    if (table.metric != metric) continue;
+    const auto beside = std::count_if(all.begin(), all.end(), [&](const Point& point) {
+      return published_value(table, point.config).has_value();
+    });
+    const std::string note = fmt::format(
+        "published: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.",
+        table.budget, table.source, table.statistic, beside, table.rows.size());
+    for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
+  }
+}
+
+}  // namespace
+
+void print_study(const Store& store, const std::string& metric, Io& io) {
+  const Study study = store.study();
+  const std::string name = metric.empty() ? study.figure.y : metric;
+  const std::vector<StoredTrial> trials = store.trials();
+  const std::vector<Point> all = points(trials);
+  const TerminalStyle style = terminal_style(STDOUT_FILENO);
+  std::vector<std::string> known;
+  for (const StoredTrial& trial : trials)
+    for (const auto& [key, value] : trial.values)
+      if (std::find(known.begin(), known.end(), key) == known.end()) known.push_back(key);
+  if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end())
+    throw unknown_name("result", name, known);
+  io.out << fmt::format("{}: {}\n", study.name, terminal_text(study.title));
+  for (const std::string& line : wrap(terminal_text(study.question), style.width)) io.out << line << "\n";
+  io.out << "\n";
+  if (all.empty()) {
+    const Counts n = store.counts();
+    io.out << fmt::format("no trial is done yet: {} pending, {} running, {} failed\n", n.pending, n.running,
+                          n.failed);
+    return;
+  }
+  print_figure(study, name, all, style, io.out);
+  print_table(study, name, all, io.out);
+  print_notes(study, name, all, style, io.out);
+}
+
+int study_show(const StudyOptions& o, Io& io) {
+  print_study(Store(o.folder), o.metric, io);
+  return 0;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,204 @@
+// Tables of a study as files that pandas and R read.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/version.h"
+#include "report/csv.h"
+#include "sweep/tables.h"
+
+namespace rankscope {
+namespace fs = std::filesystem;
+namespace {
+
+// The shortest text that reads back the same; what is not a number is an empty cell.
+std::string cell(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+
+std::string line(const std::vector<std::string>& cells) {
+  std::vector<std::string> out;
+  for (const std::string& text : cells) out.push_back(csv_cell(text));
+  return fmt::format("{}\n", fmt::join(out, ","));
+}
+
+std::string value_or_empty(const Config& config, const std::string& key) {
+  const auto found = config.find(key);
+  return found == config.end() ? "" : to_text(found->second);
+}
+
+std::vector<std::string> result_names(const std::vector<StoredTrial>& trials) {
+  std::set<std::string> names;
+  for (const StoredTrial& trial : trials)
+    for (const auto& [name, value] : trial.values) names.insert(name);
+  return {names.begin(), names.end()};
+}
+
+std::string trials_csv(const std::vector<StoredTrial>& trials) {
+  std::set<std::string> keys;
+  std::vector<Config> configs;
+  for (const StoredTrial& trial : trials) {
+    configs.push_back(parse_canonical(trial.config));
+    for (const auto& [name, value] : configs.back()) keys.insert(name);
+  }
+  const std::vector<std::string> results = result_names(trials);
+  std::vector<std::string> header{"id", "study", "state", "device", "attempts", "wall_seconds", "reason"};
+  header.insert(header.end(), keys.begin(), keys.end());
+  header.insert(header.end(), results.begin(), results.end());
+  std::string out = line(header);
+  for (size_t i = 0; i < trials.size(); ++i) {
+    const StoredTrial& t = trials[i];
+    std::vector<std::string> row{
+        t.id, t.study, to_text(t.state), t.device, fmt::format("{}", t.attempts), cell(t.seconds), t.reason};
+    for (const std::string& key : keys) row.push_back(value_or_empty(configs[i], key));
+    for (const std::string& name : results)
+      row.push_back(t.values.contains(name) ? cell(t.values.at(name)) : "");
+    out += line(row);
+  }
+  return out;
+}
+
+std::string trials_jsonl(const std::vector<StoredTrial>& trials) {
+  std::string out;
+  for (const StoredTrial& t : trials) {
+    Json values = Json::object();
+    for (const auto& [name, value] : t.values)
+      values[name] = std::isfinite(value) ? Json(value) : Json(nullptr);
+    out += Json{{"id", t.id},
+                {"study", t.study},
+                {"state", to_text(t.state)},
+                {"device", t.device},
+                {"attempts", t.attempts},
+                {"wall_seconds", t.seconds},
+                {"reason", t.reason},
+                {"config", Json::parse(t.config)},
+                {"results", values}}
+               .dump() +
+           "\n";
+  }
+  return out;
+}
+
+std::string summary_csv(const std::vector<Point>& all, const std::vector<StoredTrial>& trials) {
+  const std::vector<std::string> keys = varying(all);
+  std::vector<std::string> header = keys;
+  for (const char* name : {"metric", "n", "mean", "median", "best", "stderr"}) header.emplace_back(name);
+  std::string out = line(header);
+  for (const Point& point : all)
+    for (const std::string& metric : result_names(trials)) {
+      const Summary s = summarise(point, metric);
+      if (s.every.empty()) continue;
+      std::vector<std::string> row;
+      for (const std::string& key : keys) row.push_back(value_or_empty(point.config, key));
+      for (const std::string& text : {metric, fmt::format("{}", s.every.size()), cell(s.mean), cell(s.median),
+                                      cell(s.best), cell(s.stderr_)})
+        row.push_back(text);
+      out += line(row);
+    }
+  return out;
+}
+
+// Every published value, also those we have nothing beside yet; a value beside each of our points that match.
+std::string published_csv(const Study& study, const std::vector<Point>& all) {
+  std::vector<std::string> keys = varying(all);
+  for (const Published& table : study.published)
+    for (const std::string& column : table.columns)
+      if (std::find(keys.begin(), keys.end(), column) == keys.end()) keys.push_back(column);
+  std::vector<std::string> header = keys;
+  for (const char* name :
+       {"metric", "statistic", "published", "ours_best", "ours_mean", "seeds", "ratio", "budget", "source"})
+    header.emplace_back(name);
+  std::string out = line(header);
+  for (const Published& table : study.published)
+    for (const Published::Row& published : table.rows) {
+      Config wanted;
+      for (size_t i = 0; i < table.columns.size(); ++i) wanted[table.columns[i]] = published.point[i];
+      const auto write = [&](const Config& config, const Summary& ours) {
+        std::vector<std::string> row;
+        for (const std::string& key : keys) row.push_back(value_or_empty(config, key));
+        const double compared = table.statistic == "mean" ? ours.mean : ours.best;
+        for (const std::string& text : {table.metric, table.statistic, cell(published.value), cell(ours.best),
+                                        cell(ours.mean), fmt::format("{}", ours.every.size()),
+                                        cell(compared / published.value), table.budget, table.source})
+          row.push_back(text);
+        out += line(row);
+      };
+      bool any = false;
+      const Published only{table.metric, table.statistic, {}, {}, table.columns, {published}};
+      for (const Point& point : all)
+        if (published_value(only, point.config)) {
+          write(point.config, summarise(point, table.metric));
+          any = true;
+        }
+      const double none = std::nan("");
+      if (!any) write(wanted, {{}, none, none, none, none});
+    }
+  return out;
+}
+
+std::string study_json(const Study& study, const Counts& counts) {
+  Json published = Json::array();
+  for (const Published& t : study.published)
+    published.push_back({{"metric", t.metric},
+                         {"statistic", t.statistic},
+                         {"budget", t.budget},
+                         {"source", t.source},
+                         {"columns", t.columns},
+                         {"values", t.rows.size()}});
+  const Figure& f = study.figure;
+  return Json{{"schema", 1},
+              {"version", version()},
+              {"name", study.name},
+              {"title", study.title},
+              {"question", study.question},
+              {"paper", study.paper},
+              {"runner", study.runner},
+              {"spec", spec_text(study, {})},
+              {"figure",
+               {{"x", f.x},
+                {"y", f.y},
+                {"by", f.by},
+                {"log_x", f.log_x},
+                {"log_y", f.log_y},
+                {"bound", f.bound}}},
+              {"published", published},
+              {"trials",
+               {{"pending", counts.pending},
+                {"running", counts.running},
+                {"done", counts.done},
+                {"failed", counts.failed}}}}
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace
+
+std::vector<std::string> export_tables(const Store& store, const fs::path& folder,
+                                       const std::string& format) {
+  const Study study = store.study();
+  const std::vector<StoredTrial> trials = store.trials();
+  const std::vector<Point> all = points(trials);
+  std::error_code fault;
+  fs::create_directories(folder, fault);
+  if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());
+  std::vector<std::pair<std::string, std::string>> files;
+  if (format == "jsonl")
+    files.emplace_back("trials.jsonl", trials_jsonl(trials));
+  else
+    files.emplace_back("trials.csv", trials_csv(trials));
+  files.emplace_back("summary.csv", summary_csv(all, trials));
+  if (!study.published.empty()) files.emplace_back("published.csv", published_csv(study, all));
+  files.emplace_back("study.json", study_json(study, store.counts()));
+  std::vector<std::string> names;
+  for (const auto& [name, content] : files) {
+    write_file(folder / name, content);
+    names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace rankscope

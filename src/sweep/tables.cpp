@@ -1,0 +1,78 @@
+#include "sweep/tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/stats.h"
+
+namespace rankscope {
+namespace {
+
+double value_of(const StoredTrial& trial, const std::string& metric) {
+  const auto found = trial.values.find(metric);
+  return found == trial.values.end() ? std::nan("") : found->second;
+}
+
+}  // namespace
+
+std::vector<Point> points(const std::vector<StoredTrial>& trials) {
+  std::vector<Point> out;
+  std::map<std::string, size_t> index;
+  for (const StoredTrial& trial : trials) {
+    if (trial.state != TrialState::done) continue;
+    Config config = parse_canonical(trial.config);
+    config.erase("seed");
+    const auto [place, fresh] = index.emplace(canonical(config), out.size());
+    if (fresh) out.push_back({std::move(config), {}});
+    out[place->second].trials.push_back(trial);
+  }
+  return out;
+}
+
+Summary summarise(const Point& point, const std::string& metric) {
+  Summary out;
+  for (const StoredTrial& trial : point.trials)
+    if (const double value = value_of(trial, metric); std::isfinite(value)) out.every.push_back(value);
+  const Estimate mean = arithmetic_mean(out.every);
+  out.mean = mean.value;
+  out.stderr_ = mean.stderr_;
+  out.median = median(out.every);
+  out.best = out.every.empty() ? std::nan("") : *std::min_element(out.every.begin(), out.every.end());
+  return out;
+}
+
+std::vector<std::string> varying(const std::vector<Point>& points) {
+  std::map<std::string, std::set<std::string>> seen;
+  for (const Point& point : points)
+    for (const auto& [name, value] : point.config) seen[name].insert(to_text(value));
+  std::vector<std::string> out;
+  for (const auto& [name, values] : seen)
+    if (values.size() > 1) out.push_back(name);
+  return out;
+}
+
+std::optional<double> published_value(const Published& table, const Config& config) {
+  for (const Published::Row& row : table.rows) {
+    bool same = true;
+    for (size_t i = 0; i < table.columns.size() && same; ++i) {
+      const auto ours = config.find(table.columns[i]);
+      same = ours != config.end() && to_text(ours->second) == to_text(row.point[i]);
+    }
+    if (same) return row.value;
+  }
+  return {};
+}
+
+std::string judgement(const Point& point) {
+  bool at_floor = !point.trials.empty();
+  for (const StoredTrial& trial : point.trials) {
+    const double value = value_of(trial, "test_mse"), margin = 3 * value_of(trial, "test_mse_stderr");
+    if (value < value_of(trial, "lower_bound") - margin) return "fault of the experiment";
+    at_floor = at_floor && value > value_of(trial, "no_selection_floor") - margin;  // false without a floor
+  }
+  return at_floor ? "no selection learned" : "";
+}
+
+}  // namespace rankscope

@@ -1,0 +1,46 @@
+// The trials of a store as tables: grouped over seeds, beside the published values, as files.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sweep/store.h"
+
+namespace rankscope {
+
+/// Finished trials that differ in nothing but the seed.
+struct Point {
+  Config config;  // without the seed
+  std::vector<StoredTrial> trials;
+};
+
+/// One metric of a point. Trials without a finite value are left out.
+struct Summary {
+  std::vector<double> every;                           // by seed
+  double mean = 0, median = 0, best = 0, stderr_ = 0;  // best: the lowest; stderr_ NaN for one seed
+};
+
+/// In the order of the study.
+std::vector<Point> points(const std::vector<StoredTrial>& trials);
+
+Summary summarise(const Point& point, const std::string& metric);
+
+/// Keys that take more than one value, the seed left out.
+std::vector<std::string> varying(const std::vector<Point>& points);
+
+/// The published value for this configuration, where the table has one.
+std::optional<double> published_value(const Published& table, const Config& config);
+
+/// Plain comparisons with what theory says, each trial with its own standard error: "fault of the experiment"
+/// when one lies below the lower bound by more than three, "no selection learned" when all lie within three
+/// of (or above) what a predictor without selection reaches; otherwise empty.
+std::string judgement(const Point& point);
+
+/// Writes trials.csv or trials.jsonl (a row a trial), summary.csv (a row a point and metric), published.csv
+/// (a row a published value, with ours beside it) and study.json into `folder`; returns their names.
+std::vector<std::string> export_tables(const Store& store, const std::filesystem::path& folder,
+                                       const std::string& format);
+
+}  // namespace rankscope

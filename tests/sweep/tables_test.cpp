@@ -1,0 +1,87 @@
+#include "sweep/tables.h"
+
+#include <gtest/gtest.h>
+
+#include "sweep/fake_store.h"
+
+namespace rankscope::test {
+namespace {
+
+StoredTrial trial(int64_t rank, int64_t seed, double mse) {
+  StoredTrial t;
+  t.config = canonical({{"rank", rank}, {"seed", seed}, {"d", int64_t{16}}});
+  t.id = trial_id("fake", parse_canonical(t.config));
+  t.state = TrialState::done;
+  t.values = {{"test_mse", mse}, {"test_mse_stderr", 0.01}};
+  return t;
+}
+
+TEST(Tables, SeedsAreGroupedAndEverySeedIsKept) {
+  const std::vector<Point> all =
+      points({trial(1, 0, 0.1), trial(8, 0, 0.5), trial(1, 1, 0.3), trial(1, 2, 0.8)});
+  ASSERT_EQ(all.size(), 2u);
+  const Summary s = summarise(all[0], "test_mse");
+  EXPECT_EQ(s.every, (std::vector<double>{0.1, 0.3, 0.8}));
+  EXPECT_DOUBLE_EQ(s.mean, 0.4);
+  EXPECT_DOUBLE_EQ(s.median, 0.3);
+  EXPECT_DOUBLE_EQ(s.best, 0.1);
+  EXPECT_DOUBLE_EQ(s.stderr_, std::sqrt((0.09 + 0.01 + 0.16) / 2 / 3));
+  EXPECT_TRUE(std::isnan(summarise(all[1], "test_mse").stderr_));
+  EXPECT_EQ(varying(all), std::vector<std::string>{"rank"});
+}
+
+TEST(Tables, APublishedValueIsFoundByItsColumnsWhateverTheTypeOfTheNumber) {
+  const Published table{"test_mse", "best", "", "", {"rank"}, {{{int64_t{1}}, 0.5}, {{8.0}, 0.25}}};
+  EXPECT_EQ(published_value(table, {{"rank", int64_t{8}}, {"d", int64_t{16}}}), 0.25);
+  EXPECT_FALSE(published_value(table, {{"rank", int64_t{4}}}));
+  EXPECT_FALSE(published_value(table, {{"heads", int64_t{1}}}));
+}
+
+TEST(Tables, AValueBelowTheBoundIsAFaultAndOneAtTheFloorHasLearnedNoSelection) {
+  StoredTrial t = trial(1, 0, 0.10);
+  const auto judged = [&](double bound, double floor) {
+    t.values["lower_bound"] = bound;
+    t.values["no_selection_floor"] = floor;
+    return judgement({{}, {t}});
+  };
+  EXPECT_EQ(judged(0.131, 0.9), "fault of the experiment");
+  EXPECT_EQ(judged(0.129, 0.9), "");
+  EXPECT_EQ(judged(0.05, 0.129), "no selection learned");
+  EXPECT_EQ(judged(0.05, 0.131), "");
+  EXPECT_EQ(judgement({{}, {trial(1, 0, 0.1)}}), "");  // no bound, no floor, nothing to say
+}
+
+TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
+  const TempFolder folder;
+  Study study = fake_study(2, 5, 0);
+  study.source +=
+      "[published]\nstatistic = \"mean\"\nbudget = \"1,000 steps, x\"\nsource = \"s\"\ncolumns = [\"rank\"]\n"
+      "rows = [[1, 0.5], [3, 0.25]]\n";
+  study = parse_study(study.source, study.name, study.place);
+  Store store(folder / "store", true);
+  fill(store, study);
+  const std::vector<std::string> all = ids(store, TrialState::pending);
+  store.claim({all[0], all[1], all[2]}, "me", "cpu", 100);
+  store.finish(all[0], "me", {false, "", {{"test_mse", 0.25}}}, 2);
+  store.finish(all[1], "me", {false, "", {{"test_mse", 0.75}}}, 2);
+  store.finish(all[2], "me", {true, "diverged, badly", {}}, 1);
+  EXPECT_EQ(export_tables(store, folder / "out", "csv"),
+            (std::vector<std::string>{"trials.csv", "summary.csv", "published.csv", "study.json"}));
+  const std::string trials = get(folder / "out/trials.csv");
+  EXPECT_EQ(std::count(trials.begin(), trials.end(), '\n'), 9);
+  EXPECT_TRUE(
+      trials.starts_with("id,study,state,device,attempts,wall_seconds,reason,bias,d,fault,heads,lr,norm,"
+                         "pause,rank,seed,steps,test_mse\n" +
+                         all[0] + ",fake,done,cpu,1,2,,true,16,none,1,0.01,unit,0,1,0,5,0.25\n"))
+      << trials;
+  EXPECT_NE(trials.find("failed,cpu,1,1,\"diverged, badly\""), std::string::npos);
+  EXPECT_EQ(get(folder / "out/published.csv"),
+            "rank,metric,statistic,published,ours_best,ours_mean,seeds,ratio,budget,source\n"
+            "1,test_mse,mean,0.5,0.25,0.5,2,1,\"1,000 steps, x\",s\n"
+            "3,test_mse,mean,0.25,,,0,,\"1,000 steps, x\",s\n");
+  export_tables(store, folder / "out", "jsonl");
+  EXPECT_TRUE(get(folder / "out/trials.jsonl").starts_with("{\"attempts\":1,\"config\":{\"bias\":true,"));
+}
+
+}  // namespace
+}  // namespace rankscope::test
