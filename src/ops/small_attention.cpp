@@ -216,7 +216,7 @@ Tensor small_attention_reference(const Tensor& q, const Tensor& k, const Tensor&
     const int64_t heads = shape.heads[static_cast<size_t>(t)];
     // [sequences, heads, tokens, width of a head]
     const auto split_heads = [&](const Tensor& x, int64_t tokens, int64_t count) {
-      return x[t].reshape({-1, tokens, count, x.size(2) / count}).transpose(1, 2);
+      return x[t].reshape({x.size(1) / tokens, tokens, count, x.size(2) / count}).transpose(1, 2);
     };
     const Tensor scores =
         at::matmul(split_heads(q, queries, heads), split_heads(k, keys, heads).transpose(2, 3)) *
@@ -224,7 +224,7 @@ Tensor small_attention_reference(const Tensor& q, const Tensor& k, const Tensor&
     const Tensor pattern =
         shape.hard ? at::zeros_like(scores).scatter_(3, scores.argmax(3, true), 1.0) : at::softmax(scores, 3);
     const Tensor z = at::matmul(pattern, split_heads(v, keys, shape.shared_values ? 1 : heads));
-    out.push_back(z.transpose(1, 2).reshape({q.size(1), -1}));
+    out.push_back(z.transpose(1, 2).reshape({q.size(1), heads * z.size(3)}));
   }
   return at::stack(out);
 }

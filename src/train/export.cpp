@@ -55,8 +55,7 @@ class Exporter {
     if (n_.encoder) {
       // The average over modules goes into the output map.
       for (auto& [name, value] : out)
-        if (name.ends_with("attn.W_O") || name.ends_with("attn.b_O"))
-          value = value / static_cast<double>(n_.modules);
+        if (name.ends_with("attn.W_O")) value = value / static_cast<double>(n_.modules);
     } else {
       layer_values(out);
     }

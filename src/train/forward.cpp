@@ -8,10 +8,13 @@ namespace {
 using at::Tensor;
 
 // x [M, in] or [trials, M, in]; W [out, in] or [trials, out, in].
-Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b) {
-  if (x.dim() == 2) return b.defined() ? at::addmm(b, x, W.t()) : at::mm(x, W.t());
-  const Tensor Wt = W.transpose(1, 2);
-  return b.defined() ? at::baddbmm(b.unsqueeze(1), x, Wt) : at::bmm(x, Wt);
+Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b, double scale = 1.0) {
+  if (!b.defined()) {
+    const Tensor y = x.dim() == 2 ? at::mm(x, W.t()) : at::bmm(x, W.transpose(1, 2));
+    return scale == 1.0 ? y : y * scale;
+  }
+  return x.dim() == 2 ? at::addmm(b, x, W.t(), 1.0, scale)
+                      : at::baddbmm(b.unsqueeze(1), x, W.transpose(1, 2), 1.0, scale);
 }
 
 // Gains and biases of [D] or [trials, D] beside x of [M, D] or [trials, M, D].
@@ -86,8 +89,10 @@ class Pass {
   Tensor attention(const Tensor& x, const std::string& b) {
     const Tensor qkv = linear(x, p_.get(b + "attn.W_QKV"), p_.get_or_none(b + "attn.b_QKV"));
     const Tensor z = small_self_attention(qkv, n_.tokens, shape_);
-    const Tensor out = linear(z, p_.get(b + "attn.W_O"), p_.get_or_none(b + "attn.b_O"));
-    return n_.modules == 1 ? out : out * (1.0 / static_cast<double>(n_.modules));
+    // The modules are averaged. Their output biases start equal and get equal gradients, so one stands for
+    // all.
+    return linear(z, p_.get(b + "attn.W_O"), p_.get_or_none(b + "attn.b_O"),
+                  1.0 / static_cast<double>(n_.modules));
   }
 
   Tensor mlp(const Tensor& x, const std::string& b) {
