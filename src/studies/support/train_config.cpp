@@ -36,7 +36,7 @@ NetworkSpec network_of(const Config& c, const TaskSpec& task) {
   n.layers = integer(c, "layers");
   n.modules = integer(c, "width");
   n.hard = text(c, "attention") == "hard";
-  n.mlp = integer(c, "mlp");
+  n.mlp = integer(c, "mlp") >= 0 ? integer(c, "mlp") : n.encoder ? 2048 : 0;
   n.norm = norm_of(text(c, "norm"));
   n.place = text(c, "norm_place") == "pre" ? NormPlace::pre : NormPlace::post;
   const std::string& positions = text(c, "positions");
@@ -96,7 +96,8 @@ std::vector<Key> train_keys() {
        0,
        {"rank", "width"}},
       {"attention", std::string("soft"), "softmax, or the largest score takes all", 0, 0, {"soft", "hard"}},
-      {"mlp", int64_t{2048}, "hidden width of the MLP; 0: none", 0, 65536},
+      {"mlp", int64_t{-1}, "hidden width of the MLP; 0: none, -1: 2048 in the encoder, none in the layer", -1,
+       65536},
       {"norm", std::string("unit"), "of the residual stream", 0, 0, {"none", "unit", "layer", "rms"}},
       {"norm_place", std::string("post"), "where it stands", 0, 0, {"post", "pre"}},
       {"positions",
