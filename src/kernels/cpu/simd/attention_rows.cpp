@@ -12,27 +12,27 @@ namespace {
 template <class T>
 constexpr int block = 64 / static_cast<int>(sizeof(T));  // queries at a time: whole vectors of every set
 
-/// to[column, query] = factor * from[query, column]; queries from `count` on are zero.
+/// to[column, query] = factor * from[query, column], by squares of W; what is left by smaller ones. Queries
+/// from `count` on are zero.
+template <int W, class T>
+void turn_by(const T* from, int64_t stride, int64_t count, int64_t width, T factor, T* to) {
+  int64_t c = 0;
+  for (; c + W <= width; c += W)
+    for (int64_t first = 0; first < block<T>; first += W) {
+      Vec<T, W> square[W];
+      for (int64_t r = 0; r < W; ++r)
+        square[r] = first + r < count ? load<T, W>(from + (first + r) * stride + c) : Vec<T, W>{};
+      transpose<W>(square);
+      for (int x = 0; x < W; ++x) store_vec<T, W>(to + (c + x) * block<T> + first, square[x] * factor);
+    }
+  if constexpr (W > 1)
+    if (c < width)
+      turn_by<(W > 4 ? W / 2 : 1)>(from + c, stride, count, width - c, factor, to + c * block<T>);
+}
+
 template <class T>
 void turn(const T* from, int64_t stride, int64_t count, int64_t width, T factor, T* to) {
-  constexpr int W = lanes<T>;
-  for (int64_t first = 0; first < block<T>; first += W)
-    for (int64_t c = 0; c < width; c += W) {
-      const int64_t used = width - c < W ? width - c : W;
-      Vec<T> square[W];
-      for (int64_t r = 0; r < W; ++r) {
-        const T* row = from + (first + r) * stride + c;
-        square[r] = Vec<T>{};
-        if (first + r < count) {
-          if (used == W)
-            square[r] = load(row);
-          else
-            __builtin_memcpy(&square[r], row, static_cast<size_t>(used) * sizeof(T));
-        }
-      }
-      transpose<T>(square);
-      for (int64_t x = 0; x < used; ++x) store(to + (c + x) * block<T> + first, square[x] * factor);
-    }
+  turn_by<lanes<T>>(from, stride, count, width, factor, to);
 }
 
 /// Scores [keys, block] become weights that sum to one over the keys.

@@ -51,6 +51,7 @@ RANKSCOPE_INLINE Vec<T, W> splat(T x) {
   return x - Vec<T, W>{};  // minus, not plus: x + 0 would not be x for x = -0
 }
 
+/// b where either is a NaN.
 template <class T>
 RANKSCOPE_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
   return a > b ? a : b;
@@ -61,7 +62,7 @@ RANKSCOPE_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
 /// softmax that is zero, and no product of it is subnormal. A NaN stays one.
 RANKSCOPE_INLINE Vec<float> exp2_nonpositive(Vec<float> t) {
   constexpr float to_integer = 0x1.8p23f;  // adding it rounds; the integer is then in the low bits
-  t = t < -100.0f ? splat<float>(-100.0f) : t;
+  t = larger<float>(splat<float>(-100.0f), t);
   const Vec<float> shifted = t + to_integer;
   const Vec<float> f = t - (shifted - to_integer);
   Vec<float> p = f * 0.00132647271f + 0.00967151264f;
@@ -74,36 +75,34 @@ RANKSCOPE_INLINE Vec<float> exp2_nonpositive(Vec<float> t) {
 
 RANKSCOPE_INLINE Vec<double> exp2_nonpositive(Vec<double> t) {
   constexpr double to_integer = 0x1.8p52, ln2 = 0.693147180559945309417;
-  t = t < -1000.0 ? splat<double>(-1000.0) : t;
+  constexpr double over_factorial[] = {
+      1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
+      1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0,         1.0};
+  t = larger<double>(splat<double>(-1000.0), t);
   const Vec<double> shifted = t + to_integer;
   const Vec<double> f = (t - (shifted - to_integer)) * ln2;
   Vec<double> p = splat<double>(1.0 / 6227020800.0);
-  const double over_factorial[] = {
-      1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320, 1.0 / 5040, 1.0 / 720,
-      1.0 / 120,       1.0 / 24,       1.0 / 6,       0.5,          1.0,         1.0};
-  for (const double c : over_factorial) p = p * f + c;
+  for (const double next : over_factorial) p = p * f + next;
   return (Vec<double>)((Vec<int64_t>)p + ((Vec<int64_t>)shifted << 52));
 }
 
 /// Lanes of a and b by turns: those of their lower halves (half = 0) or of their upper ones (1).
-template <class T, int... I>
-RANKSCOPE_INLINE Vec<T> interleave(Vec<T> a, Vec<T> b, int half, std::integer_sequence<int, I...>) {
-  constexpr int W = lanes<T>;
+template <class V, int... I>
+RANKSCOPE_INLINE V interleave(V a, V b, int half, std::integer_sequence<int, I...>) {
+  constexpr int W = sizeof...(I);
   return half ? __builtin_shufflevector(a, b, (W / 2 + I / 2 + I % 2 * W)...)
               : __builtin_shufflevector(a, b, (I / 2 + I % 2 * W)...);
 }
 
-/// Rows and columns of a square of vectors change places: log2(W) rounds, each of which interleaves row i
+/// Rows and columns of a square of W vectors change places: log2(W) rounds, each of which interleaves row i
 /// with row i + W/2.
-template <class T>
-RANKSCOPE_INLINE void transpose(Vec<T>* rows) {
-  constexpr int W = lanes<T>;
+template <int W, class V>
+RANKSCOPE_INLINE void transpose(V* rows) {
   for (int round = 1; round < W; round *= 2) {
-    Vec<T> next[W];
+    V next[W];
     for (int i = 0; i < W / 2; ++i)
       for (int half = 0; half < 2; ++half)
-        next[2 * i + half] =
-            interleave<T>(rows[i], rows[i + W / 2], half, std::make_integer_sequence<int, W>());
+        next[2 * i + half] = interleave(rows[i], rows[i + W / 2], half, std::make_integer_sequence<int, W>());
     for (int i = 0; i < W; ++i) rows[i] = next[i];
   }
 }
