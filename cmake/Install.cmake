@@ -4,6 +4,9 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rankscope)
 
 install(TARGETS rankscope_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS rankscope_base EXPORT rankscope_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET rankscope_mpi)  # found by dlopen, never linked
+  install(TARGETS rankscope_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(RANKSCOPE_ENGINE)
   # A file of its own: a consumer who wants only the base must not be asked for torch.
   set_target_properties(rankscope_engine PROPERTIES EXPORT_NAME rankscope)

@@ -39,3 +39,14 @@ ${table}  };
 }  // namespace rankscope
 " @ONLY)
 list(APPEND STUDY_SOURCES ${CMAKE_BINARY_DIR}/generated/builtin_studies.cpp)
+
+# Over machines: MPI in a library of its own, loaded only under mpirun or srun. Without MPI there is no such file.
+find_package(MPI QUIET COMPONENTS CXX)
+function(rankscope_add_mpi)
+  if(NOT MPI_CXX_FOUND)
+    return()
+  endif()
+  add_library(rankscope_mpi SHARED src/sweep/mpi/transport.cpp)
+  target_compile_definitions(rankscope_mpi PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_link_libraries(rankscope_mpi PRIVATE rankscope_base MPI::MPI_CXX rankscope_warnings)
+endfunction()

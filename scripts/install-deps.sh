@@ -12,6 +12,7 @@ build_packages=(
   g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config
   libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev libfmt-dev libicu-dev libssl-dev libbenchmark-dev
   libtomlplusplus-dev libsqlite3-dev  # studies and their store
+  libopenmpi-dev openmpi-bin          # studies over machines
 )
 torch_packages=(libtorch-dev)
 test_packages=(

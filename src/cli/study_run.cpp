@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "cli/cluster.h"
 #include "cli/engine.h"
 #include "cli/study.h"
+#include "sweep/cluster.h"
 #include "sweep/tensorboard.h"
 
 namespace rankscope {
@@ -47,9 +49,8 @@ void write_all_events(const Store& store) {
 
 void say_what_failed(const Store& store, const std::string& folder, Io& io) {
   for (const StoredTrial& trial : store.trials())
-    if (trial.state == TrialState::failed) {
+    if (trial.state == TrialState::failed)
       io.err << fmt::format("failed: {}: {}\n", trial.id, printable(trial.reason, 500));
-    }
   io.err << fmt::format("again: rankscope study retry {}\n", folder);
 }
 
@@ -59,11 +60,13 @@ int carry_out(Store& store, const Runner& runner, const StudyOptions& o, Io& io)
   SweepReport report;
   {
     Progress line(io.err, progress_wanted(io.quiet));
-    report = run_study(store, runner, options, [&](const SweepProgress& p) {
+    const std::function<void(const SweepProgress&)> tell = [&](const SweepProgress& p) {
       line.update(p.flops_total > 0 ? p.flops_done / p.flops_total : 0,
                   fmt::format("{}/{} trials  {:.3g} steps/s  {}  {}", p.trials_done, p.trials_total,
                               p.steps_per_second, rate_text(p.flops_per_second), p.what));
-    });
+    };
+    report = cluster() == nullptr ? run_study(store, runner, options, tell)
+                                  : coordinate(store, runner, options, *cluster(), tell);
   }
   if (o.tensorboard) write_all_events(store);
   if (stop_asked) {
@@ -82,15 +85,32 @@ int carry_out(Store& store, const Runner& runner, const StudyOptions& o, Io& io)
   return 0;
 }
 
+// Under mpirun the first process does what `first` says and the others work for it; otherwise there is only
+// `first`.
+int alone_or_together(const StudyOptions& o, Io& io, const std::function<int()>& first) {
+  Transport* others = cluster();
+  if (others == nullptr) return first();
+  if (others->rank() > 0) {
+    listen_for_signals();
+    work(engine().runners(), sweep_options(o), *others);
+    return 0;
+  }
+  if (ends_with_its_workers() && !io.quiet)
+    io.err << "note: without mpirun --enable-recovery Open MPI ends the whole job when a worker dies\n";
+  try {
+    return first();
+  } catch (...) {
+    dismiss(*others);  // they must not wait for someone who left
+    throw;
+  }
+}
+
 int go_on(Store& store, const StudyOptions& o, Io& io) {
   const Study study = store.study();
   return carry_out(store, find_runner(engine().runners(), study.runner, study.place), o, io);
 }
 
-}  // namespace
-
-int study_run(const StudyOptions& given, Io& io) {
-  StudyOptions o = given;
+int run_named(StudyOptions o, Io& io) {
   const Study study = load_study(o.study);
   if (o.folder.empty()) o.folder = "out/" + study.name;
   const Runner& runner = find_runner(engine().runners(), study.runner, study.place);
@@ -103,8 +123,8 @@ int study_run(const StudyOptions& given, Io& io) {
     print_plan(study, runner, overrides, all, o, io);
     return 0;
   }
-  if (!all.empty())
-    runner.stack_limit(all.front().config, o.device);  // a missing GPU shows before a store is made
+  if (!all.empty() && cluster() == nullptr)  // a missing GPU shows before a store is made
+    runner.stack_limit(all.front().config, o.device);
   Store store(o.folder, true);
   store.keep_study(study);
   const int64_t added = store.add(study, all);
@@ -114,16 +134,27 @@ int study_run(const StudyOptions& given, Io& io) {
   return carry_out(store, runner, o, io);
 }
 
+}  // namespace
+
+int study_run(const StudyOptions& o, Io& io) {
+  if (o.dry_run) return run_named(o, io);
+  return alone_or_together(o, io, [&] { return run_named(o, io); });
+}
+
 int study_resume(const StudyOptions& o, Io& io) {
-  Store store(o.folder);
-  return go_on(store, o, io);
+  return alone_or_together(o, io, [&] {
+    Store store(o.folder);
+    return go_on(store, o, io);
+  });
 }
 
 int study_retry(const StudyOptions& o, Io& io) {
-  Store store(o.folder);
-  const int64_t again = store.retry();
-  if (!io.quiet) io.err << fmt::format("{} failed trials run again\n", again);
-  return go_on(store, o, io);
+  return alone_or_together(o, io, [&] {
+    Store store(o.folder);
+    const int64_t again = store.retry();
+    if (!io.quiet) io.err << fmt::format("{} failed trials run again\n", again);
+    return go_on(store, o, io);
+  });
 }
 
 }  // namespace rankscope

@@ -17,8 +17,8 @@ std::vector<Stack> plan_stacks(const Runner& runner, const std::vector<TrialJob>
   std::vector<Stack> out;
   for (auto& [key, group] : groups) {
     const auto count = static_cast<int64_t>(group.size());
-    int64_t limit = count == 1 ? 1 : runner.stack_limit(group.front().config, device);
-    limit = std::clamp<int64_t>(limit, 1, (count + workers - 1) / workers);
+    const int64_t fits = device.empty() ? count : runner.stack_limit(group.front().config, device);
+    const int64_t limit = std::clamp<int64_t>(fits, 1, (count + workers - 1) / workers);
     const int64_t stacks = (count + limit - 1) / limit;
     for (int64_t s = 0; s < stacks; ++s) {
       Stack& stack = out.emplace_back();

@@ -9,6 +9,7 @@ The program alone says what it can do.
     inspect    Show what a checkpoint is, without reading its weights
     lenses     List what can be measured, what each metric means and what it costs
     scan       Scan a checkpoint: how much rank is left, who holds it up, what to do
+    study      Train small models to answer a question about rank, beside the published figure
     tokenize   Turn texts into token ids, one JSON line each
     verify     Compare every layer with activations saved from another implementation
 
@@ -23,7 +24,7 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in bound inspect lenses scan tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  > for c in bound inspect lenses scan study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
   Usage: rankscope bound [OPTIONS]
   Examples:
     rankscope bound --d 64 --rank 8 --heads 64
@@ -36,6 +37,9 @@ Every command explains itself with examples, and needs no torch for it.
   Usage: rankscope scan [OPTIONS] [FOLDER]
   Examples:
     rankscope scan
+  Usage: rankscope study [OPTIONS] SUBCOMMAND
+  Examples:
+    rankscope study list
   Usage: rankscope tokenize [OPTIONS] FOLDER
   Examples:
     rankscope tokenize models/builtin --text "the whale" --tokens
