@@ -5,6 +5,7 @@
 //   same run train_bench --device cuda  one H200: milliseconds a step and trial, stacks of 5, beside the
 //   batched PyTorch code
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include "train/cpu_stack.h"
 
 #include <omp.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 #include "train/cuda_stack.h"
 
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/core/GradMode.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime.h>
@@ -83,6 +85,11 @@ class CudaStack : public Stack {
     losses_ = at::zeros({T}, at::TensorOptions().dtype(at::kDouble).device(device_));
     views_ = std::make_unique<ParameterViews>(layout_, parameters_, true);
     make_test_set();
+  }
+
+  ~CudaStack() override {
+    graph_.reset();
+    c10::cuda::CUDACachingAllocator::emptyCache();  // the next stack may need what this one held
   }
 
   void advance(int64_t count, std::vector<double>& losses) override {
@@ -172,6 +179,7 @@ class CudaStack : public Stack {
 
   void capture() {
     stream_.synchronize();
+    c10::cuda::CUDACachingAllocator::emptyCache();  // the graph has a pool of its own
     graph_ = std::make_unique<at::cuda::CUDAGraph>();
     graph_->capture_begin();
     step();

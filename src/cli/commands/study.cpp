@@ -54,7 +54,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   does(subcommand(app, "list", "The built-in studies"), study_list);
   CLI::App* run = does(subcommand(app, "run", "Run a study, or go on with one"), study_run);
   run->add_option("STUDY", o->study, "A name from study list, or a TOML file")->required();
-  run->add_option("KEY=VALUES", o->overrides,
+  run->add_option("KEY-VALUES", o->overrides,
                   "Other values: lr=0.003,0.01 rank=1,8,64 layers=1..5 d=8..128*2");
   run->add_option("--out", o->folder, "Folder of the store; out/STUDY when left out")->type_name("FOLDER");
   run->add_option("--seeds", o->seeds, "This many seeds, from 0")->check(whole_number(1, 100'000));
