@@ -146,16 +146,11 @@ template <class T>
 AttentionResults<T> kernel_attention(Isa isa, const AttentionCase& c, const AttentionOperands<T>& x,
                                      T untouched) {
   AttentionResults<T> r = blank_results(c, untouched);
-  const simd::Table& table = simd::table_of(isa);
-  const simd::AttentionGradients<T> d = {x.d_out.data(), c.a.out, r.dq.data(), r.dk.data(),
-                                         r.dv.data(),    c.a.q,   c.a.k,       c.a.v};
-  if constexpr (sizeof(T) == sizeof(float)) {
-    table.forward_float(c.a, x.q.data(), x.k.data(), x.v.data(), r.out.data());
-    table.backward_float(c.a, x.q.data(), x.k.data(), x.v.data(), d);
-  } else {
-    table.forward_double(c.a, x.q.data(), x.k.data(), x.v.data(), r.out.data());
-    table.backward_double(c.a, x.q.data(), x.k.data(), x.v.data(), d);
-  }
+  const simd::TableOf<T>& table = simd::table_of(isa);
+  table.attention_forward(c.a, x.q.data(), x.k.data(), x.v.data(), r.out.data());
+  table.attention_backward(
+      c.a, x.q.data(), x.k.data(), x.v.data(),
+      {x.d_out.data(), c.a.out, r.dq.data(), r.dk.data(), r.dv.data(), c.a.q, c.a.k, c.a.v});
   return r;
 }
 

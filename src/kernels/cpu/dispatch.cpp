@@ -10,6 +10,7 @@
 #include "kernels/cpu/normals.h"
 #include "kernels/cpu/simd/scratch.h"
 #include "kernels/cpu/small_attention.h"
+#include "kernels/cpu/squared_error.h"
 
 namespace rankscope {
 namespace simd {
@@ -59,6 +60,11 @@ const simd::Table& kernels() {
   return table;
 }
 
+template <class T>
+const simd::TableOf<T>& kernels_of() {
+  return kernels();
+}
+
 }  // namespace
 
 std::string_view isa_name(Isa isa) {
@@ -97,28 +103,47 @@ Isa chosen_isa() {
   return isa;
 }
 
-template <>
-void small_attention_forward(const SmallAttention& a, const float* q, const float* k, const float* v,
-                             float* out) {
-  kernels().forward_float(a, q, k, v, out);
+template <class T>
+void small_attention_forward(const SmallAttention& a, const T* q, const T* k, const T* v, T* out) {
+  kernels_of<T>().attention_forward(a, q, k, v, out);
 }
-template <>
-void small_attention_forward(const SmallAttention& a, const double* q, const double* k, const double* v,
-                             double* out) {
-  kernels().forward_double(a, q, k, v, out);
+
+template <class T>
+void small_attention_backward(const SmallAttention& a, const T* q, const T* k, const T* v, const T* dout,
+                              Rows dout_rows, T* dq, Rows dq_rows, T* dk, Rows dk_rows, T* dv, Rows dv_rows) {
+  kernels_of<T>().attention_backward(a, q, k, v, {dout, dout_rows, dq, dk, dv, dq_rows, dk_rows, dv_rows});
 }
-template <>
-void small_attention_backward(const SmallAttention& a, const float* q, const float* k, const float* v,
-                              const float* dout, Rows dout_rows, float* dq, Rows dq_rows, float* dk,
-                              Rows dk_rows, float* dv, Rows dv_rows) {
-  kernels().backward_float(a, q, k, v, {dout, dout_rows, dq, dk, dv, dq_rows, dk_rows, dv_rows});
+
+template <class T>
+void skip_norm_forward(const SkipNorm& n, const T* x, const T* u, const T* gain, const T* bias, T* y,
+                       T* inverse) {
+  kernels_of<T>().skip_norm_forward(n, x, u, gain, bias, y, inverse);
 }
-template <>
-void small_attention_backward(const SmallAttention& a, const double* q, const double* k, const double* v,
-                              const double* dout, Rows dout_rows, double* dq, Rows dq_rows, double* dk,
-                              Rows dk_rows, double* dv, Rows dv_rows) {
-  kernels().backward_double(a, q, k, v, {dout, dout_rows, dq, dk, dv, dq_rows, dk_rows, dv_rows});
+
+template <class T>
+void skip_norm_backward(const SkipNorm& n, const T* x, const T* u, const T* gain, const T* inverse,
+                        const T* dy, int64_t dy_row, T* dsum, int64_t dsum_row, T* dgain, T* dbias) {
+  kernels_of<T>().skip_norm_backward(n, x, u, gain, inverse, {dy, dy_row, dsum, dsum_row, dgain, dbias});
 }
+
+template <class T>
+double squared_error(int64_t rows, int64_t width, T weight, const T* answer, int64_t answer_row,
+                     const T* target, int64_t target_row, T* gradient, int64_t gradient_row) {
+  return kernels_of<T>().squared_error(
+      {rows, width, weight, answer, target, gradient, answer_row, target_row, gradient_row});
+}
+
+#define RANKSCOPE_FOR(T)                                                                                \
+  template void small_attention_forward(const SmallAttention&, const T*, const T*, const T*, T*);       \
+  template void small_attention_backward(const SmallAttention&, const T*, const T*, const T*, const T*, \
+                                         Rows, T*, Rows, T*, Rows, T*, Rows);                           \
+  template void skip_norm_forward(const SkipNorm&, const T*, const T*, const T*, const T*, T*, T*);     \
+  template void skip_norm_backward(const SkipNorm&, const T*, const T*, const T*, const T*, const T*,   \
+                                   int64_t, T*, int64_t, T*, T*);                                       \
+  template double squared_error(int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T*, int64_t)
+RANKSCOPE_FOR(float);
+RANKSCOPE_FOR(double);
+#undef RANKSCOPE_FOR
 
 void fill_normals(uint64_t seed, uint32_t stream, uint32_t step, uint64_t first, int64_t count, float* out) {
   kernels().fill_normals(seed, stream, step, first, count, out);

@@ -1,6 +1,5 @@
-#include <math.h>
-
 #include "kernels/cpu/simd/kernels.h"
+#include "kernels/cpu/simd/vec.h"
 
 namespace rankscope::simd::RANKSCOPE_SIMD {
 namespace {
@@ -18,7 +17,7 @@ __attribute__((noinline)) void update_batch(const AdamWStep& rule, const float* 
     const float g = gradient[i];
     m[i] = r.beta1 * m[i] + r.one_minus_beta1 * g;
     v[i] = r.beta2 * v[i] + r.one_minus_beta2 * (g * g);
-    parameter[i] = r.keep * parameter[i] - r.rate * m[i] / (sqrtf(v[i]) * r.root_correction + r.epsilon);
+    parameter[i] = r.keep * parameter[i] - r.rate * m[i] / (root(v[i]) * r.root_correction + r.epsilon);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/skip_norm.h"
 #include "kernels/small_attention.h"
 
 namespace rankscope::simd {
@@ -13,6 +14,24 @@ struct AttentionGradients {
   Rows out_rows;
   T *q = nullptr, *k = nullptr, *v = nullptr;
   Rows q_rows, k_rows, v_rows;
+};
+
+template <class T>
+struct SkipNormGradients {
+  const T* y = nullptr;
+  int64_t y_row = 0;
+  T* sum = nullptr;
+  int64_t sum_row = 0;
+  T *gain = nullptr, *bias = nullptr;
+};
+
+template <class T>
+struct SquaredError {
+  int64_t rows = 0, width = 0;
+  T weight = 1;
+  const T *answer = nullptr, *target = nullptr;
+  T* gradient = nullptr;
+  int64_t answer_row = 0, target_row = 0, gradient_row = 0;
 };
 
 /// What one AdamW step needs after its powers are taken.
@@ -29,16 +48,29 @@ using AttentionForward = void(const SmallAttention&, const T* q, const T* k, con
 template <class T>
 using AttentionBackward = void(const SmallAttention&, const T* q, const T* k, const T* v,
                                const AttentionGradients<T>&);
+template <class T>
+using SkipNormForward = void(const SkipNorm&, const T* x, const T* u, const T* gain, const T* bias, T* y,
+                             T* inverse);
+template <class T>
+using SkipNormBackward = void(const SkipNorm&, const T* x, const T* u, const T* gain, const T* inverse,
+                              const SkipNormGradients<T>&);
+template <class T>
+using SquaredErrorLoss = double(const SquaredError<T>&);
 using FillNormals = void(uint64_t seed, uint32_t stream, uint32_t step, uint64_t first, int64_t count,
                          float* out);
 using AdamWUpdate = void(const AdamWStep&, int64_t count, const float* gradient, float* parameter, float* m,
                          float* v);
 
-struct Table {
-  AttentionForward<float>* forward_float;
-  AttentionForward<double>* forward_double;
-  AttentionBackward<float>* backward_float;
-  AttentionBackward<double>* backward_double;
+template <class T>
+struct TableOf {
+  AttentionForward<T>* attention_forward;
+  AttentionBackward<T>* attention_backward;
+  SkipNormForward<T>* skip_norm_forward;
+  SkipNormBackward<T>* skip_norm_backward;
+  SquaredErrorLoss<T>* squared_error;
+};
+
+struct Table : TableOf<float>, TableOf<double> {
   FillNormals* fill_normals;
   AdamWUpdate* adamw_update;
 };
@@ -49,6 +81,12 @@ AttentionForward<float> attention_forward;
 AttentionForward<double> attention_forward;
 AttentionBackward<float> attention_backward;
 AttentionBackward<double> attention_backward;
+SkipNormForward<float> skip_norm_forward;
+SkipNormForward<double> skip_norm_forward;
+SkipNormBackward<float> skip_norm_backward;
+SkipNormBackward<double> skip_norm_backward;
+SquaredErrorLoss<float> squared_error;
+SquaredErrorLoss<double> squared_error;
 FillNormals fill_normals;
 AdamWUpdate adamw_update;
 }  // namespace RANKSCOPE_SIMD

@@ -3,7 +3,11 @@
 namespace rankscope::simd::RANKSCOPE_SIMD {
 
 extern const Table table;
-const Table table = {attention_forward,  attention_forward, attention_backward,
-                     attention_backward, fill_normals,      adamw_update};
+const Table table = {
+    {attention_forward, attention_backward, skip_norm_forward, skip_norm_backward, squared_error},
+    {attention_forward, attention_backward, skip_norm_forward, skip_norm_backward, squared_error},
+    fill_normals,
+    adamw_update,
+};
 
 }  // namespace rankscope::simd::RANKSCOPE_SIMD

@@ -51,6 +51,9 @@ RANKSCOPE_INLINE Vec<T, W> splat(T x) {
   return x - Vec<T, W>{};  // minus, not plus: x + 0 would not be x for x = -0
 }
 
+RANKSCOPE_INLINE float root(float x) { return __builtin_sqrtf(x); }
+RANKSCOPE_INLINE double root(double x) { return __builtin_sqrt(x); }
+
 /// b where either is a NaN.
 template <class T>
 RANKSCOPE_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
