@@ -29,7 +29,7 @@ at::Tensor observed(const std::filesystem::path& folder, int64_t sequences, int6
     sample.special.assign(static_cast<size_t>(tokens), false);
     samples.push_back(sample);
   }
-  const Batch batch = make_batch(samples, spec);
+  const Batch batch = make_batches(samples, spec, sequences).front();
   BlockObserver nobody;
   at::Tensor x = embed(batch, spec, source->load("embed"), *source);
   for (int64_t l = 0; l < spec.depth(); ++l)
