@@ -30,7 +30,8 @@ double sign_energy(int64_t d, int64_t l);
 /// Its limit for d to infinity: (2/pi) C(2k, k) / (4^k (2k + 1)).
 double sign_energy_limit(int64_t l);
 
-/// Energy above degree l: one minus the sum up to l.
+/// Energy above degree l: one minus the sum up to l. About (2/pi)^1.5 / sqrt(l) for l << d and (2/pi)^1.5
+/// sqrt(d) / l for l >> d.
 double sign_tail(int64_t d, int64_t l);
 
 /// (1 - eta_1^2) / 2: the error that is left when exactly the linear part of the sign is learned.

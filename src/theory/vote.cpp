@@ -24,8 +24,8 @@ double vote_is_right(int64_t d, double angle, double head_angle) {
   const double cosine = std::cos(angle);
   Gegenbauer target(d, cosine), head(d, std::cos(head_angle));
   double sum = 0;
-  // The energies alone fall as sqrt(d) / l^2, and what is left out after 10^5 of them is below 1e-4 even
-  // where both polynomials are one; away from the poles they fall too.
+  // The energies above degree L sum to about sqrt(d) / 2L, which is what is missing where both polynomials
+  // are one; away from the poles they fall too.
   for (SignEnergies e(d); e.degree() < 100'000; e.next()) {
     target.next(), head.next();
     sum += e.energy() * target.value() * head.value();

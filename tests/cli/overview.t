@@ -84,7 +84,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, bound, lenses   (rankscope --help shows all 6)
+    try  scan, bound, study   (rankscope --help shows all 7)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"
