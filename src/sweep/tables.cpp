@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
 #include "base/stats.h"
+#include "theory/certificate.h"
 
 namespace rankscope {
 namespace {
@@ -68,9 +70,14 @@ std::optional<double> published_value(const Published& table, const Config& conf
 std::string judgement(const Point& point) {
   bool at_floor = !point.trials.empty();
   for (const StoredTrial& trial : point.trials) {
-    const double value = value_of(trial, "test_mse"), margin = 3 * value_of(trial, "test_mse_stderr");
-    if (value < value_of(trial, "lower_bound") - margin) return "fault of the experiment";
-    at_floor = at_floor && value > value_of(trial, "no_selection_floor") - margin;  // false without a floor
+    Certificate known;
+    if (const double bound = value_of(trial, "lower_bound"); std::isfinite(bound)) known.lower_bound = bound;
+    const double floor = value_of(trial, "no_selection_floor");
+    known.no_selection_floor = std::isfinite(floor) ? floor : std::numeric_limits<double>::infinity();
+    const TrialStanding standing =
+        judge(value_of(trial, "test_mse"), value_of(trial, "test_mse_stderr"), known).standing;
+    if (standing == TrialStanding::below_bound) return "fault of the experiment";
+    at_floor = at_floor && standing == TrialStanding::no_selection;
   }
   return at_floor ? "no selection learned" : "";
 }

@@ -33,9 +33,8 @@ std::vector<std::string> varying(const std::vector<Point>& points);
 /// The published value for this configuration, where the table has one.
 std::optional<double> published_value(const Published& table, const Config& config);
 
-/// Plain comparisons with what theory says, each trial with its own standard error: "fault of the experiment"
-/// when one lies below the lower bound by more than three, "no selection learned" when all lie within three
-/// of (or above) what a predictor without selection reaches; otherwise empty.
+/// What theory says to the values, each trial with its own standard error: "fault of the experiment" when one
+/// lies below its lower bound, "no selection learned" when none is better than a predictor without selection.
 std::string judgement(const Point& point);
 
 /// Writes trials.csv or trials.jsonl (a row a trial), summary.csv (a row a point and metric), published.csv
