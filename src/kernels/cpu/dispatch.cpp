@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "kernels/cpu/bias_relu.h"
 #include "kernels/cpu/normals.h"
 #include "kernels/cpu/simd/scratch.h"
 #include "kernels/cpu/small_attention.h"
@@ -133,6 +134,17 @@ double squared_error(int64_t rows, int64_t width, T weight, const T* answer, int
       {rows, width, weight, answer, target, gradient, answer_row, target_row, gradient_row});
 }
 
+template <class T>
+void bias_relu(int64_t rows, int64_t width, const T* bias, T* h, int64_t h_row) {
+  kernels_of<T>().bias_relu(rows, width, bias, h, h_row);
+}
+
+template <class T>
+void bias_relu_backward(int64_t rows, int64_t width, const T* h, int64_t h_row, T* dh, int64_t dh_row,
+                        T* dbias) {
+  kernels_of<T>().bias_relu_backward(rows, width, h, h_row, dh, dh_row, dbias);
+}
+
 #define RANKSCOPE_FOR(T)                                                                                \
   template void small_attention_forward(const SmallAttention&, const T*, const T*, const T*, T*);       \
   template void small_attention_backward(const SmallAttention&, const T*, const T*, const T*, const T*, \
@@ -140,6 +152,8 @@ double squared_error(int64_t rows, int64_t width, T weight, const T* answer, int
   template void skip_norm_forward(const SkipNorm&, const T*, const T*, const T*, const T*, T*, T*);     \
   template void skip_norm_backward(const SkipNorm&, const T*, const T*, const T*, const T*, const T*,   \
                                    int64_t, T*, int64_t, T*, T*);                                       \
+  template void bias_relu(int64_t, int64_t, const T*, T*, int64_t);                                     \
+  template void bias_relu_backward(int64_t, int64_t, const T*, int64_t, T*, int64_t, T*);               \
   template double squared_error(int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T*, int64_t)
 RANKSCOPE_FOR(float);
 RANKSCOPE_FOR(double);

@@ -56,6 +56,11 @@ using SkipNormBackward = void(const SkipNorm&, const T* x, const T* u, const T* 
                               const SkipNormGradients<T>&);
 template <class T>
 using SquaredErrorLoss = double(const SquaredError<T>&);
+template <class T>
+using BiasRelu = void(int64_t rows, int64_t width, const T* bias, T* h, int64_t h_row);
+template <class T>
+using BiasReluBackward = void(int64_t rows, int64_t width, const T* h, int64_t h_row, T* dh, int64_t dh_row,
+                              T* dbias);
 using FillNormals = void(uint64_t seed, uint32_t stream, uint32_t step, uint64_t first, int64_t count,
                          float* out);
 using AdamWUpdate = void(const AdamWStep&, int64_t count, const float* gradient, float* parameter, float* m,
@@ -68,6 +73,8 @@ struct TableOf {
   SkipNormForward<T>* skip_norm_forward;
   SkipNormBackward<T>* skip_norm_backward;
   SquaredErrorLoss<T>* squared_error;
+  BiasRelu<T>* bias_relu;
+  BiasReluBackward<T>* bias_relu_backward;
 };
 
 struct Table : TableOf<float>, TableOf<double> {
@@ -87,6 +94,10 @@ SkipNormBackward<float> skip_norm_backward;
 SkipNormBackward<double> skip_norm_backward;
 SquaredErrorLoss<float> squared_error;
 SquaredErrorLoss<double> squared_error;
+BiasRelu<float> bias_relu;
+BiasRelu<double> bias_relu;
+BiasReluBackward<float> bias_relu_backward;
+BiasReluBackward<double> bias_relu_backward;
 FillNormals fill_normals;
 AdamWUpdate adamw_update;
 }  // namespace RANKSCOPE_SIMD

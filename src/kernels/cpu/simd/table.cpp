@@ -4,8 +4,10 @@ namespace rankscope::simd::RANKSCOPE_SIMD {
 
 extern const Table table;
 const Table table = {
-    {attention_forward, attention_backward, skip_norm_forward, skip_norm_backward, squared_error},
-    {attention_forward, attention_backward, skip_norm_forward, skip_norm_backward, squared_error},
+    {attention_forward, attention_backward, skip_norm_forward, skip_norm_backward, squared_error, bias_relu,
+     bias_relu_backward},
+    {attention_forward, attention_backward, skip_norm_forward, skip_norm_backward, squared_error, bias_relu,
+     bias_relu_backward},
     fill_normals,
     adamw_update,
 };
