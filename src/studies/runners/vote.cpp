@@ -1,0 +1,58 @@
+// The majority vote of rank-1 heads: its error for two points, and what one head knows about more.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "studies/runner.h"
+#include "theory/vote.h"
+
+namespace rankscope {
+namespace {
+
+std::vector<Key> keys() {
+  return {{"d", int64_t{64}, "width of a point", 2, 4096},
+          {"n", int64_t{2}, "orthonormal points", 2, 4096},
+          {"heads", int64_t{256}, "heads that vote", 1, 1e12},
+          {"samples", int64_t{200000}, "draws for the advantage of one head", 2, 1e9},
+          {"seed", int64_t{0}, "of the draws", 0, 1e15}};
+}
+
+void check(const Config& c) {
+  if (integer(c, "n") > integer(c, "d"))
+    throw usage_error(
+        fmt::format("{} orthonormal points do not fit in {} dimensions", integer(c, "n"), integer(c, "d")))
+        .hint("n of at most d");
+}
+
+double flops(const Config& c) { return number(c, "samples") * (2 * number(c, "d") + 4 * number(c, "n")); }
+
+Outcome count_votes(const Config& c) {
+  const int64_t d = integer(c, "d"), n = integer(c, "n");
+  Outcome out;
+  if (n == 2) {  // the construction is for two points
+    out.values["mse"] = vote_error(d, number(c, "heads"));
+    out.values["asymptote"] = vote_asymptote(d, number(c, "heads"));
+  }
+  const Estimate advantage =
+      vote_advantage(d, n, integer(c, "samples"), static_cast<uint64_t>(integer(c, "seed")));
+  out.values["advantage"] = advantage.value;
+  out.values["advantage_stderr"] = advantage.stderr_;
+  return out;
+}
+
+void run(std::span<const TrialJob> jobs, const RunContext& context) {
+  for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i)
+    context.finished(i, count_votes(jobs[i].config));
+}
+
+}  // namespace
+
+extern const Runner runner_vote{.name = "vote",
+                                .summary = "counts the votes of rank-1 hard heads",
+                                .keys = keys(),
+                                .check = check,
+                                .flops = flops,
+                                .stack_key = [](const Config&) { return std::string(); },
+                                .stack_limit = [](const Config&, const std::string&) -> int64_t { return 1; },
+                                .run = run};
+
+}  // namespace rankscope
