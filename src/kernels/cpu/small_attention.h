@@ -1,4 +1,9 @@
-// The CPU's small-context attention: one thread, whole range; callers split sequences over threads.
+// The CPU's small-context attention: one thread, whole range; callers split sequences over threads. Each
+// sequence of each trial gives the same bits however they are split.
+//
+// Rows a multiple of 2 KiB apart push each other out of the first-level cache: a projection's row stride of 3
+// * width + 16 floats instead of 3 * width takes a tenth (512 columns in heads of 8) to two fifths (4096 in
+// heads of 64) off the time of wide heads.
 #pragma once
 
 #include "kernels/small_attention.h"
