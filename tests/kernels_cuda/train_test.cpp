@@ -87,8 +87,9 @@ TEST_F(CudaAdamW, FollowsTheTextbookWithEachTrialsOwnRate) {
 }
 
 TEST_F(CudaAdamW, LeavesADeadTrialAlone) {
-  const auto start = random_floats(20, 1);
-  const DeviceBuffer<float> parameter(start), gradient(start), m(start), v(start), lr({1e-2f});
+  auto start = random_floats(20, 1);
+  for (float& x : start) x = std::abs(x);  // a second moment is not negative
+  const DeviceBuffer<float> parameter(start), gradient(random_floats(20, 2)), m(start), v(start), lr({1e-2f});
   const DeviceBuffer<int32_t> alive(std::vector<int32_t>{1, 0});
   const DeviceBuffer<int64_t> steps({0, 0});
   cuda::adamw_update({}, 2, 10, steps.data(), lr.data(), 0, alive.data(), gradient.data(), parameter.data(),

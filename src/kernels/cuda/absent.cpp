@@ -1,5 +1,8 @@
 // Stands in for the CUDA kernels where this build has none.
 #include "base/error.h"
+#include "kernels/cuda/neighbours.h"
+#include "kernels/cuda/skip_norm.h"
+#include "kernels/cuda/squared_error.h"
 #include "kernels/cuda/train.h"
 
 namespace rankscope::cuda {
@@ -27,6 +30,28 @@ void fill_normals(int64_t, const uint64_t*, uint32_t, const int64_t*, int64_t, f
 
 void adamw_update(const AdamW&, int64_t, int64_t, const int64_t*, const float*, int64_t, const int32_t*,
                   const float*, float*, float*, float*, void*) {
+  absent();
+}
+
+void skip_norm_forward(const SkipNorm&, const float*, const float*, const float*, const float*, float*,
+                       void*) {
+  absent();
+}
+
+int64_t skip_norm_workspace(const SkipNorm&) { absent(); }
+
+void skip_norm_backward(const SkipNorm&, const float*, const float*, const float*, const float*, float*,
+                        float*, float*, float*, float*, void*) {
+  absent();
+}
+
+int64_t squared_error_workspace(const SquaredError&) { absent(); }
+
+void squared_error(const SquaredError&, const float*, const float*, float*, float*, float*, void*) {
+  absent();
+}
+
+void neighbour_targets(Neighbour, int64_t, int64_t, int64_t, int64_t, float*, float*, float*, void*) {
   absent();
 }
 

@@ -23,7 +23,7 @@ struct Operand {
 struct Group {
   int32_t sequences, queries, keys;
   int32_t heads, width_qk, width_v;  // widths of one head
-  bool hard, shared_values;
+  bool shared_values;
   int32_t members;
   int32_t trial[kMaxTrials];
   float scale[kMaxTrials];
@@ -41,22 +41,25 @@ struct Backward {
   Operand<float> dq, dk, dv;  // dv.data may be null: not wanted
 };
 
-// Head widths 1 and 2, 16 keys: one thread a head, everything in registers.
+// Head widths 1 to 8 (powers of two), 16 keys: a few threads a head, everything in registers.
 template <int W>
 void narrow_forward(const Forward& f, cudaStream_t stream);
 template <int W>
 void narrow_backward(const Backward& b, cudaStream_t stream);
 
-// Head widths 4 to 128 (powers of two), 16 keys: 16 x 16 scores on the tensor cores, float32 from three TF32
-// products.
+// Head widths 16 to 128, 16 keys: 16 x 16 scores on the tensor cores, float32 from three TF32 products.
 template <int W>
 void tile_forward(const Forward& f, cudaStream_t stream);
 template <int W>
 void tile_backward(const Backward& b, cudaStream_t stream);
 
-// Everything else.
-void any_forward(const Forward& f, cudaStream_t stream);
-void any_backward(const Backward& b, cudaStream_t stream);
+// Every other shape of softmax attention. `aligned`: all operands can be read four floats at a time.
+void any_forward(const Forward& f, bool aligned, cudaStream_t stream);
+void any_backward(const Backward& b, bool aligned, cudaStream_t stream);
+
+// Hard attention of every shape.
+void hard_forward(const Forward& f, cudaStream_t stream);
+void hard_backward(const Backward& b, cudaStream_t stream);
 
 constexpr float kLog2E = 1.4426950408889634f;
 

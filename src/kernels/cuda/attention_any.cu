@@ -1,230 +1,278 @@
-// Attention for every shape the fast kernels do not take: any head width, up to 256 queries and keys, hard
-// attention, values shared by all heads, rows that are not aligned. One block a head (or a sequence, where
-// heads share values: their gradients then add up in a fixed order), one warp a query, and in the second half
-// of the backward pass one warp a key.
+// Softmax attention for every shape the fast kernels do not take: any head width, up to 256 queries and keys,
+// values shared by all heads, rows that are not aligned. One block a head (a sequence, where heads share
+// values: their gradients then add up in a fixed order), one warp 16 queries, and in the second half of the
+// backward pass 16 keys. Scores are 16 x 16 products on the tensor cores as in attention_tiles.cu, computed
+// again each time they are needed; what hangs over the edge is read as zero and not written.
 #include <algorithm>
 
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/softmax.cuh"
+#include "kernels/cuda/tiles.cuh"
 
 namespace rankscope::cuda {
 namespace {
 
-constexpr int kWarps = 4, kThreads = kWarps * kWarp;
-constexpr size_t kSharedBytes = 227 * 1024;  // what a block may have on sm_90
+constexpr int kSide = 16, kMaxWarps = 8, kMaxTokens = 256;
 
-struct Matrix {
-  const float* data;
+// The rows of one head. `wide`: every fourth column is aligned to 16 bytes.
+template <class T>
+struct HeadRows {
+  T* data;
   int64_t stride;
+  int rows, width;
+  bool wide;
 };
 
-// Copies rows to shared memory where there is room. An odd stride keeps lanes that read one column apart.
-__device__ Matrix stage(Matrix from, int rows, int width, float* to) {
-  if (to == nullptr) return from;
-  const int stride = width | 1;
-  for (int i = threadIdx.x; i < rows * width; i += kThreads) {
-    const int r = i / width, c = i - r * width;
-    to[r * stride + c] = from.data[r * from.stride + c];
-  }
-  return {to, stride};
+template <class T>
+__device__ __forceinline__ HeadRows<T> head_rows(const Operand<T>& x, int trial, int64_t row, int column,
+                                                 int rows, int width, bool wide) {
+  return {x.data == nullptr ? nullptr : x.at(trial, row) + column, x.rows.row, rows, width, wide};
 }
 
-// out[r] = <x, row r>, one lane a row.
-__device__ void products(const float* x, Matrix rows, int count, int width, int lane, float* out) {
-  for (int r = lane; r < count; r += kWarp) {
-    float sum = 0;
-    for (int c = 0; c < width; ++c) sum = fmaf(x[c], rows.data[r * rows.stride + c], sum);
-    out[r] = sum;
-  }
+// N columns of a row, zero beyond its end.
+template <int N>
+__device__ __forceinline__ void load_some(const HeadRows<const float>& x, int row, int column, float* to) {
+  const float* from = x.data + row * x.stride + column;
+  const int left = row < x.rows ? x.width - column : 0;
+  if (x.wide && left >= N) return load_floats<N>(from, to);
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = i < left ? from[i] : 0.0f;
 }
 
-// to = factor * sum_r weights[r] * row r (added to what is there if `add`). Lanes stand over columns, and
-// over slices of the rows where the columns do not fill a warp.
-__device__ void mix(const float* weights, Matrix rows, int count, int width, int lane, float factor, bool add,
-                    float* to) {
-  int columns = 1;
-  while (columns < width && columns < static_cast<int>(kWarp)) columns *= 2;
-  for (int first = 0; first < width; first += columns) {
-    const int c = first + lane % columns;
-    float sum = 0;
-    if (c < width)
-      for (int r = lane / columns; r < count; r += kWarp / columns)
-        sum = fmaf(weights[r], rows.data[r * rows.stride + c], sum);
-    for (int step = kWarp / 2; step >= columns; step /= 2) sum += __shfl_xor_sync(kEveryLane, sum, step);
-    if (c < width && lane < columns) to[c] = add ? to[c] + factor * sum : factor * sum;
-  }
+template <class Tile>
+__device__ __forceinline__ Tile load_tile(const HeadRows<const float>& x, int row, int column, Lane lane) {
+  Tile tile;
+#pragma unroll
+  for (int r = 0; r < Tile::kRows; ++r)
+#pragma unroll
+    for (int c = 0; c < Tile::kEach; c += Tile::kVector)
+      load_some<Tile::kVector>(x, row + Tile::row(r, lane), column + Tile::column(c, lane), &tile.x[r][c]);
+  return tile;
 }
 
-// What one query's scores come to: the largest (in powers of two), one over the sum of powers, the first key
-// that has the largest.
-struct Statistics {
-  float peak, share;
-  int winner;
-};
+// 16 rows of a, from row i on, times 16 rows of b, from row j on, P columns at a time.
+template <int P>
+__device__ __forceinline__ Square products(const HeadRows<const float>& a, int i,
+                                           const HeadRows<const float>& b, int j, Lane lane) {
+  Sum sum[2];
+#pragma unroll 1
+  for (int c = 0; c < a.width; c += P)
+    add_row_products(load_tile<RowTile<P>>(a, i, c, lane), load_tile<RowTile<P>>(b, j, c, lane), sum);
+  return total(sum);
+}
 
-// Scores to weights, in place.
-__device__ Statistics weigh(float* scores, int keys, float scale, bool hard, int lane) {
-  Statistics s{-INFINITY, 1, keys};
-  for (int j = lane; j < keys; j += kWarp) {
-    scores[j] *= scale;
-    s.peak = fmaxf(s.peak, scores[j]);
-  }
-  s.peak = warp_max(s.peak);
-  if (hard) {
-    for (int j = lane; j < keys; j += kWarp)
-      if (scores[j] == s.peak) s.winner = min(s.winner, j);
-    for (int step = kWarp / 2; step > 0; step /= 2)
-      s.winner = min(s.winner, __shfl_xor_sync(kEveryLane, s.winner, step));
-    for (int j = lane; j < keys; j += kWarp) scores[j] = j == s.winner ? 1.0f : 0.0f;
-    return s;
-  }
-  float sum = 0;
-  for (int j = lane; j < keys; j += kWarp) {
-    scores[j] = exp2_fast(scores[j] - s.peak);
-    sum += scores[j];
-  }
-  s.share = 1.0f / warp_sum(sum);
-  for (int j = lane; j < keys; j += kWarp) scores[j] *= s.share;
+// Scores of 16 queries and 16 keys in powers of two, -inf for keys that are not there.
+template <int P>
+__device__ __forceinline__ Square scores(const HeadRows<const float>& q, int i,
+                                         const HeadRows<const float>& k, int j, float scale, Lane lane) {
+  Square s = products<P>(q, i, k, j, lane);
+  for_each_place([&](int n, int e) {
+    const bool there = j + 8 * n + 2 * lane.t + e % 2 < k.rows;
+    s.x[n][e] = there ? s.x[n][e] * scale : -INFINITY;
+  });
   return s;
 }
 
-template <class T>
-__device__ T* head_rows(const Operand<T>& x, const Group& group, int64_t row, int column) {
-  return x.at(group.trial[blockIdx.y], row) + column;
+// 16 rows of P columns that grow block by block.
+template <int P>
+struct Accumulator {
+  float x[2][Mixed<P>::kEach * 2] = {};
+  __device__ __forceinline__ void add(const Square& weights, const HeadRows<const float>& rows, int row,
+                                      int column, Lane lane) {
+    const Mixed<P> part(Weights(weights), load_tile<ColumnTile<P>>(rows, row, column, lane));
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+#pragma unroll
+      for (int c = 0; c < Mixed<P>::kEach * 2; ++c) x[r][c] += part.x[r][c];
+  }
+  __device__ __forceinline__ void store(const HeadRows<float>& to, int row, int column, bool add,
+                                        Lane lane) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+#pragma unroll
+      for (int c = 0; c < Mixed<P>::kEach * 2; ++c) {
+        const int at = row + lane.g + 8 * r, col = column + Mixed<P>::column(c, lane);
+        if (at >= to.rows || col >= to.width) continue;
+        float& place = to.data[at * to.stride + col];
+        place = add ? place + x[r][c] : x[r][c];
+      }
+  }
+};
+
+// The largest score, the sum of powers, and the sum of powers times `values`, of rows g and g + 8, as blocks
+// of keys pass by.
+struct Running {
+  float peak[2] = {-INFINITY, -INFINITY}, sum[2] = {}, weighted[2] = {};
+  __device__ __forceinline__ void add(const Square& s, const Square& values) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float next = fmaxf(peak[r], across_keys_max(s, r)), shrink = exp2_fast(peak[r] - next);
+      Square e, w;
+      for_each_place([&](int n, int i) {
+        e.x[n][i] = exp2_fast(s.x[n][i] - next);
+        w.x[n][i] = e.x[n][i] * values.x[n][i];
+      });
+      sum[r] = fmaf(sum[r], shrink, across_keys_sum(e, r));
+      weighted[r] = fmaf(weighted[r], shrink, across_keys_sum(w, r));
+      peak[r] = next;
+    }
+  }
+};
+
+// Which head of which sequence a block has.
+struct Place {
+  int trial, first_head, last_head;
+  int64_t sequence;
+  float scale;
+};
+
+__device__ __forceinline__ Place find_place(const Group& g, bool all_heads) {
+  const int64_t sequence = all_heads ? blockIdx.x : blockIdx.x / g.heads;
+  const int head = all_heads ? 0 : static_cast<int>(blockIdx.x - sequence * g.heads);
+  return {g.trial[blockIdx.y], head, all_heads ? g.heads : head + 1, sequence, g.scale[blockIdx.y]};
 }
 
-// The keys of a head, in shared memory where there is room for them.
-size_t staged_bytes(int64_t rows, int64_t width) { return sizeof(float) * rows * (width | 1); }
-
-__global__ __launch_bounds__(kThreads) void forward_kernel(const __grid_constant__ Forward f, bool staged) {
-  extern __shared__ float shared[];
+template <int P>
+__global__ __launch_bounds__(kMaxWarps* kWarp) void forward_kernel(const __grid_constant__ Forward f,
+                                                                   bool wide) {
   const Group& g = f.group;
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const int64_t sequence = blockIdx.x / g.heads;
-  const int head = blockIdx.x - sequence * g.heads;
-  const int value_column = g.shared_values ? 0 : head * g.width_v;
-  float* scores = shared + warp * g.keys;
-  const Matrix v{head_rows(f.v, g, sequence * g.keys, value_column), f.v.rows.row};
-  const Matrix k = stage({head_rows(f.k, g, sequence * g.keys, head * g.width_qk), f.k.rows.row}, g.keys,
-                         g.width_qk, staged ? shared + kWarps * g.keys : nullptr);
-  __syncthreads();
-  for (int i = warp; i < g.queries; i += kWarps) {
-    const int64_t row = sequence * g.queries + i;
-    products(head_rows(f.q, g, row, head * g.width_qk), k, g.keys, g.width_qk, lane, scores);
-    weigh(scores, g.keys, g.scale[blockIdx.y] * kLog2E, g.hard, lane);
-    __syncwarp();
-    mix(scores, v, g.keys, g.width_v, lane, 1.0f, false, head_rows(f.out, g, row, head * g.width_v));
-    __syncwarp();
+  const Place p = find_place(g, false);
+  const int head = p.first_head, column = head * g.width_qk, out_column = head * g.width_v;
+  const int64_t query_row = p.sequence * g.queries, key_row = p.sequence * g.keys;
+  const auto q = head_rows(f.q, p.trial, query_row, column, g.queries, g.width_qk, wide);
+  const auto k = head_rows(f.k, p.trial, key_row, column, g.keys, g.width_qk, wide);
+  const auto v = head_rows(f.v, p.trial, key_row, g.shared_values ? 0 : out_column, g.keys, g.width_v, wide);
+  const auto out = head_rows(f.out, p.trial, query_row, out_column, g.queries, g.width_v, wide);
+  const float scale = p.scale * kLog2E;
+  const Lane lane;
+  for (int i = threadIdx.x / kWarp * kSide; i < g.queries; i += blockDim.x / kWarp * kSide) {
+    Running rows;
+    for (int j = 0; j < g.keys; j += kSide) rows.add(scores<P>(q, i, k, j, scale, lane), Square{});
+    const float share[2] = {1.0f / rows.sum[0], 1.0f / rows.sum[1]};
+    for (int c = 0; c < g.width_v; c += P) {
+      Accumulator<P> sum;
+      for (int j = 0; j < g.keys; j += kSide) {
+        Square s = scores<P>(q, i, k, j, scale, lane);
+        for_each_place(
+            [&](int n, int e) { s.x[n][e] = exp2_fast(s.x[n][e] - rows.peak[e / 2]) * share[e / 2]; });
+        sum.add(s, v, j, c, lane);
+      }
+      sum.store(out, i, c, false, lane);
+    }
   }
 }
 
-__global__ __launch_bounds__(kThreads) void backward_kernel(const __grid_constant__ Backward b, bool staged) {
-  extern __shared__ float shared[];
+template <int P>
+__global__ __launch_bounds__(kMaxWarps* kWarp) void backward_kernel(const __grid_constant__ Backward b,
+                                                                    bool wide) {
+  __shared__ float peak[kMaxTokens], share[kMaxTokens], mean[kMaxTokens];  // of each query
   const Group& g = b.group;
-  const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const int most = max(g.queries, g.keys);
-  const float scale = g.scale[blockIdx.y];
-  float* weights = shared + warp * 2 * most;
-  float* gradients = weights + most;
-  float* peak =
-      shared + kWarps * 2 * most;  // and the rest of what the second half needs to know of each query
-  float* share = peak + g.queries;
-  float* mean = share + g.queries;
-  int* winner = reinterpret_cast<int*>(mean + g.queries);
-  float* first_rows = staged ? reinterpret_cast<float*>(winner + g.queries) : nullptr;
-  float* second_rows = staged ? first_rows + most * (g.width_qk | 1) : nullptr;
-
-  const int64_t sequence = g.shared_values ? blockIdx.x : blockIdx.x / g.heads;
-  const int first_head = g.shared_values ? 0 : blockIdx.x - sequence * g.heads;
-  const int last_head = g.shared_values ? g.heads : first_head + 1;
-  const int64_t query_row = sequence * g.queries, key_row = sequence * g.keys;
-  for (int head = first_head; head < last_head; ++head) {
+  const Place p = find_place(g, g.shared_values);
+  const int64_t query_row = p.sequence * g.queries, key_row = p.sequence * g.keys;
+  const int first = threadIdx.x / kWarp * kSide, step = blockDim.x / kWarp * kSide;
+  const float scale = p.scale * kLog2E;
+  const Lane lane;
+  for (int head = p.first_head; head < p.last_head; ++head) {
     const int column = head * g.width_qk, out_column = head * g.width_v;
     const int value_column = g.shared_values ? 0 : out_column;
-    const Matrix q{head_rows(b.q, g, query_row, column), b.q.rows.row};
-    const Matrix k{head_rows(b.k, g, key_row, column), b.k.rows.row};
-    const Matrix v{head_rows(b.v, g, key_row, value_column), b.v.rows.row};
-    const Matrix dout{head_rows(b.dout, g, query_row, out_column), b.dout.rows.row};
+    const auto q = head_rows(b.q, p.trial, query_row, column, g.queries, g.width_qk, wide);
+    const auto k = head_rows(b.k, p.trial, key_row, column, g.keys, g.width_qk, wide);
+    const auto v = head_rows(b.v, p.trial, key_row, value_column, g.keys, g.width_v, wide);
+    const auto dout = head_rows(b.dout, p.trial, query_row, out_column, g.queries, g.width_v, wide);
+    const auto dq = head_rows(b.dq, p.trial, query_row, column, g.queries, g.width_qk, wide);
+    const auto dk = head_rows(b.dk, p.trial, key_row, column, g.keys, g.width_qk, wide);
+    const auto dv = head_rows(b.dv, p.trial, key_row, value_column, g.keys, g.width_v, wide);
 
-    const Matrix near_k = stage(k, g.keys, g.width_qk, first_rows);
-    const Matrix near_v = stage(v, g.keys, g.width_v, second_rows);
-    __syncthreads();
-    for (int i = warp; i < g.queries; i += kWarps) {
-      products(q.data + i * q.stride, near_k, g.keys, g.width_qk, lane, weights);
-      const Statistics s = weigh(weights, g.keys, scale * kLog2E, g.hard, lane);
-      products(dout.data + i * dout.stride, near_v, g.keys, g.width_v, lane, gradients);
-      float sum = 0;
-      for (int j = lane; j < g.keys; j += kWarp) sum = fmaf(weights[j], gradients[j], sum);
-      sum = warp_sum(sum);
-      for (int j = lane; j < g.keys; j += kWarp)
-        gradients[j] = g.hard ? 0.0f : weights[j] * (gradients[j] - sum);
-      if (lane == 0) {
-        peak[i] = s.peak;
-        share[i] = s.share;
-        mean[i] = sum;
-        winner[i] = s.winner;
+    for (int i = first; i < g.queries; i += step) {
+      Running rows;
+      for (int j = 0; j < g.keys; j += kSide)
+        rows.add(scores<P>(q, i, k, j, scale, lane), products<P>(dout, i, v, j, lane));
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        rows.sum[r] = 1.0f / rows.sum[r];
+        rows.weighted[r] *= rows.sum[r];
+        if (lane.t != 0) continue;
+        peak[i + lane.g + 8 * r] = rows.peak[r];
+        share[i + lane.g + 8 * r] = rows.sum[r];
+        mean[i + lane.g + 8 * r] = rows.weighted[r];
       }
-      __syncwarp();
-      mix(gradients, near_k, g.keys, g.width_qk, lane, scale, false,
-          head_rows(b.dq, g, query_row + i, column));
-      __syncwarp();
+      for (int c = 0; c < g.width_qk; c += P) {
+        Accumulator<P> sum;
+        for (int j = 0; j < g.keys; j += kSide) {
+          Square ds = scores<P>(q, i, k, j, scale, lane);
+          const Square dp = products<P>(dout, i, v, j, lane);
+          for_each_place([&](int n, int e) {
+            const float weight = exp2_fast(ds.x[n][e] - rows.peak[e / 2]) * rows.sum[e / 2];
+            ds.x[n][e] = p.scale * weight * (dp.x[n][e] - rows.weighted[e / 2]);
+          });
+          sum.add(ds, k, j, c, lane);
+        }
+        sum.store(dq, i, c, false, lane);
+      }
     }
     __syncthreads();
 
-    const Matrix near_q = stage(q, g.queries, g.width_qk, first_rows);
-    const Matrix near_dout = stage(dout, g.queries, g.width_v, second_rows);
-    __syncthreads();
-    for (int j = warp; j < g.keys; j += kWarps) {
-      products(k.data + j * k.stride, near_q, g.queries, g.width_qk, lane, weights);
-      products(v.data + j * v.stride, near_dout, g.queries, g.width_v, lane, gradients);
-      for (int i = lane; i < g.queries; i += kWarp) {
-        const float soft = exp2_fast(fmaf(weights[i], scale * kLog2E, -peak[i])) * share[i];
-        weights[i] = g.hard ? (winner[i] == j ? 1.0f : 0.0f) : soft;
-        gradients[i] = g.hard ? 0.0f : soft * (gradients[i] - mean[i]);
+    // Transposed: rows are keys, and queries beyond the last have no rows to mix.
+    const auto weights = [&](int j, int i) {
+      Square s = products<P>(k, j, q, i, lane);
+      for_each_place([&](int n, int e) {
+        const int query = i + 8 * n + 2 * lane.t + e % 2;
+        s.x[n][e] = exp2_fast(fmaf(s.x[n][e], scale, -peak[query])) * share[query];
+      });
+      return s;
+    };
+    for (int j = first; j < g.keys; j += step) {
+      for (int c = 0; c < g.width_qk; c += P) {
+        Accumulator<P> sum;
+        for (int i = 0; i < g.queries; i += kSide) {
+          Square ds = weights(j, i);
+          const Square dp = products<P>(v, j, dout, i, lane);
+          for_each_place([&](int n, int e) {
+            ds.x[n][e] *= p.scale * (dp.x[n][e] - mean[i + 8 * n + 2 * lane.t + e % 2]);
+          });
+          sum.add(ds, q, i, c, lane);
+        }
+        sum.store(dk, j, c, false, lane);
       }
-      __syncwarp();
-      mix(gradients, near_q, g.queries, g.width_qk, lane, scale, false,
-          head_rows(b.dk, g, key_row + j, column));
-      if (b.dv.data != nullptr)
-        mix(weights, near_dout, g.queries, g.width_v, lane, 1.0f, head > first_head,
-            head_rows(b.dv, g, key_row + j, value_column));
-      __syncwarp();
+      for (int c = 0; dv.data != nullptr && c < g.width_v; c += P) {
+        Accumulator<P> sum;
+        for (int i = 0; i < g.queries; i += kSide) sum.add(weights(j, i), dout, i, c, lane);
+        sum.store(dv, j, c, head > p.first_head, lane);
+      }
     }
     __syncthreads();
   }
 }
 
-template <class Kernel>
-void allow_shared(Kernel kernel, size_t bytes, const char* name) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-        name);
+unsigned threads_of(const Group& g) {
+  return kWarp * std::clamp((std::max(g.queries, g.keys) + kSide - 1) / kSide, 1, kMaxWarps);
 }
+
+bool narrow(const Group& g) { return g.width_qk <= 16 && g.width_v <= 16; }
 
 }  // namespace
 
-void any_forward(const Forward& f, cudaStream_t stream) {
+void any_forward(const Forward& f, bool aligned, cudaStream_t stream) {
   const Group& g = f.group;
-  const size_t least = sizeof(float) * kWarps * g.keys;
-  const size_t whole = least + staged_bytes(g.keys, g.width_qk);
-  const bool staged = whole <= kSharedBytes;
-  const size_t bytes = staged ? whole : least;
-  allow_shared(forward_kernel, bytes, "any_forward");
+  const bool wide = aligned && g.width_qk % 4 == 0 && g.width_v % 4 == 0;
   const dim3 grid(blocks_for(int64_t{g.sequences} * g.heads, 1, "any_forward"), g.members);
-  forward_kernel<<<grid, kThreads, bytes, stream>>>(f, staged);
+  if (narrow(g))
+    forward_kernel<16><<<grid, threads_of(g), 0, stream>>>(f, wide);
+  else
+    forward_kernel<32><<<grid, threads_of(g), 0, stream>>>(f, wide);
   check_launch("any_forward");
 }
 
-void any_backward(const Backward& b, cudaStream_t stream) {
+void any_backward(const Backward& b, bool aligned, cudaStream_t stream) {
   const Group& g = b.group;
-  const int64_t most = std::max(g.queries, g.keys);
-  const size_t least = sizeof(float) * (kWarps * 2 * most + 4 * g.queries);
-  const size_t whole = least + staged_bytes(most, g.width_qk) + staged_bytes(most, g.width_v);
-  const bool staged = whole <= kSharedBytes;
-  const size_t bytes = staged ? whole : least;
-  allow_shared(backward_kernel, bytes, "any_backward");
+  const bool wide = aligned && g.width_qk % 4 == 0 && g.width_v % 4 == 0;
   const dim3 grid(blocks_for(int64_t{g.sequences} * (g.shared_values ? 1 : g.heads), 1, "any_backward"),
                   g.members);
-  backward_kernel<<<grid, kThreads, bytes, stream>>>(b, staged);
+  if (narrow(g))
+    backward_kernel<16><<<grid, threads_of(g), 0, stream>>>(b, wide);
+  else
+    backward_kernel<32><<<grid, threads_of(g), 0, stream>>>(b, wide);
   check_launch("any_backward");
 }
 

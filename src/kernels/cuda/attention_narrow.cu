@@ -1,225 +1,304 @@
-// Heads of width 1 and 2 over 16 keys. One thread owns one head of one sequence: its keys and values stay in
-// registers, its queries wait in shared memory (brought there asynchronously, each thread's own), and
-// neighbouring threads own neighbouring columns, so that every row is read and written in whole lines.
+// Heads of width 1 to 8 over 16 keys. S neighbouring threads own one head of one sequence and share its keys:
+// a thread's keys, values and their gradients stay in registers, queries wait in shared memory (brought there
+// asynchronously), and neighbouring heads lie in neighbouring threads, so that rows are read and written in
+// whole lines.
 #include <cuda_pipeline.h>
 
 #include "kernels/cuda/attention.cuh"
+#include "kernels/cuda/floats.cuh"
 #include "kernels/cuda/launch.cuh"
 
 namespace rankscope::cuda {
 namespace {
 
-constexpr int kKeys = 16, kThreads = 128;
+constexpr int kTokens = 16, kThreads = 128;
 
-template <int W>
-struct Columns;
-template <>
-struct Columns<1> {
-  using Vector = float;
-};
-template <>
-struct Columns<2> {
-  using Vector = float2;
+// W columns a head, S threads a head: each has W / S columns of a row to bring and to write, and 16 / S keys.
+template <int W, int S>
+struct Shape {
+  static constexpr int kKeys = kTokens / S, kOwn = W / S, kColumns = kThreads * kOwn;
+  using Rows = float[kTokens][kColumns];  // of this block's heads, in shared memory
 };
 
-template <int W>
-__device__ __forceinline__ void load(const float* from, float (&to)[W]) {
-  using Vector = typename Columns<W>::Vector;
-  *reinterpret_cast<Vector*>(to) = *reinterpret_cast<const Vector*>(from);
-}
-
-template <int W>
-__device__ __forceinline__ void store(float* to, const float (&from)[W]) {
-  using Vector = typename Columns<W>::Vector;
-  *reinterpret_cast<Vector*>(to) = *reinterpret_cast<const Vector*>(from);
-}
-
-template <int W>
-__device__ __forceinline__ float dot(const float (&a)[W], const float (&b)[W]) {
-  float sum = a[0] * b[0];
-#pragma unroll
-  for (int c = 1; c < W; ++c) sum = fmaf(a[c], b[c], sum);
-  return sum;
-}
-
-// This thread's place: which trial, which rows, which columns.
 struct Place {
-  int trial, column;
+  int trial, column, part;  // the head's first column; which of its threads this is
   int64_t row;
   float scale;
 };
 
-template <int W>
+template <int W, int S>
 __device__ __forceinline__ bool find_place(const Group& group, Place& place) {
-  const int64_t unit = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t unit = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / S;
   const int64_t sequence = unit / group.heads;
-  if (sequence >= group.sequences) return false;
-  place = {group.trial[blockIdx.y], static_cast<int>(unit - sequence * group.heads) * W, sequence * kKeys,
-           group.scale[blockIdx.y]};
-  return true;
+  place = {group.trial[blockIdx.y], static_cast<int>(unit - sequence * group.heads) * W,
+           static_cast<int>(threadIdx.x % S), sequence * kTokens, group.scale[blockIdx.y]};
+  return sequence < group.sequences;
 }
 
-// Starts bringing the 16 rows of this thread's columns to shared memory.
-template <int W>
-__device__ __forceinline__ void start_rows(const Operand<const float>& x, const Place& place,
-                                           float (*rows)[kThreads][W]) {
-#pragma unroll
-  for (int i = 0; i < kKeys; ++i)
-    __pipeline_memcpy_async(rows[i][threadIdx.x], x.at(place.trial, place.row + i) + place.column,
-                            sizeof(float) * W);
+// The threads of a head speak to each other alone: others of the warp may have left.
+template <int S>
+__device__ __forceinline__ unsigned head_mask() {
+  return S == 32 ? kEveryLane : ((1u << S) - 1) << (threadIdx.x % kWarp / S * S);
 }
 
-template <int W>
-__device__ __forceinline__ void load_rows(const Operand<const float>& x, const Place& place,
-                                          float (&rows)[kKeys][W]) {
+template <int S>
+__device__ __forceinline__ float head_sum(float x) {
 #pragma unroll
-  for (int j = 0; j < kKeys; ++j) load<W>(x.at(place.trial, place.row + j) + place.column, rows[j]);
+  for (int step = S / 2; step > 0; step /= 2) x += __shfl_xor_sync(head_mask<S>(), x, step);
+  return x;
 }
 
-// The largest of q * k_j. At width 1 it lies at the largest or the smallest key, whatever the query.
-template <int W>
-struct Peak {
-  float low = 0, high = 0;
-  __device__ explicit Peak(const float (&k)[kKeys][W]) {
-    if constexpr (W == 1) {
-      low = high = k[0][0];
+template <int S>
+__device__ __forceinline__ float head_max(float x) {
 #pragma unroll
-      for (int j = 1; j < kKeys; ++j) {
-        low = fminf(low, k[j][0]);
-        high = fmaxf(high, k[j][0]);
-      }
+  for (int step = S / 2; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(head_mask<S>(), x, step));
+  return x;
+}
+
+// Adds a row of W columns over the threads of a head; each is left with the W / S columns it writes.
+template <int W, int S>
+__device__ __forceinline__ void head_sum_own(float (&x)[W], int part) {
+  int left = W / 2;
+#pragma unroll
+  for (int step = S / 2; step > 0; step /= 2, left /= 2) {
+    const bool upper = (part & step) != 0;
+#pragma unroll
+    for (int c = 0; c < left; ++c) {
+      const float mine = upper ? x[c + left] : x[c], other = upper ? x[c] : x[c + left];
+      x[c] = mine + __shfl_xor_sync(head_mask<S>(), other, step);
     }
   }
-  __device__ float operator()(const float (&q)[W], const float (&k)[kKeys][W]) const {
-    if constexpr (W == 1) return q[0] * (q[0] < 0 ? low : high);
-    float peak = dot<W>(q, k[0]);
-#pragma unroll
-    for (int j = 1; j < kKeys; ++j) peak = fmaxf(peak, dot<W>(q, k[j]));
-    return peak;
-  }
-};
+}
 
-// 2^(<q, k_j> - peak) for all keys; returns their sum.
 template <int W>
-__device__ __forceinline__ float powers(const float (&q)[W], const float (&k)[kKeys][W], float peak,
-                                        float (&e)[kKeys]) {
-  float sum = 0;
+__device__ __forceinline__ void load(const float* from, float (&to)[W]) {
+  constexpr int kWide = W < 4 ? W : 4;
 #pragma unroll
-  for (int j = 0; j < kKeys; ++j) {
-    float exponent = -peak;
+  for (int c = 0; c < W; c += kWide) load_floats<kWide>(from + c, to + c);
+}
+
+template <int W>
+__device__ __forceinline__ void store(float* to, const float (&from)[W]) {
+  constexpr int kWide = W < 4 ? W : 4;
 #pragma unroll
-    for (int c = 0; c < W; ++c) exponent = fmaf(q[c], k[j][c], exponent);
-    e[j] = exp2_fast(exponent);
-    sum += e[j];
-  }
+  for (int c = 0; c < W; c += kWide) store_floats<kWide>(to + c, from + c);
+}
+
+template <int W>
+__device__ __forceinline__ float dot(const float (&a)[W], const float (&b)[W], float sum = 0) {
+#pragma unroll
+  for (int c = 0; c < W; ++c) sum = fmaf(a[c], b[c], sum);
   return sum;
 }
 
-template <int W>
-__global__ __launch_bounds__(kThreads) void forward_kernel(const __grid_constant__ Forward f) {
-  __shared__ float queries[kKeys][kThreads][W];
-  Place place;
-  if (!find_place<W>(f.group, place)) return;
-  start_rows<W>(f.q, place, queries);
-  __pipeline_commit();
-  float k[kKeys][W], v[kKeys][W];
-  load_rows<W>(f.k, place, k);
-  load_rows<W>(f.v, place, v);
+// Starts bringing the rows of this block's heads to shared memory, each thread its own columns.
+template <int W, int S>
+__device__ __forceinline__ void start_rows(const Operand<const float>& x, const Place& place,
+                                           typename Shape<W, S>::Rows& rows) {
+  constexpr int kOwn = Shape<W, S>::kOwn;
+#pragma unroll
+  for (int i = 0; i < kTokens; ++i)
+    __pipeline_memcpy_async(&rows[i][threadIdx.x * kOwn],
+                            x.at(place.trial, place.row + i) + place.column + place.part * kOwn,
+                            sizeof(float) * kOwn);
+}
+
+// Waits for them: a head's threads read each other's columns.
+template <int S>
+__device__ __forceinline__ void finish_rows() {
   __pipeline_wait_prior(0);
+  if constexpr (S > 1) __syncwarp(head_mask<S>());
+}
+
+// This thread's keys: part, part + S, ...
+template <int W, int S>
+__device__ __forceinline__ void load_keys(const Operand<const float>& x, const Place& place,
+                                          float (&keys)[Shape<W, S>::kKeys][W]) {
+#pragma unroll
+  for (int j = 0; j < Shape<W, S>::kKeys; ++j)
+    load<W>(x.at(place.trial, place.row + j * S + place.part) + place.column, keys[j]);
+}
+
+template <int W, int S>
+__device__ __forceinline__ void store_keys(const Operand<float>& x, const Place& place,
+                                           const float (&keys)[Shape<W, S>::kKeys][W]) {
+#pragma unroll
+  for (int j = 0; j < Shape<W, S>::kKeys; ++j)
+    store<W>(x.at(place.trial, place.row + j * S + place.part) + place.column, keys[j]);
+}
+
+// Powers 2^(<q, k_j> - largest), in e; returns one over their sum over all keys.
+template <int W, int S>
+class Powers {
+ public:
+  __device__ __forceinline__ explicit Powers(const float (&k)[Shape<W, S>::kKeys][W]) {
+    if constexpr (W == 1) {
+      low_ = high_ = k[0][0];
+#pragma unroll
+      for (int j = 1; j < kTokens; ++j) {
+        low_ = fminf(low_, k[j][0]);
+        high_ = fmaxf(high_, k[j][0]);
+      }
+    }
+  }
+  __device__ __forceinline__ float operator()(const float (&q)[W], const float (&k)[Shape<W, S>::kKeys][W],
+                                              float (&e)[Shape<W, S>::kKeys]) const {
+    constexpr int kKeys = Shape<W, S>::kKeys;
+    float sum = 0;
+    if constexpr (W == 1) {  // the largest product is at the largest or the smallest key, whatever the query
+      const float peak = q[0] * (q[0] < 0 ? low_ : high_);
+#pragma unroll
+      for (int j = 0; j < kKeys; ++j) sum += e[j] = exp2_fast(fmaf(q[0], k[j][0], -peak));
+      return 1.0f / sum;
+    }
+    float peak = -INFINITY;
+#pragma unroll
+    for (int j = 0; j < kKeys; ++j) {
+      e[j] = dot<W>(q, k[j]);
+      peak = fmaxf(peak, e[j]);
+    }
+    peak = head_max<S>(peak);
+#pragma unroll
+    for (int j = 0; j < kKeys; ++j) sum += e[j] = exp2_fast(e[j] - peak);
+    return 1.0f / head_sum<S>(sum);
+  }
+
+ private:
+  float low_ = 0, high_ = 0;
+};
+
+template <int W, int S>
+__global__ __launch_bounds__(kThreads) void forward_kernel(const __grid_constant__ Forward f) {
+  using Sh = Shape<W, S>;
+  __shared__ alignas(16) typename Sh::Rows queries;
+  Place place;
+  if (!find_place<W, S>(f.group, place)) return;
+  start_rows<W, S>(f.q, place, queries);
+  __pipeline_commit();
+  alignas(16) float k[Sh::kKeys][W], v[Sh::kKeys][W];
+  load_keys<W, S>(f.k, place, k);
+  load_keys<W, S>(f.v, place, v);
+  finish_rows<S>();
 
   const float scale = place.scale * kLog2E;
-  const Peak<W> peak(k);
+  const int head = threadIdx.x / S * W;
+  const Powers<W, S> powers(k);
 #pragma unroll 4
-  for (int i = 0; i < kKeys; ++i) {
-    float q[W], e[kKeys], out[W] = {};
+  for (int i = 0; i < kTokens; ++i) {
+    alignas(16) float q[W];
+    float e[Sh::kKeys], out[W] = {};
+    load<W>(&queries[i][head], q);
 #pragma unroll
-    for (int c = 0; c < W; ++c) q[c] = queries[i][threadIdx.x][c] * scale;
-    const float share = 1.0f / powers<W>(q, k, peak(q, k), e);
+    for (int c = 0; c < W; ++c) q[c] *= scale;
+    const float share = powers(q, k, e);
 #pragma unroll
-    for (int j = 0; j < kKeys; ++j)
+    for (int j = 0; j < Sh::kKeys; ++j)
 #pragma unroll
       for (int c = 0; c < W; ++c) out[c] = fmaf(e[j], v[j][c], out[c]);
+    head_sum_own<W, S>(out, place.part);
+    alignas(16) float own[Sh::kOwn];
 #pragma unroll
-    for (int c = 0; c < W; ++c) out[c] *= share;
-    store<W>(f.out.at(place.trial, place.row + i) + place.column, out);
+    for (int c = 0; c < Sh::kOwn; ++c) own[c] = out[c] * share;
+    store<Sh::kOwn>(f.out.at(place.trial, place.row + i) + place.column + place.part * Sh::kOwn, own);
   }
 }
 
-template <int W>
+template <int W, int S>
 __global__ __launch_bounds__(kThreads) void backward_kernel(const __grid_constant__ Backward b) {
-  __shared__ float queries[kKeys][kThreads][W], gradients[kKeys][kThreads][W];
+  using Sh = Shape<W, S>;
+  __shared__ alignas(16) typename Sh::Rows queries;
+  __shared__ alignas(16) typename Sh::Rows gradients;
   Place place;
-  if (!find_place<W>(b.group, place)) return;
-  start_rows<W>(b.q, place, queries);
-  start_rows<W>(b.dout, place, gradients);
+  if (!find_place<W, S>(b.group, place)) return;
+  start_rows<W, S>(b.q, place, queries);
+  start_rows<W, S>(b.dout, place, gradients);
   __pipeline_commit();
-  float k[kKeys][W], v[kKeys][W], dk[kKeys][W] = {}, dv[kKeys][W] = {};
-  load_rows<W>(b.k, place, k);
-  load_rows<W>(b.v, place, v);
-  __pipeline_wait_prior(0);
+  alignas(16) float k[Sh::kKeys][W], v[Sh::kKeys][W], dk[Sh::kKeys][W] = {}, dv[Sh::kKeys][W] = {};
+  load_keys<W, S>(b.k, place, k);
+  load_keys<W, S>(b.v, place, v);
+  finish_rows<S>();
 
   const float scale = place.scale * kLog2E;
-  const Peak<W> peak(k);
+  const int head = threadIdx.x / S * W;
+  const Powers<W, S> powers(k);
 #pragma unroll 2
-  for (int i = 0; i < kKeys; ++i) {
-    float q[W], g[W], e[kKeys], dq[W] = {};
+  for (int i = 0; i < kTokens; ++i) {
+    alignas(16) float q[W], g[W];
+    float e[Sh::kKeys], ds[Sh::kKeys], dq[W] = {};
+    load<W>(&queries[i][head], q);
+    load<W>(&gradients[i][head], g);
 #pragma unroll
-    for (int c = 0; c < W; ++c) q[c] = queries[i][threadIdx.x][c] * scale;
-    const float share = 1.0f / powers<W>(q, k, peak(q, k), e);
-    // With g = dout / sum the weights e need no division of their own: p_j = e_j / sum.
+    for (int c = 0; c < W; ++c) q[c] *= scale;
+    const float share = powers(q, k, e);
+    // With g = dout / sum the weights p_j = e_j / sum need no division of their own.
 #pragma unroll
-    for (int c = 0; c < W; ++c) g[c] = gradients[i][threadIdx.x][c] * share;
+    for (int c = 0; c < W; ++c) g[c] *= share;
     float mean = 0;  // sum_j p_j <g, v_j>
 #pragma unroll
-    for (int j = 0; j < kKeys; ++j) mean = fmaf(e[j], dot<W>(g, v[j]), mean);
-    mean *= share;
+    for (int j = 0; j < Sh::kKeys; ++j) {
+      ds[j] = W == 1 ? v[j][0] : dot<W>(g, v[j]);
+      mean = fmaf(e[j], ds[j], mean);
+    }
+    mean = head_sum<S>(mean) * share * (W == 1 ? g[0] : 1.0f);
 #pragma unroll
-    for (int j = 0; j < kKeys; ++j) {
-      float ds = -mean;
-#pragma unroll
-      for (int c = 0; c < W; ++c) ds = fmaf(g[c], v[j][c], ds);
-      ds *= e[j];
+    for (int j = 0; j < Sh::kKeys; ++j) {
+      ds[j] = e[j] * (W == 1 ? fmaf(g[0], ds[j], -mean) : ds[j] - mean);
 #pragma unroll
       for (int c = 0; c < W; ++c) {
-        dq[c] = fmaf(ds, k[j][c], dq[c]);
-        dk[j][c] = fmaf(ds, q[c], dk[j][c]);
+        dq[c] = fmaf(ds[j], k[j][c], dq[c]);
+        dk[j][c] = fmaf(ds[j], q[c], dk[j][c]);
         dv[j][c] = fmaf(e[j], g[c], dv[j][c]);
       }
     }
+    head_sum_own<W, S>(dq, place.part);
+    alignas(16) float own[Sh::kOwn];
 #pragma unroll
-    for (int c = 0; c < W; ++c) dq[c] *= place.scale;
-    store<W>(b.dq.at(place.trial, place.row + i) + place.column, dq);
+    for (int c = 0; c < Sh::kOwn; ++c) own[c] = dq[c] * place.scale;
+    store<Sh::kOwn>(b.dq.at(place.trial, place.row + i) + place.column + place.part * Sh::kOwn, own);
   }
 #pragma unroll
-  for (int j = 0; j < kKeys; ++j) {
+  for (int j = 0; j < Sh::kKeys; ++j)
 #pragma unroll
     for (int c = 0; c < W; ++c) dk[j][c] *= 1.0f / kLog2E;  // q carried scale * log2(e)
-    store<W>(b.dk.at(place.trial, place.row + j) + place.column, dk[j]);
-    if (b.dv.data != nullptr) store<W>(b.dv.at(place.trial, place.row + j) + place.column, dv[j]);
-  }
+  store_keys<W, S>(b.dk, place, dk);
+  if (b.dv.data != nullptr) store_keys<W, S>(b.dv, place, dv);
 }
 
-dim3 grid_of(const Group& group, const char* kernel) {
-  return dim3(blocks_for(int64_t{group.sequences} * group.heads, kThreads, kernel), group.members);
+dim3 grid_of(const Group& group, int threads_per_head, const char* kernel) {
+  return dim3(blocks_for(int64_t{group.sequences} * group.heads * threads_per_head, kThreads, kernel),
+              group.members);
 }
 
 }  // namespace
 
+#ifndef SFWD
+#define SFWD(W) (W < 4 ? 1 : W / 2)
+#endif
+#ifndef SBWD
+#define SBWD(W) (W < 2 ? 1 : W < 4 ? 2 : W / 2)
+#endif
+
 template <int W>
 void narrow_forward(const Forward& f, cudaStream_t stream) {
-  forward_kernel<W><<<grid_of(f.group, "narrow_forward"), kThreads, 0, stream>>>(f);
+  constexpr int S = SFWD(W);
+  forward_kernel<W, S><<<grid_of(f.group, S, "narrow_forward"), kThreads, 0, stream>>>(f);
   check_launch("narrow_forward");
 }
 
 template <int W>
 void narrow_backward(const Backward& b, cudaStream_t stream) {
-  backward_kernel<W><<<grid_of(b.group, "narrow_backward"), kThreads, 0, stream>>>(b);
+  constexpr int S = SBWD(W);
+  backward_kernel<W, S><<<grid_of(b.group, S, "narrow_backward"), kThreads, 0, stream>>>(b);
   check_launch("narrow_backward");
 }
 
-template void narrow_forward<1>(const Forward&, cudaStream_t);
-template void narrow_forward<2>(const Forward&, cudaStream_t);
-template void narrow_backward<1>(const Backward&, cudaStream_t);
-template void narrow_backward<2>(const Backward&, cudaStream_t);
+#define RANKSCOPE_WIDTH(W)                                       \
+  template void narrow_forward<W>(const Forward&, cudaStream_t); \
+  template void narrow_backward<W>(const Backward&, cudaStream_t);
+RANKSCOPE_WIDTH(1)
+RANKSCOPE_WIDTH(2)
+RANKSCOPE_WIDTH(4)
+RANKSCOPE_WIDTH(8)
+#undef RANKSCOPE_WIDTH
 
 }  // namespace rankscope::cuda

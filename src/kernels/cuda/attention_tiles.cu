@@ -1,25 +1,24 @@
-// Heads of width 4 to 128 over 16 keys. One warp takes 32 neighbouring columns (or one wider head) of one
-// sequence: scores and mixing are 16 x 16 products on the tensor cores (mma.cuh), the fragment that the
-// scores come out in is the one that mixing takes them in, and rows go from global memory to registers and
-// back. The backward pass computes the scores a second time, transposed, for the products over queries; its
-// second look at Q, K and dout finds them in the first-level cache.
+// Heads of width 16 to 128 over 16 keys. A warp takes 32 columns of one sequence: two heads of 16, one of 32,
+// or a part of a wider one. Scores and mixing are 16 x 16 products on the tensor cores (mma.cuh), the
+// fragment that the scores come out in is the one that mixing takes them in, and rows go from global memory
+// to registers and back. The backward pass computes the scores a second time, transposed, for the products
+// over queries; its second look at Q, K and dout finds them in the first-level cache.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/softmax.cuh"
 #include "kernels/cuda/tiles.cuh"
 
 namespace rankscope::cuda {
 namespace {
 
-constexpr int kKeys = 16, kThreads = 128;
+constexpr int kKeys = 16, kThreads = 128, kWarps = kThreads / kWarp;
 
-// A tile is one head, or two of width 4: the tensor cores mix 8 columns at a time.
+// What a warp takes: kHeads heads; in the backward pass of a wide one only kPart columns.
 template <int W>
 struct Shape {
-  static constexpr int kTile = W < 8 ? 8 : W;
-  static constexpr int kHeads = kTile / W;                // in a tile
-  static constexpr int kUnit = W < 32 ? 32 : W;           // columns of a warp
-  static constexpr int kTiles = kUnit / kTile;            // in a unit
-  static constexpr int kMixed = kTile < 32 ? kTile : 32;  // columns mixed together
+  static constexpr int kHeads = W < 32 ? 32 / W : 1;
+  static constexpr int kPart = W < 32 ? W : 32;
+  static constexpr int kParts = W / kPart;  // warps that share a head in the backward pass
 };
 
 struct Place {
@@ -28,103 +27,29 @@ struct Place {
   float scale;
 };
 
-template <int W>
-__device__ __forceinline__ bool find_place(const Group& group, Place& place) {
-  const int columns = group.heads * W;
-  const int units = (columns + Shape<W>::kUnit - 1) / Shape<W>::kUnit;
-  const int64_t unit = int64_t{blockIdx.x} * (kThreads / kWarp) + threadIdx.x / kWarp;
+// The place of this warp where each takes `width` columns.
+__device__ __forceinline__ bool find_place(const Group& group, int width, Place& place) {
+  const int columns = group.heads * group.width_qk;
+  const int units = (columns + width - 1) / width;
+  const int64_t unit = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   const int64_t sequence = unit / units;
-  if (sequence >= group.sequences) return false;
-  place = {group.trial[blockIdx.y], static_cast<int>(unit - sequence * units) * Shape<W>::kUnit, columns,
+  place = {group.trial[blockIdx.y], static_cast<int>(unit - sequence * units) * width, columns,
            sequence * kKeys, group.scale[blockIdx.y]};
-  return true;
+  return sequence < group.sequences;
 }
 
-template <int W>
-struct HeadRows {
-  RowTile<W> head[Shape<W>::kHeads];
-  __device__ __forceinline__ void load(const Operand<const float>& x, const Place& place, int column,
-                                       Lane lane) {
-#pragma unroll
-    for (int h = 0; h < Shape<W>::kHeads; ++h)
-      head[h].load(x.at(place.trial, place.row) + column + h * W, x.rows.row, lane);
-  }
-};
-
-template <int T>
-__device__ __forceinline__ ColumnTile<T> load_columns(const Operand<const float>& x, const Place& place,
-                                                      int column, Lane lane) {
-  ColumnTile<T> tile;
-  tile.load(x.at(place.trial, place.row) + column, x.rows.row, lane);
-  return tile;
+template <class Tile>
+__device__ __forceinline__ void load_tile(const Operand<const float>& x, const Place& place, int column,
+                                          Lane lane, Tile& tile) {
+  load_rows(x.at(place.trial, place.row) + column, x.rows.row, lane, tile);
 }
 
-// Weights of a tile's heads times its rows: of two heads of width 4 each lane keeps the one its columns are
-// of.
-template <int W, int T>
-__device__ __forceinline__ void mix_and_store(const Square (&squares)[Shape<W>::kHeads],
-                                              const ColumnTile<T>& rows, const Operand<float>& to,
-                                              const Place& place, int column, Lane lane) {
-  Mixed<T> out(Weights(squares[0]), rows);
-  if constexpr (Shape<W>::kHeads == 2) {
-    const Mixed<T> second(Weights(squares[1]), rows);
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-#pragma unroll
-      for (int c = 0; c < 2; ++c) out.x[r][c] = lane.t < 2 ? out.x[r][c] : second.x[r][c];
-  }
+template <int P>
+__device__ __forceinline__ void mix_and_store(const Square& weights, const ColumnTile<P>& rows,
+                                              const Operand<float>& to, const Place& place, int column,
+                                              Lane lane) {
+  const Mixed<P> out(Weights(weights), rows);
   out.store(to.at(place.trial, place.row) + column, to.rows.row, lane);
-}
-
-// The same from global memory, part by part.
-template <int W>
-__device__ __forceinline__ void mix_rows(const Square (&squares)[Shape<W>::kHeads],
-                                         const Operand<const float>& rows, const Operand<float>& to,
-                                         const Place& place, int column, Lane lane) {
-  constexpr int kMixed = Shape<W>::kMixed;
-#pragma unroll 1
-  for (int c = 0; c < Shape<W>::kTile; c += kMixed)
-    mix_and_store<W>(squares, load_columns<kMixed>(rows, place, column + c, lane), to, place, column + c,
-                     lane);
-}
-
-// Sums and maxima over the keys of rows g and g + 8: four numbers here, and those of three neighbours.
-__device__ __forceinline__ float across_keys_max(const Square& s, int r) {
-  float x = fmaxf(fmaxf(s.x[0][2 * r], s.x[0][2 * r + 1]), fmaxf(s.x[1][2 * r], s.x[1][2 * r + 1]));
-  x = fmaxf(x, __shfl_xor_sync(kEveryLane, x, 1));
-  return fmaxf(x, __shfl_xor_sync(kEveryLane, x, 2));
-}
-__device__ __forceinline__ float across_keys_sum(const Square& s, int r) {
-  float x = (s.x[0][2 * r] + s.x[0][2 * r + 1]) + (s.x[1][2 * r] + s.x[1][2 * r + 1]);
-  x += __shfl_xor_sync(kEveryLane, x, 1);
-  return x + __shfl_xor_sync(kEveryLane, x, 2);
-}
-
-struct RowStatistics {
-  float peak[2], share[2];  // of rows g and g + 8: the largest scaled score, 1 / sum of powers
-};
-
-// Scores to weights, in place. `scale` holds the factor log2(e).
-__device__ __forceinline__ RowStatistics softmax(Square& s, float scale) {
-  RowStatistics rows;
-#pragma unroll
-  for (int n = 0; n < 2; ++n)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) s.x[n][i] *= scale;
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    rows.peak[r] = across_keys_max(s, r);
-#pragma unroll
-    for (int n = 0; n < 2; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) s.x[n][2 * r + e] = exp2_fast(s.x[n][2 * r + e] - rows.peak[r]);
-    rows.share[r] = 1.0f / across_keys_sum(s, r);
-#pragma unroll
-    for (int n = 0; n < 2; ++n)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) s.x[n][2 * r + e] *= rows.share[r];
-  }
-  return rows;
 }
 
 // The statistic of query 8n + 2t + e, which lanes with g = 2t + e hold for row n.
@@ -134,69 +59,84 @@ __device__ __forceinline__ float of_query(const float (&rows)[2], int n, int e, 
 
 template <int W>
 __global__ __launch_bounds__(kThreads) void forward_kernel(const __grid_constant__ Forward f) {
-  using S = Shape<W>;
+  constexpr int kHeads = Shape<W>::kHeads;
   Place place;
-  if (!find_place<W>(f.group, place)) return;
+  if (!find_place(f.group, kHeads * W, place)) return;
   const Lane lane;
-  HeadRows<W> q[S::kTiles], k[S::kTiles];
-  ColumnTile<S::kTile> v[S::kTiles];
+  RowTile<W> q[kHeads], k[kHeads];
+  ColumnTile<W> v[kHeads];
 #pragma unroll
-  for (int i = 0; i < S::kTiles; ++i) {
-    const int column = place.column + i * S::kTile;
+  for (int h = 0; h < kHeads; ++h) {
+    const int column = place.column + h * W;
     if (column >= place.columns) break;
-    q[i].load(f.q, place, column, lane);
-    k[i].load(f.k, place, column, lane);
-    v[i] = load_columns<S::kTile>(f.v, place, column, lane);
+    load_tile(f.q, place, column, lane, q[h]);
+    load_tile(f.k, place, column, lane, k[h]);
+    load_tile(f.v, place, column, lane, v[h]);
   }
 #pragma unroll
-  for (int i = 0; i < S::kTiles; ++i) {
-    const int column = place.column + i * S::kTile;
+  for (int h = 0; h < kHeads; ++h) {
+    const int column = place.column + h * W;
     if (column >= place.columns) break;
-    Square weights[S::kHeads];
-#pragma unroll
-    for (int h = 0; h < S::kHeads; ++h) {
-      Sum scores[2];
-      add_row_products(q[i].head[h], k[i].head[h], scores);
-      weights[h] = total(scores);
-      softmax(weights[h], place.scale * kLog2E);
-    }
-    mix_and_store<W>(weights, v[i], f.out, place, column, lane);
+    Sum scores[2];
+    add_row_products(q[h], k[h], scores);
+    Square weights = total(scores);
+    softmax(weights, place.scale * kLog2E);
+    mix_and_store(weights, v[h], f.out, place, column, lane);
   }
 }
 
-// The products over the columns of one head, each square also transposed.
+// The products over the columns of one head, each also transposed.
 struct Products {
-  Sum qk[2], kq[2], dout_v[2], v_dout[2];
-  template <int R>
-  __device__ __forceinline__ void add(const RowTile<R>& q, const RowTile<R>& k, const RowTile<R>& v,
-                                      const RowTile<R>& dout) {
-    add_row_products(q, k, qk);
-    add_row_products(k, q, kq);
-    add_row_products(dout, v, dout_v);
-    add_row_products(v, dout, v_dout);
+  Square qk, kq, dout_v, v_dout;
+
+  template <int P>
+  __device__ __forceinline__ Products(const RowTile<P>& q, const RowTile<P>& k, const RowTile<P>& v,
+                                      const RowTile<P>& dout)
+      : qk(product(q, k)), kq(product(k, q)), dout_v(product(dout, v)), v_dout(product(v, dout)) {}
+
+  // Adds up what kParts neighbouring warps have, each of its columns, in the order of the columns.
+  template <int kParts>
+  __device__ __forceinline__ void add_parts() {
+    __shared__ float parts[kWarps][4][8][kWarp];
+    const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, first = warp / kParts * kParts;
+    Square* squares[4] = {&qk, &kq, &dout_v, &v_dout};
+#pragma unroll
+    for (int s = 0; s < 4; ++s)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) parts[warp][s][i][lane] = squares[s]->x[i / 4][i % 4];
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < 4; ++s)
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        float sum = parts[first][s][i][lane];
+#pragma unroll
+        for (int p = 1; p < kParts; ++p) sum += parts[first + p][s][i][lane];
+        squares[s]->x[i / 4][i % 4] = sum;
+      }
+  }
+
+ private:
+  template <int P>
+  static __device__ __forceinline__ Square product(const RowTile<P>& a, const RowTile<P>& b) {
+    Sum sum[2];
+    add_row_products(a, b, sum);
+    return total(sum);
   }
 };
 
 // What mixing takes: dscores = scale * p * (dp - sum_j p dp) with dp = <dout_i, v_j>, and transposed.
-template <int W>
 struct Gradients {
-  Square ds[Shape<W>::kHeads], ds_transposed[Shape<W>::kHeads], p_transposed[Shape<W>::kHeads];
+  Square ds, ds_transposed, p_transposed;
 
-  __device__ __forceinline__ void set(int h, const Products& products, float scale, Lane lane) {
-    Square p = total(products.qk);
-    const Square dp = total(products.dout_v);
+  __device__ __forceinline__ Gradients(const Products& products, float scale, Lane lane) {
+    Square p = products.qk;
+    const Square& dp = products.dout_v;
     const RowStatistics rows = softmax(p, scale * kLog2E);
-#pragma unroll
-    for (int n = 0; n < 2; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) ds[h].x[n][i] = p.x[n][i] * dp.x[n][i];
-    const float mean[2] = {across_keys_sum(ds[h], 0), across_keys_sum(ds[h], 1)};
-#pragma unroll
-    for (int n = 0; n < 2; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) ds[h].x[n][i] = scale * p.x[n][i] * (dp.x[n][i] - mean[i / 2]);
+    for_each_place([&](int n, int i) { ds.x[n][i] = p.x[n][i] * dp.x[n][i]; });
+    const float mean[2] = {across_keys_sum(ds, 0), across_keys_sum(ds, 1)};
+    for_each_place([&](int n, int i) { ds.x[n][i] = scale * p.x[n][i] * (dp.x[n][i] - mean[i / 2]); });
 
-    const Square scores = total(products.kq), dp_transposed = total(products.v_dout);
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
@@ -206,104 +146,71 @@ struct Gradients {
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int i = 2 * r + e;
-          const float weight = exp2_fast(fmaf(scores.x[n][i], scale * kLog2E, -peak)) * share;
-          p_transposed[h].x[n][i] = weight;
-          ds_transposed[h].x[n][i] = scale * weight * (dp_transposed.x[n][i] - query_mean);
+          const float weight = exp2_fast(fmaf(products.kq.x[n][i], scale * kLog2E, -peak)) * share;
+          p_transposed.x[n][i] = weight;
+          ds_transposed.x[n][i] = scale * weight * (products.v_dout.x[n][i] - query_mean);
         }
       }
   }
-
-  __device__ __forceinline__ void mix(const Backward& b, const Place& place, int column, Lane lane) const {
-    mix_rows<W>(ds, b.k, b.dq, place, column, lane);
-    mix_rows<W>(ds_transposed, b.q, b.dk, place, column, lane);
-    if (b.dv.data != nullptr) mix_rows<W>(p_transposed, b.dout, b.dv, place, column, lane);
-  }
 };
 
-// Narrow heads: all rows of the unit are asked for before the first is used.
 template <int W>
-__device__ __forceinline__ void backward_unit(const Backward& b, const Place& place, Lane lane) {
-  using S = Shape<W>;
-  HeadRows<W> q[S::kTiles], k[S::kTiles], v[S::kTiles], dout[S::kTiles];
-#pragma unroll
-  for (int i = 0; i < S::kTiles; ++i) {
-    const int column = place.column + i * S::kTile;
-    if (column >= place.columns) break;
-    q[i].load(b.q, place, column, lane);
-    k[i].load(b.k, place, column, lane);
-    v[i].load(b.v, place, column, lane);
-    dout[i].load(b.dout, place, column, lane);
-  }
-#pragma unroll
-  for (int i = 0; i < S::kTiles; ++i) {
-    const int column = place.column + i * S::kTile;
-    if (column >= place.columns) break;
-    Gradients<W> gradients;
-#pragma unroll
-    for (int h = 0; h < S::kHeads; ++h) {
-      Products products;
-      products.add(q[i].head[h], k[i].head[h], v[i].head[h], dout[i].head[h]);
-      gradients.set(h, products, place.scale, lane);
-    }
-    gradients.mix(b, place, column, lane);
-  }
-}
-
-// Wide heads: part by part.
-template <int W>
-__device__ __forceinline__ void backward_head(const Backward& b, const Place& place, Lane lane) {
-  constexpr int kPart = 32;
-  Products products;
-#pragma unroll 1
-  for (int c = 0; c < W; c += kPart) {
-    RowTile<kPart> q, k, v, dout;
-    q.load(b.q.at(place.trial, place.row) + place.column + c, b.q.rows.row, lane);
-    k.load(b.k.at(place.trial, place.row) + place.column + c, b.k.rows.row, lane);
-    v.load(b.v.at(place.trial, place.row) + place.column + c, b.v.rows.row, lane);
-    dout.load(b.dout.at(place.trial, place.row) + place.column + c, b.dout.rows.row, lane);
-    products.add(q, k, v, dout);
-  }
-  Gradients<W> gradients;
-  gradients.set(0, products, place.scale, lane);
-  gradients.mix(b, place, place.column, lane);
-}
-
-template <int W>
-__global__ __launch_bounds__(kThreads,
-                             W == 4 ? 3 : 4) void backward_kernel(const __grid_constant__ Backward b) {
+__global__ __launch_bounds__(kThreads, 4) void backward_kernel(const __grid_constant__ Backward b) {
+  constexpr int kHeads = Shape<W>::kHeads, kPart = Shape<W>::kPart, kParts = Shape<W>::kParts;
   Place place;
-  if (!find_place<W>(b.group, place)) return;
-  if constexpr (W > 32)
-    backward_head<W>(b, place, Lane());
-  else
-    backward_unit<W>(b, place, Lane());
+  if (!find_place(b.group, kHeads * kPart, place)) return;
+  const Lane lane;
+  RowTile<kPart> q[kHeads], k[kHeads], v[kHeads], dout[kHeads];
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    const int column = place.column + h * W;
+    if (column >= place.columns) break;
+    load_tile(b.q, place, column, lane, q[h]);
+    load_tile(b.k, place, column, lane, k[h]);
+    load_tile(b.v, place, column, lane, v[h]);
+    load_tile(b.dout, place, column, lane, dout[h]);
+  }
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    const int column = place.column + h * W;
+    if (column >= place.columns) break;
+    Products products(q[h], k[h], v[h], dout[h]);
+    if constexpr (kParts > 1) products.add_parts<kParts>();
+    const Gradients gradients(products, place.scale, lane);
+    ColumnTile<kPart> rows;
+    load_tile(b.k, place, column, lane, rows);
+    mix_and_store(gradients.ds, rows, b.dq, place, column, lane);
+    load_tile(b.q, place, column, lane, rows);
+    mix_and_store(gradients.ds_transposed, rows, b.dk, place, column, lane);
+    if (b.dv.data == nullptr) continue;
+    load_tile(b.dout, place, column, lane, rows);
+    mix_and_store(gradients.p_transposed, rows, b.dv, place, column, lane);
+  }
 }
 
-template <int W>
-dim3 grid_of(const Group& group, const char* kernel) {
-  const int64_t units = (int64_t{group.heads} * W + Shape<W>::kUnit - 1) / Shape<W>::kUnit;
-  return dim3(blocks_for(group.sequences * units, kThreads / kWarp, kernel), group.members);
+dim3 grid_of(const Group& group, int width, const char* kernel) {
+  const int64_t units = (int64_t{group.heads} * group.width_qk + width - 1) / width;
+  return dim3(blocks_for(group.sequences * units, kWarps, kernel), group.members);
 }
 
 }  // namespace
 
 template <int W>
 void tile_forward(const Forward& f, cudaStream_t stream) {
-  forward_kernel<W><<<grid_of<W>(f.group, "tile_forward"), kThreads, 0, stream>>>(f);
+  forward_kernel<W><<<grid_of(f.group, Shape<W>::kHeads * W, "tile_forward"), kThreads, 0, stream>>>(f);
   check_launch("tile_forward");
 }
 
 template <int W>
 void tile_backward(const Backward& b, cudaStream_t stream) {
-  backward_kernel<W><<<grid_of<W>(b.group, "tile_backward"), kThreads, 0, stream>>>(b);
+  constexpr int kWidth = Shape<W>::kHeads * Shape<W>::kPart;
+  backward_kernel<W><<<grid_of(b.group, kWidth, "tile_backward"), kThreads, 0, stream>>>(b);
   check_launch("tile_backward");
 }
 
 #define RANKSCOPE_WIDTH(W)                                     \
   template void tile_forward<W>(const Forward&, cudaStream_t); \
   template void tile_backward<W>(const Backward&, cudaStream_t);
-RANKSCOPE_WIDTH(4)
-RANKSCOPE_WIDTH(8)
 RANKSCOPE_WIDTH(16)
 RANKSCOPE_WIDTH(32)
 RANKSCOPE_WIDTH(64)

@@ -1,6 +1,6 @@
 // Which attention kernel takes which trials: one launch for each number of heads in the stack.
 #include <bit>
-#include <initializer_list>
+#include <span>
 
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -32,7 +32,7 @@ struct Pointer {
 };
 
 // Rows that may be read `floats` at a time.
-bool aligned(std::initializer_list<Pointer> operands, int floats) {
+bool aligned(std::span<const Pointer> operands, int floats) {
   for (const Pointer& p : operands)
     if (std::bit_cast<uintptr_t>(p.data) % (sizeof(float) * floats) != 0 || p.rows.trial % floats != 0 ||
         p.rows.row % floats != 0)
@@ -41,12 +41,10 @@ bool aligned(std::initializer_list<Pointer> operands, int floats) {
 }
 
 // The width of the fast kernel that takes this group, 0 if none does.
-int fast_width(const SmallAttention& a, const Group& g, std::initializer_list<Pointer> operands) {
-  if (a.queries != kFastKeys || a.keys != kFastKeys || a.hard || a.shared_values || g.width_qk != g.width_v)
-    return 0;
+int fast_width(const SmallAttention& a, const Group& g, std::span<const Pointer> operands) {
+  if (a.queries != kFastKeys || a.keys != kFastKeys || a.shared_values || g.width_qk != g.width_v) return 0;
   const int width = g.width_qk;
   if (!std::has_single_bit(static_cast<unsigned>(width)) || width > 128) return 0;
-  if (width == 4 && g.heads % 2 != 0) return 0;  // two heads of width 4 share a tile
   return aligned(operands, width < 4 ? width : 4) ? width : 0;
 }
 
@@ -65,7 +63,6 @@ void for_each_group(const SmallAttention& a, Use use) {
     g.heads = heads;
     g.width_qk = static_cast<int32_t>(a.width_qk / heads);
     g.width_v = static_cast<int32_t>(a.shared_values ? a.width_v : a.width_v / heads);
-    g.hard = a.hard;
     g.shared_values = a.shared_values;
     for (int64_t t = first; t < a.trials; ++t) {
       if (a.heads[t] != heads) continue;
@@ -86,17 +83,19 @@ void small_attention_forward(const SmallAttention& a, const float* q, const floa
   check_shape(a);
   if (nothing_to_do(a)) return;
   const cudaStream_t s = as_stream(stream);
+  const Pointer operands[] = {{q, a.q}, {k, a.k}, {v, a.v}, {out, a.out}};
   for_each_group(a, [&](const Group& g) {
     const Forward f{g, {q, a.q}, {k, a.k}, {v, a.v}, {out, a.out}};
-    switch (fast_width(a, g, {{q, a.q}, {k, a.k}, {v, a.v}, {out, a.out}})) {
+    if (a.hard) return hard_forward(f, s);
+    switch (fast_width(a, g, operands)) {
       case 1:
         return narrow_forward<1>(f, s);
       case 2:
         return narrow_forward<2>(f, s);
       case 4:
-        return tile_forward<4>(f, s);
+        return narrow_forward<4>(f, s);
       case 8:
-        return tile_forward<8>(f, s);
+        return narrow_forward<8>(f, s);
       case 16:
         return tile_forward<16>(f, s);
       case 32:
@@ -106,7 +105,7 @@ void small_attention_forward(const SmallAttention& a, const float* q, const floa
       case 128:
         return tile_forward<128>(f, s);
       default:
-        return any_forward(f, s);
+        return any_forward(f, aligned(operands, 4), s);
     }
   });
 }
@@ -117,20 +116,21 @@ void small_attention_backward(const SmallAttention& a, const float* q, const flo
   check_shape(a);
   if (nothing_to_do(a)) return;
   const cudaStream_t s = as_stream(stream);
+  const Pointer operands[] = {{q, a.q},      {k, a.k},      {v, a.v},     {dout, dout_rows},
+                              {dq, dq_rows}, {dk, dk_rows}, {dv, dv_rows}};
   for_each_group(a, [&](const Group& g) {
     const Backward b{
         g, {q, a.q}, {k, a.k}, {v, a.v}, {dout, dout_rows}, {dq, dq_rows}, {dk, dk_rows}, {dv, dv_rows}};
-    switch (fast_width(
-        a, g,
-        {{q, a.q}, {k, a.k}, {v, a.v}, {dout, dout_rows}, {dq, dq_rows}, {dk, dk_rows}, {dv, dv_rows}})) {
+    if (a.hard) return hard_backward(b, s);
+    switch (fast_width(a, g, operands)) {
       case 1:
         return narrow_backward<1>(b, s);
       case 2:
         return narrow_backward<2>(b, s);
       case 4:
-        return tile_backward<4>(b, s);
+        return narrow_backward<4>(b, s);
       case 8:
-        return tile_backward<8>(b, s);
+        return narrow_backward<8>(b, s);
       case 16:
         return tile_backward<16>(b, s);
       case 32:
@@ -140,7 +140,7 @@ void small_attention_backward(const SmallAttention& a, const float* q, const flo
       case 128:
         return tile_backward<128>(b, s);
       default:
-        return any_backward(b, s);
+        return any_backward(b, aligned(operands, 4), s);
     }
   });
 }

@@ -3,36 +3,10 @@
 // wide, whole-sector loads straight from global memory; no tile passes through shared memory.
 #pragma once
 
+#include "kernels/cuda/floats.cuh"
 #include "kernels/cuda/mma.cuh"
 
 namespace rankscope::cuda {
-
-template <int N>
-struct Floats;
-template <>
-struct Floats<1> {
-  using Type = float;
-};
-template <>
-struct Floats<2> {
-  using Type = float2;
-};
-template <>
-struct Floats<4> {
-  using Type = float4;
-};
-
-template <int N>
-__device__ __forceinline__ void load_floats(const float* from, float* to) {
-  using Type = typename Floats<N>::Type;
-  *reinterpret_cast<Type*>(to) = *reinterpret_cast<const Type*>(from);
-}
-
-template <int N>
-__device__ __forceinline__ void store_floats(float* to, const float* from) {
-  using Type = typename Floats<N>::Type;
-  *reinterpret_cast<Type*>(to) = *reinterpret_cast<const Type*>(from);
-}
 
 /// This lane's place in a fragment.
 struct Lane {
@@ -40,20 +14,14 @@ struct Lane {
   __device__ __forceinline__ Lane() : g((threadIdx.x & 31) >> 2), t(threadIdx.x & 3) {}
 };
 
-/// For products over columns (scores): rows g and g + 8, W / 4 columns of each.
+/// For products over columns (scores): rows g and g + 8, W / 4 columns of each. W is 16 or a multiple of 32.
 template <int W>
 struct RowTile {
-  static constexpr int kEach = W / 4;
-  static constexpr int kVector = kEach < 4 ? kEach : 4;
-  alignas(16) float x[2][kEach];
-
-  __device__ __forceinline__ void load(const float* from, int64_t stride, Lane lane) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-#pragma unroll
-      for (int c = 0; c < kEach; c += kVector)
-        load_floats<kVector>(from + (lane.g + 8 * r) * stride + 4 * c + kVector * lane.t, &x[r][c]);
-  }
+  static constexpr int kRows = 2, kEach = W / 4, kVector = 4;
+  alignas(16) float x[kRows][kEach];
+  /// Where element (r, c) stands; kVector neighbouring elements are neighbouring columns.
+  static __device__ __forceinline__ int row(int r, Lane lane) { return lane.g + 8 * r; }
+  static __device__ __forceinline__ int column(int c, Lane lane) { return 4 * c + kVector * lane.t; }
 };
 
 /// 16 x 16 numbers as two C fragments: rows g and g + 8, columns 8n + 2t and 8n + 2t + 1.
@@ -72,9 +40,8 @@ __device__ __forceinline__ void add_row_products(const RowTile<W>& a, const RowT
     for (int e = 0; e < 2; ++e)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        const bool there = c + e < kEach;  // at width 4 the second half of the contraction is empty
-        sa[2 * e + r] = there ? split(a.x[r][c + e]) : Split{0, 0};
-        sb[2 * e + r] = there ? split(b.x[r][c + e]) : Split{0, 0};
+        sa[2 * e + r] = split(a.x[r][c + e]);
+        sb[2 * e + r] = split(b.x[r][c + e]);
       }
 #pragma unroll
     for (int n = 0; n < 2; ++n) sum[n].add(sa, sb[n], sb[2 + n]);
@@ -90,22 +57,23 @@ __device__ __forceinline__ Square total(const Sum (&sum)[2]) {
   return out;
 }
 
-/// For products over rows (mixing): rows 2t, 2t + 1, 8 + 2t, 9 + 2t, W / 8 columns of each. W >= 8.
+/// For products over rows (mixing): rows 2t, 2t + 1, 8 + 2t, 9 + 2t, W / 8 columns of each.
 template <int W>
 struct ColumnTile {
-  static constexpr int kEach = W / 8;
-  static constexpr int kVector = kEach < 4 ? kEach : 4;
-  alignas(16) float x[4][kEach];
-
-  __device__ __forceinline__ void load(const float* from, int64_t stride, Lane lane) {
-#pragma unroll
-    for (int r = 0; r < 4; ++r)
-#pragma unroll
-      for (int c = 0; c < kEach; c += kVector)
-        load_floats<kVector>(from + (2 * lane.t + (r & 1) + 8 * (r >> 1)) * stride + 8 * c + kVector * lane.g,
-                             &x[r][c]);
-  }
+  static constexpr int kRows = 4, kEach = W / 8, kVector = kEach < 4 ? kEach : 4;
+  alignas(16) float x[kRows][kEach];
+  static __device__ __forceinline__ int row(int r, Lane lane) { return 2 * lane.t + (r & 1) + 8 * (r >> 1); }
+  static __device__ __forceinline__ int column(int c, Lane lane) { return 8 * c + kVector * lane.g; }
 };
+
+template <class Tile>
+__device__ __forceinline__ void load_rows(const float* from, int64_t stride, Lane lane, Tile& tile) {
+#pragma unroll
+  for (int r = 0; r < Tile::kRows; ++r)
+#pragma unroll
+    for (int c = 0; c < Tile::kEach; c += Tile::kVector)
+      load_floats<Tile::kVector>(from + Tile::row(r, lane) * stride + Tile::column(c, lane), &tile.x[r][c]);
+}
 
 /// A square as the first factor of mixing: its C fragments are A fragments, with the keys in another order.
 struct Weights {
@@ -143,14 +111,17 @@ struct Mixed {
     }
   }
 
+  /// The column of element c: this lane has runs of 2 kVector.
+  static __device__ __forceinline__ int column(int c, Lane lane) {
+    constexpr int kRun = 2 * kVector;
+    return c / kRun * 8 * kVector + kRun * lane.t + c % kRun;
+  }
   __device__ __forceinline__ void store(float* to, int64_t stride, Lane lane) const {
-    constexpr int kRun = 2 * kVector, kWide = kRun < 4 ? kRun : 4;
 #pragma unroll
     for (int r = 0; r < 2; ++r)
 #pragma unroll
-      for (int c = 0; c < 2 * kEach; c += kWide)
-        store_floats<kWide>(
-            to + (lane.g + 8 * r) * stride + c / kRun * 8 * kVector + kRun * lane.t + c % kRun, &x[r][c]);
+      for (int c = 0; c < 2 * kEach; c += 4)
+        store_floats<4>(to + (lane.g + 8 * r) * stride + column(c, lane), &x[r][c]);
   }
 };
 

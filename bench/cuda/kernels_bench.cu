@@ -1,0 +1,208 @@
+// Question: how close do the CUDA kernels come to the memory's speed? Milliseconds a call, the bytes that
+// must move (each operand read once, each result written once) a second, and the ratio of the time to that of
+// a plain copy of as many bytes, measured in the same run.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+#include "kernels/cuda/neighbours.h"
+#include "kernels/cuda/skip_norm.h"
+#include "kernels/cuda/squared_error.h"
+#include "kernels/cuda/train.h"
+
+namespace rankscope {
+namespace {
+
+void require(cudaError_t status) {
+  if (status == cudaSuccess) return;
+  std::fprintf(stderr, "CUDA: %s\n", cudaGetErrorString(status));
+  std::exit(1);
+}
+
+// Device memory filled with normals: zeros would flatter.
+class Floats {
+ public:
+  explicit Floats(int64_t count) {
+    require(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(float)));
+    uint64_t* seed = nullptr;
+    int64_t* step = nullptr;
+    require(cudaMalloc(reinterpret_cast<void**>(&seed), sizeof *seed));
+    require(cudaMalloc(reinterpret_cast<void**>(&step), sizeof *step));
+    require(cudaMemset(seed, 7, sizeof *seed));
+    require(cudaMemset(step, 0, sizeof *step));
+    cuda::fill_normals(1, seed, 0, step, count, data_, nullptr);
+    require(cudaDeviceSynchronize());
+    cudaFree(seed);
+    cudaFree(step);
+  }
+  Floats(const Floats&) = delete;
+  Floats& operator=(const Floats&) = delete;
+  ~Floats() { cudaFree(data_); }
+  operator float*() const { return data_; }
+
+ private:
+  float* data_ = nullptr;
+};
+
+// Median over batches of calls, captured as a graph so that launches cost nothing.
+double milliseconds(const std::function<void(cudaStream_t)>& call) {
+  constexpr int kCalls = 10, kBatches = 9;
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t ready;
+  cudaEvent_t start, end;
+  require(cudaStreamCreate(&stream));
+  require(cudaEventCreate(&start));
+  require(cudaEventCreate(&end));
+  require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  for (int i = 0; i < kCalls; ++i) call(stream);
+  require(cudaStreamEndCapture(stream, &graph));
+  require(cudaGraphInstantiate(&ready, graph, 0));
+  require(cudaGraphLaunch(ready, stream));
+  std::vector<float> times;
+  for (int i = 0; i < kBatches; ++i) {
+    require(cudaEventRecord(start, stream));
+    require(cudaGraphLaunch(ready, stream));
+    require(cudaEventRecord(end, stream));
+    require(cudaEventSynchronize(end));
+    float ms = 0;
+    require(cudaEventElapsedTime(&ms, start, end));
+    times.push_back(ms / kCalls);
+  }
+  std::nth_element(times.begin(), times.begin() + kBatches / 2, times.end());
+  cudaGraphExecDestroy(ready);
+  cudaGraphDestroy(graph);
+  cudaEventDestroy(start);
+  cudaEventDestroy(end);
+  cudaStreamDestroy(stream);
+  return times[kBatches / 2];
+}
+
+double copy_rate = 0;  // bytes a second, read and written
+
+void report(const char* what, double bytes, const std::function<void(cudaStream_t)>& call) {
+  const double ms = milliseconds(call);
+  std::printf("%-52s %8.4f ms %8.0f GB/s %6.2f of a copy's time\n", what, ms, bytes / ms / 1e6,
+              ms * 1e-3 * copy_rate / bytes);
+}
+
+__global__ void copy_kernel(const float4* from, float4* to) {
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  to[i] = from[i];
+}
+
+void measure_copy() {
+  constexpr int64_t kVectors = int64_t{1} << 26, kThreads = 256;
+  const Floats from(4 * kVectors), to(4 * kVectors);
+  const double ms = milliseconds([&](cudaStream_t s) {
+    copy_kernel<<<kVectors / kThreads, kThreads, 0, s>>>(
+        reinterpret_cast<const float4*>(static_cast<float*>(from)),
+        reinterpret_cast<float4*>(static_cast<float*>(to)));
+  });
+  copy_rate = 2.0 * kVectors * sizeof(float4) / (ms * 1e-3);
+  std::printf("copy: %.0f GB/s\n", copy_rate / 1e9);
+}
+
+struct Case {
+  int64_t trials, sequences, tokens, columns, head_width;
+  bool hard = false;
+};
+
+// Q, K and V are slices of one projection, as in the trainer.
+void attention(const Case& c) {
+  const std::vector<int32_t> heads(c.trials, static_cast<int32_t>(c.columns / c.head_width));
+  const std::vector<float> scale(c.trials,
+                                 static_cast<float>(1 / std::sqrt(static_cast<double>(c.head_width))));
+  const int64_t rows = c.sequences * c.tokens, each = c.trials * rows * c.columns;
+  const Rows fused{3 * rows * c.columns, 3 * c.columns}, dense{rows * c.columns, c.columns};
+  const Floats qkv(3 * each), dqkv(3 * each), out(each), dout(each);
+  SmallAttention a{c.trials,     c.sequences, c.tokens, c.tokens, c.columns, c.columns, heads.data(),
+                   scale.data(), c.hard,      false,    fused,    fused,     fused,     dense};
+  char what[96];
+  std::snprintf(what, sizeof what, "attention %ldx%ldx%ld, %ld columns, width %ld%s", c.trials, c.sequences,
+                c.tokens, c.columns, c.head_width, c.hard ? ", hard" : "");
+  char name[112];
+  std::snprintf(name, sizeof name, "%s, forward", what);
+  report(name, 4.0 * each * sizeof(float), [&](cudaStream_t s) {
+    cuda::small_attention_forward(a, qkv, qkv + c.columns, qkv + 2 * c.columns, out, s);
+  });
+  std::snprintf(name, sizeof name, "%s, backward", what);
+  report(name, 7.0 * each * sizeof(float), [&](cudaStream_t s) {
+    cuda::small_attention_backward(a, qkv, qkv + c.columns, qkv + 2 * c.columns, dout, dense, dqkv, fused,
+                                   dqkv + c.columns, fused, dqkv + 2 * c.columns, fused, s);
+  });
+}
+
+template <class T>
+T* on_device(const std::vector<T>& values) {
+  T* data = nullptr;
+  require(cudaMalloc(reinterpret_cast<void**>(&data), values.size() * sizeof(T)));
+  require(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice));
+  return data;
+}
+
+void the_rest() {
+  const int64_t trials = 21, sequences = 256, tokens = 16, d = 64, rows = sequences * tokens;
+  const double bytes = static_cast<double>(trials * rows * d) * sizeof(float);
+  const std::vector<uint64_t> seed_values(trials, 3);
+  const std::vector<int64_t> step_values(trials, 0);
+  const std::vector<int32_t> alive_values(trials, 1);
+  uint64_t* seeds = on_device(seed_values);
+  int64_t* steps = on_device(step_values);
+  int32_t* alive = on_device(alive_values);
+  const Floats x(trials * rows * d), u(trials * rows * d), y(trials * rows * d), dy(trials * rows * d),
+      target(trials * rows * d), gain(trials * d), bias(trials * d), work(1 << 22), lr(trials);
+  report("normals, 21 trials x 262144", bytes,
+         [&](cudaStream_t s) { cuda::fill_normals(trials, seeds, 1, steps, rows * d, x, s); });
+  report("farthest neighbours, 21 x 256 sequences, 16 x 64", 3 * bytes, [&](cudaStream_t s) {
+    cuda::neighbour_targets(cuda::Neighbour::farthest, trials * sequences, tokens, 0, d, x, nullptr, target,
+                            s);
+  });
+  const cuda::SkipNorm unit{cuda::SkipNormKind::unit, trials, rows, d, 1.0f, 0.0f, d};
+  const cuda::SkipNorm layer{cuda::SkipNormKind::layer, trials, rows, d, 1.0f, 1e-5f, d};
+  for (const auto& [name, n] : {std::pair{"unit norm", unit}, {"LayerNorm", layer}}) {
+    char what[80];
+    std::snprintf(what, sizeof what, "skip + %s, 21 x 4096 x 64, forward", name);
+    report(what, 3 * bytes, [&](cudaStream_t s) { cuda::skip_norm_forward(n, x, u, gain, bias, y, s); });
+    std::snprintf(what, sizeof what, "skip + %s, 21 x 4096 x 64, backward", name);
+    report(what, 4 * bytes, [&](cudaStream_t s) {
+      cuda::skip_norm_backward(n, x, u, gain, dy, y, nullptr, gain, bias, work, s);
+    });
+  }
+  report("squared error, 21 x 4096 x 64", 3 * bytes, [&](cudaStream_t s) {
+    cuda::squared_error({trials, rows, d, d}, x, target, lr, y, work, s);
+  });
+  for (const auto& [stack, count] : {std::pair<int64_t, int64_t>{21, 281000}, {1, 6646000}, {21, 6646000}}) {
+    const Floats p(stack * count), g(stack * count), m(stack * count), v(stack * count);
+    char what[80];
+    std::snprintf(what, sizeof what, "AdamW, %ld x %ld parameters", stack, count);
+    report(what, 7.0 * stack * count * sizeof(float),
+           [&](cudaStream_t s) { cuda::adamw_update({}, stack, count, steps, lr, 1, alive, g, p, m, v, s); });
+  }
+  cudaFree(seeds);
+  cudaFree(steps);
+  cudaFree(alive);
+}
+
+}  // namespace
+
+int bench() {
+  measure_copy();
+  for (int64_t width : {1, 2, 4, 8, 16, 32, 64, 128}) attention({1, 256, 16, 4096, width});
+  for (int64_t width : {1, 8, 64}) attention({1, 256, 16, 512, width});
+  for (int64_t width : {1, 2, 4, 8, 16, 32, 64}) attention({21, 256, 16, 64, width});
+  for (int64_t tokens : {4, 8, 32, 64, 128, 256}) attention({1, 4096 / tokens, tokens, 512, 8});
+  attention({1, 64, 64, 512, 64});
+  attention({1, 256, 16, 512, 8, true});
+  the_rest();
+  return 0;
+}
+
+}  // namespace rankscope
+
+int main() { return rankscope::bench(); }
