@@ -235,41 +235,53 @@ const TensorStore::Located* TensorStore::find(const std::string& name) const {
   return it == tensors_.end() ? nullptr : &it->second;
 }
 
-void write_safetensors(const fs::path& path, const std::vector<TensorToWrite>& tensors) {
-  std::vector<const TensorToWrite*> order;
-  std::set<std::string_view> names;
+SafetensorsWriter::SafetensorsWriter(const fs::path& path, const std::vector<TensorToWrite>& tensors)
+    : path_(path), file_(path) {
+  Json header = Json::object();
   for (const TensorToWrite& t : tensors) {
     const std::string at = fmt::format("{}, tensor \"{}\"", path.string(), printable(t.name));
-    if (!names.insert(t.name).second || t.name == "__metadata__") throw Error("this name is taken").in(at);
-    if (std::any_of(t.shape.begin(), t.shape.end(), [](int64_t n) { return n < 0; }) ||
-        byte_count(t.type, t.shape) != t.data.size())
-      throw Error(
-          fmt::format("shape {} of {} does not hold {} bytes", t.shape, to_string(t.type), t.data.size()))
-          .in(at);
-    order.push_back(&t);
-  }
-  std::sort(order.begin(), order.end(), [](auto* a, auto* b) {
-    return std::pair(-static_cast<int>(size_of(a->type)), std::string_view(a->name)) <
-           std::pair(-static_cast<int>(size_of(b->type)), std::string_view(b->name));
-  });
-
-  Json header = Json::object();
-  uint64_t offset = 0;
-  for (const TensorToWrite* t : order) {
-    header[t->name] = {{"dtype", to_string(t->type)},
-                       {"shape", t->shape},
-                       {"data_offsets", {offset, offset + t->data.size()}}};
-    offset += t->data.size();
+    if (header.contains(t.name) || t.name == "__metadata__") throw Error("this name is taken").in(at);
+    const auto negative = [](int64_t n) { return n < 0; };
+    const bool possible = std::none_of(t.shape.begin(), t.shape.end(), negative);
+    const std::optional<uint64_t> bytes = possible ? byte_count(t.type, t.shape) : std::nullopt;
+    if (!bytes) throw Error(fmt::format("there is no shape {}", t.shape)).in(at);
+    const uint64_t end = left_ + *bytes;
+    header[t.name] = {{"dtype", to_string(t.type)}, {"shape", t.shape}, {"data_offsets", {left_, end}}};
+    left_ = end;
   }
   std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   std::string length(kLengthBytes, '\0');
   for (size_t i = 0; i < kLengthBytes; ++i) length[i] = static_cast<char>(text.size() >> (8 * i));
+  file_.write(length);
+  file_.write(text);
+}
 
-  FileWriter file(path);
-  file.write(length);
-  file.write(text);
-  for (const TensorToWrite* t : order) file.write(t->data);
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  if (bytes.size() > left_) throw Error("more bytes than the shapes hold").in(path_.string());
+  file_.write(bytes);
+  left_ -= bytes.size();
+}
+
+void SafetensorsWriter::commit() {
+  if (left_ > 0) throw Error(fmt::format("{} bytes of the tensors are missing", left_)).in(path_.string());
+  file_.commit();
+}
+
+void write_safetensors(const fs::path& path, const std::vector<TensorToWrite>& tensors) {
+  for (const TensorToWrite& t : tensors)
+    if (std::any_of(t.shape.begin(), t.shape.end(), [](int64_t n) { return n < 0; }) ||
+        byte_count(t.type, t.shape) != t.data.size())
+      throw Error(
+          fmt::format("shape {} of {} does not hold {} bytes", t.shape, to_string(t.type), t.data.size()))
+          .in(fmt::format("{}, tensor \"{}\"", path.string(), printable(t.name)));
+  std::vector<TensorToWrite> order = tensors;
+  std::sort(order.begin(), order.end(), [](const TensorToWrite& a, const TensorToWrite& b) {
+    return std::pair(-static_cast<int>(size_of(a.type)), std::string_view(a.name)) <
+           std::pair(-static_cast<int>(size_of(b.type)), std::string_view(b.name));
+  });
+  SafetensorsWriter file(path, order);
+  for (const TensorToWrite& t : order) file.write(t.data);
   file.commit();
 }
 

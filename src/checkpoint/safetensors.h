@@ -72,6 +72,20 @@ struct TensorToWrite {
   std::vector<int64_t> shape;
   std::span<const std::byte> data;
 };
+/// A file whose tensors come one after the other, in pieces of any size: what `tensors` says of names, types
+/// and shapes is promised, its data is not read. The file is there whole after `commit`, or not at all.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors);
+  void write(std::span<const std::byte> bytes);
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  uint64_t left_ = 0;  // bytes promised and not written yet
+  FileWriter file_;
+};
+
 /// Whole or absent, like write_file. Tensors are sorted (wide types first, then by name) so that all are
 /// aligned.
 void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors);

@@ -55,6 +55,8 @@ class Circuits : public Measurement {
       report("ov_effective_rank", effective_rank(ov[h]), h);
       report("qk_stable_rank", stable_rank(qk[h]), h);
       report("ov_stable_rank", stable_rank(ov[h]), h);
+      recorder.spectrum("qk_spectrum", static_cast<int>(h), qk[h].sigma);
+      recorder.spectrum("ov_spectrum", static_cast<int>(h), ov[h].sigma);
     }
   }
 };

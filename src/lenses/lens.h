@@ -87,7 +87,12 @@ class Recorder {
   /// A value that is not a mean over samples.
   virtual void value(std::string_view metric, double value, double stderr_, int64_t n, int head = -1,
                      std::string_view tokens = "all") = 0;
+  /// A head's whole spectrum, of its weights or of the sample that reports show (kShownSample): kept beside
+  /// the table where somebody asked for it. Heads come in order.
+  virtual void spectrum(std::string_view /*name*/, int /*head*/, std::span<const double> /*sigma*/) {}
 };
+
+constexpr int64_t kShownSample = 0;  // the one whose attention a report shows
 
 struct LensContext {
   const ModelSpec& spec;

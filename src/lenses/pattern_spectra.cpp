@@ -28,20 +28,25 @@ constexpr std::array<std::string_view, kCount> kRows{"effective_rank_rows256", "
                                                      "spectral_gap_rows256",   "mixing_rows256"};
 using Numbers = std::array<double, kCount>;
 
+struct Measured {
+  Numbers numbers;
+  std::vector<double> sigma;
+};
+
 /// Of `rows` rows out of `length`: the singular values grow with the number of rows like its root.
-Numbers measure(const double* a, int64_t rows, int64_t length, double epsilon) {
+Measured measure(const double* a, int64_t rows, int64_t length, double epsilon) {
   const Spectrum s = spectrum_of(a, rows, length, epsilon);
-  if (std::isnan(s.largest())) return {kNone, kNone, kNone, kNone, kNone, kNone};
+  if (std::isnan(s.largest())) return {{kNone, kNone, kNone, kNone, kNone, kNone}, {}};
   const double scale = std::sqrt(static_cast<double>(length) / static_cast<double>(rows));
-  return {effective_rank(s),       effective_rank_rel(s),
-          stable_rank(s),          numerical_rank(s).rank,
-          scale * spectral_gap(s), scale * spectral_norm(dense_map(a, rows, length, true)).value};
+  return {{effective_rank(s), effective_rank_rel(s), stable_rank(s), numerical_rank(s).rank,
+           scale * spectral_gap(s), scale * spectral_norm(dense_map(a, rows, length, true)).value},
+          s.sigma};
 }
 
 /// Every matrix of the contiguous host tensor p [.., rows, length].
-std::vector<Numbers> measure_each(const at::Tensor& p) {
+std::vector<Measured> measure_each(const at::Tensor& p) {
   const int64_t rows = p.size(-2), length = p.size(-1), count = p.numel() / (rows * length);
-  std::vector<Numbers> out(static_cast<size_t>(count));
+  std::vector<Measured> out(static_cast<size_t>(count));
   parallel_over(count, [&](int64_t i) {
     thread_local std::vector<double> a;  // one matrix per thread is in double at a time
     a.resize(static_cast<size_t>(rows * length));
@@ -78,13 +83,16 @@ class PatternSpectra : public Measurement {
   }
 
   void record_whole(const PatternView& view, const at::Tensor& p, Recorder& recorder) {
-    const std::vector<Numbers> numbers = measure_each(p);
+    const std::vector<Measured> measured = measure_each(p);
     const auto heads = static_cast<size_t>(p.size(1));
-    for (size_t i = 0; i < numbers.size(); ++i)
+    for (size_t i = 0; i < measured.size(); ++i) {
+      const int64_t number = sample(view, static_cast<int64_t>(i / heads));
+      const int head = static_cast<int>(i % heads);
       for (size_t k = 0; k < kCount; ++k)
-        if (!std::isnan(numbers[i][k]))
-          recorder.sample(kWhole[k], sample(view, static_cast<int64_t>(i / heads)), numbers[i][k],
-                          static_cast<int>(i % heads));
+        if (!std::isnan(measured[i].numbers[k]))
+          recorder.sample(kWhole[k], number, measured[i].numbers[k], head);
+      if (number == kShownSample) recorder.spectrum("spectrum", head, measured[i].sigma);
+    }
     tiles_.clear();
   }
 
@@ -93,13 +101,13 @@ class PatternSpectra : public Measurement {
       rows_ = std::make_unique<SampledRows>(seed_, sample(view, s), view.pattern.size(3));
     rows_->add(view.pattern[s], view.first_row);
     if (!last) return;
-    std::array<std::vector<Numbers>, kGroups> groups;
+    std::array<std::vector<Measured>, kGroups> groups;
     for (size_t g = 0; g < kGroups; ++g) groups[g] = measure_each(rows_->group(static_cast<int64_t>(g)));
     rows_.reset();
     if (by_head_.empty()) by_head_.resize(groups[0].size());
     for (size_t h = 0; h < by_head_.size(); ++h)
       for (size_t k = 0; k < kCount; ++k) {
-        const double a = groups[0][h][k], b = groups[1][h][k];
+        const double a = groups[0][h].numbers[k], b = groups[1][h].numbers[k];
         if (std::isnan(a + b)) continue;
         by_head_[h][k].means.push_back(0.5 * (a + b));
         by_head_[h][k].spread = 0.5 * std::fabs(a - b);

@@ -53,6 +53,14 @@ Sample truncate(const Encoding& e, int64_t limit) {
   return head;
 }
 
+// The first sample, token by token; without a vocabulary the ids have to do.
+std::vector<std::string> spelled(const Sample& sample, const Tokenizer* tokenizer) {
+  std::vector<std::string> out;
+  for (const int64_t id : sample.ids)
+    out.push_back(tokenizer != nullptr ? tokenizer->token(id) : fmt::format("#{}", id));
+  return out;
+}
+
 class TextReader {
  public:
   TextReader(const ScanRequest& request, int64_t limit)
@@ -72,6 +80,7 @@ class TextReader {
       input.notes.push_back(
           fmt::format("{} of {} samples were cut to {} tokens", cut_, input.samples.size(), limit_));
     if (input.samples.empty()) throw Error("the text holds no tokens").in(request_.texts.front());
+    input.shown = spelled(input.samples.front(), tokenizer_.get());
   }
 
  private:
@@ -125,7 +134,7 @@ class TextReader {
 };
 
 void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input) {
-  std::unique_ptr<Tokenizer> tokenizer;  // only to know which ids are special
+  std::unique_ptr<Tokenizer> tokenizer;  // only to know which ids are special, and how they are spelled
   if (!tokenizer_files(request.model).empty()) tokenizer = load_tokenizer(request.model);
   int64_t cut = 0;
   for (std::vector<int64_t>& ids : read_token_ids(request.token_ids->string())) {
@@ -141,6 +150,7 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input) {
   }
   if (cut > 0) input.notes.push_back(fmt::format("{} samples were cut to {} tokens", cut, limit));
   if (input.samples.empty()) throw Error("the file holds no token ids").in(request.token_ids->string());
+  input.shown = spelled(input.samples.front(), tokenizer.get());
 }
 
 void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit, ScanInput& input) {
@@ -162,6 +172,7 @@ void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit
     }
     input.samples.push_back(std::move(s));
   }
+  input.shown = spelled(input.samples.front(), nullptr);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct ScanInput {
   std::vector<Sample> samples;
   std::string description;                       // "text FILE, 32 samples"
   std::vector<std::string> notes;                // what was cut
+  std::vector<std::string> shown;                // the first sample's tokens, as the vocabulary spells them
   std::vector<std::filesystem::path> tokenizer;  // the files behind the ids, empty where none was used
 };
 

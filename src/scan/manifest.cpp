@@ -2,8 +2,11 @@
 
 #include <sys/resource.h>
 
+#include <set>
+
 #include "base/sha256.h"
 #include "base/version.h"
+#include "lenses/lens.h"
 #include "model/torch_compat.h"
 
 namespace rankscope {
@@ -23,6 +26,20 @@ std::string hash_of_ids(const std::vector<Sample>& samples) {
     hash.update("|");
   }
   return "sha256:" + hash.hex();
+}
+
+// What the metrics of the table are, in the words of the lenses.
+Json definitions(const ResultTable& table) {
+  std::set<std::string> used;
+  for (const Row& r : table.rows) used.insert(r.metric.str());
+  Json out = Json::object();
+  for (const Lens* lens : lenses())
+    for (const MetricInfo& m : lens->metrics)
+      if (used.count(std::string(m.name)) > 0 && !out.contains(m.name))
+        out[std::string(m.name)] = {{"formula", m.formula},
+                                    {"meaning", m.meaning},
+                                    {"mean", m.mean == Mean::geometric ? "geometric" : "arithmetic"}};
+  return out;
 }
 
 }  // namespace
@@ -50,7 +67,9 @@ Json make_manifest(const ScanRequest& request, const Checkpoint& checkpoint, con
         {"samples", input.samples.size()},
         {"tokens", tokens},
         {"ids", hash_of_ids(input.samples)},
-        {"max_length", request.max_length}}},
+        {"max_length", request.max_length},
+        {"shown",
+         {{"sample", kShownSample}, {"tokens", request.show ? input.shown : std::vector<std::string>()}}}}},
       {"variants", variants},
       {"seed", request.seed},
       {"device", request.device},
@@ -67,6 +86,7 @@ Json make_manifest(const ScanRequest& request, const Checkpoint& checkpoint, con
         {"low_rank", request.thresholds.low_rank},
         {"massive", request.thresholds.massive},
         {"short_text", request.thresholds.short_text}}},
+      {"metrics", definitions(result.table)},
       {"notes", result.notes},
       {"wall_seconds", seconds},
       {"peak_memory_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024},

@@ -36,14 +36,15 @@ Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, b
 class SiteLenses {
  public:
   SiteLenses(const PassPlan& plan, Reads reads, const Site& site, const ModelSpec& spec,
-             const std::vector<Name>& variants) {
+             const std::vector<Name>& variants, ShownSample* shown = nullptr) {
     if (site.layer >= 0 && !plan.layers[static_cast<size_t>(site.layer)]) return;
     int64_t samples = 0;
     for (const Batch& b : plan.inputs.front()) samples += b.count();
     for (const Lens* lens : plan.lenses)
       if ((lens->reads & static_cast<unsigned>(reads)) != 0)
         entries_.push_back({lens->start({spec, site.layer, plan.seed, samples}),
-                            std::make_unique<SiteRecorder>(*lens, site, variants)});
+                            std::make_unique<SiteRecorder>(*lens, site, variants,
+                                                           shown != nullptr ? &shown->arrays() : nullptr)});
   }
 
   bool empty() const { return entries_.empty(); }
@@ -69,13 +70,16 @@ class SiteLenses {
 // Hands the tensors of one block to the lenses that asked.
 class Observer : public BlockObserver {
  public:
-  Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants)
+  Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
+           ShownSample* shown)
       : attention_(spec.blocks[static_cast<size_t>(layer)].attention),
+        layer_(layer),
+        shown_(shown),
         prefix_(fmt::format("blocks.{}", layer)),
         normalized_(plan, Reads::residual, {prefix_ + ".ln1.hook_normalized", layer, layer}, spec, variants),
-        pattern_(plan, Reads::pattern, {prefix_ + ".attn.hook_pattern", layer, layer}, spec, variants),
+        pattern_(plan, Reads::pattern, {prefix_ + ".attn.hook_pattern", layer, layer}, spec, variants, shown),
         heads_(plan, Reads::heads, {prefix_ + ".attn.hook_result", layer, layer}, spec, variants),
-        weights_(plan, Reads::weights, {prefix_ + ".attn", layer, layer}, spec, variants),
+        weights_(plan, Reads::weights, {prefix_ + ".attn", layer, layer}, spec, variants, shown),
         output_(plan, Reads::residual, {prefix_ + ".hook_resid_post", layer, layer + 1}, spec, variants) {}
 
   void enter(const Batch& batch) { packing_ = packing_of(batch); }
@@ -89,6 +93,7 @@ class Observer : public BlockObserver {
     require_finite(tile, prefix_ + ".attn.hook_pattern");
     const PatternView view{tile, first, first_row, attention_.causal, attention_.window, packing_};
     pattern_.each([&](Measurement& m, Recorder& r) { m.pattern(view, r); });
+    if (shown_ != nullptr) shown_->pattern(layer_, view);
   }
   void heads(const at::Tensor& z, const at::Tensor& W_O, const at::Tensor& x) override {
     heads_.each([&](Measurement& m, Recorder& r) { m.heads({z, W_O, x, packing_}, r); });
@@ -106,6 +111,8 @@ class Observer : public BlockObserver {
 
  private:
   const AttentionSpec& attention_;
+  int layer_;
+  ShownSample* shown_;
   std::string prefix_;
   SiteLenses normalized_, pattern_, heads_, weights_, output_;
   Packing packing_;
@@ -212,7 +219,7 @@ class Pass {
     const bool cut = block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0;
     const Weights changed = cut ? truncated(stored, block) : Weights();
     const Weights& weights = cut ? changed : stored;
-    Observer observer(plan_, l, first.spec, names(group));
+    Observer observer(plan_, l, first.spec, names(group), group.front() == 0 ? plan_.shown : nullptr);
     observer.weights(block, weights);
     State out{group, {}};
     try {
@@ -266,7 +273,7 @@ class Pass {
   }
 
   const PassPlan& no_lenses() const {
-    static const PassPlan none{{}, {}, {{}}, {}, {}, 0};
+    static const PassPlan none{{}, {}, {{}}, {}, {}, 0, nullptr};
     return none;
   }
 

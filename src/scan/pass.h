@@ -12,6 +12,7 @@
 #include "model/batch.h"
 #include "model/weights.h"
 #include "scan/scan.h"
+#include "scan/shown.h"
 
 namespace rankscope {
 
@@ -30,6 +31,7 @@ struct PassPlan {
   std::vector<const Lens*> lenses;
   std::vector<bool> layers;  // which ones the lenses see
   uint64_t seed = 0;
+  ShownSample* shown = nullptr;  // takes what a report shows of the first variant
 };
 
 /// The end of the network for the variants that share it: x after the final norm, one tensor a batch.

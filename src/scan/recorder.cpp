@@ -20,6 +20,17 @@ void SiteRecorder::value(std::string_view metric, double value, double stderr_, 
   rows_.push_back({"", site_.name, site_.layer, head, metric, value, stderr_, n, site_.depth, tokens});
 }
 
+void SiteRecorder::spectrum(std::string_view name, int head, std::span<const double> sigma) {
+  if (arrays_ == nullptr || sigma.empty()) return;
+  const std::string whole = site_.name + "." + std::string(name);
+  const auto length = static_cast<int64_t>(sigma.size());
+  NamedArray& array = spectra_.try_emplace(whole, NamedArray{whole, {0, length}, {}}).first->second;
+  if (array.shape[0] != head || array.shape[1] != length)
+    return;  // not as wide as the others: no place for it
+  array.values.insert(array.values.end(), sigma.begin(), sigma.end());
+  ++array.shape[0];
+}
+
 Mean SiteRecorder::mean_of(const std::string& metric) const {
   for (const MetricInfo& info : lens_.metrics)
     if (info.name == metric) return info.mean;
@@ -27,6 +38,7 @@ Mean SiteRecorder::mean_of(const std::string& metric) const {
 }
 
 void SiteRecorder::flush(ResultTable& table) {
+  for (auto& [name, array] : spectra_) arrays_->push_back(std::move(array));
   for (auto& [key, v] : samples_) {
     const auto& [metric, head, tokens] = key;
     const Estimate e =

@@ -60,6 +60,7 @@ class Scan {
     plan_.seed = request_.seed;
     if (request_.null_models) add_null_models();
     for (const Variant& v : plan_.variants) names_.push_back(v.name);
+    if (request_.show) show_first_sample();
     states_ = run_pass(plan_, result_.table, result_.notes, progress_);
     std::vector<const FinalState*> others;
     for (const FinalState& state : states_) {
@@ -69,6 +70,21 @@ class Scan {
     }
     compare_outputs(full(), plan_, others, plan_, result_.table, result_.notes);
     same_as_full();
+    if (shown_) result_.arrays = shown_->finish();
+  }
+
+  // Only what some lens reads anyway: a report must not make a scan dearer than it was asked to be.
+  void show_first_sample() {
+    int64_t length = 0;
+    for (const Batch& b : plan_.inputs.front())
+      for (int64_t s = 0; s < b.count(); ++s)
+        if (b.samples[static_cast<size_t>(s)] == kShownSample) length = b.length(s);
+    const bool seen = std::any_of(plan_.lenses.begin(), plan_.lenses.end(), [](const Lens* lens) {
+      return (lens->reads & static_cast<unsigned>(Reads::pattern)) != 0;
+    });
+    shown_ = std::make_unique<ShownSample>(spec(), length, plan_.layers,
+                                           seen ? request_.patterns : std::nullopt, result_.notes);
+    plan_.shown = shown_.get();
   }
 
   const FinalState& full() const { return states_.front(); }
@@ -183,6 +199,7 @@ class Scan {
   Checkpoint checkpoint_;
   ScanInput input_;
   std::unique_ptr<WeightSource> source_, random_;
+  std::unique_ptr<ShownSample> shown_;
   PassPlan plan_;
   std::vector<FinalState> states_;
   std::vector<std::string> names_;

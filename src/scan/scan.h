@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "model/spec.h"
@@ -50,6 +51,8 @@ struct ScanRequest {
   int threads = 0;  // 0: all cores
   uint64_t seed = 0;
   Thresholds thresholds;
+  bool show = false;  // keep what a report shows of the first sample: ScanResult::arrays
+  std::optional<std::filesystem::path> patterns;  // and its exact attention matrices, as safetensors
 };
 
 /// One sentence of the verdict with the numbers behind it.
@@ -68,6 +71,8 @@ struct ScanResult {
   std::vector<Finding> verdict;
   std::vector<std::string> notes;  // what was cut, left out or sampled: printed, and part of the manifest
   Json manifest;
+  std::vector<NamedArray>
+      arrays;  // spectra and pooled attention of the first sample, where `show` asked for them
 };
 
 /// How far the pass has come, in blocks; called often, cheap to ignore.
