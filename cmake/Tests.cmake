@@ -38,6 +38,12 @@ if(RANKSCOPE_ENGINE AND ICU_FOUND)  # the transcripts scan texts
   add_dependencies(test_cli rankscope_program)
 endif()
 
+# The report's page: built afresh, compared with the committed one, driven in Chromium.
+if(RANKSCOPE_ENGINE AND ICU_FOUND)
+  add_test(NAME web COMMAND ${CMAKE_SOURCE_DIR}/scripts/test-web.sh $<TARGET_FILE:rankscope_program>)
+  set_tests_properties(web PROPERTIES LABELS web TIMEOUT 900 SKIP_RETURN_CODE 77)
+endif()
+
 # A real pretrained model, fetched once into the build folder.
 if(RANKSCOPE_ENGINE AND ICU_FOUND)
   add_test(NAME fetch_minilm COMMAND ${CMAKE_SOURCE_DIR}/scripts/fetch-minilm.sh ${CMAKE_BINARY_DIR}/minilm)

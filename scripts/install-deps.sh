@@ -13,12 +13,14 @@ build_packages=(
   libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev libfmt-dev libicu-dev libssl-dev libbenchmark-dev
   libtomlplusplus-dev libsqlite3-dev  # studies and their store
   libopenmpi-dev openmpi-bin          # studies over machines
+  libcairo2-dev                       # figures for papers
 )
 torch_packages=(libtorch-dev)
 test_packages=(
   libgtest-dev
   clang-14:clang-14 libclang-rt-14-dev  # the fuzzers and their sanitizers
-  npm:npm ca-certificates               # one test fetches a published model
+  npm:npm ca-certificates               # the report's page; one test fetches a published model
+  chromium:chromium                     # shows the page to its tests
 )
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }

@@ -1,5 +1,7 @@
 #include "report/json.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 namespace rankscope {
@@ -53,6 +55,22 @@ void write_json(const Results& results, const TextSink& sink) {
   sink(",\n\"metrics\": ");
   write_list(results.table.rows, sink);
   sink("}\n");
+}
+
+std::string json_string(std::string_view text) { return dump(Json(std::string(text))); }
+
+std::string json_number(double x) {
+  if (std::isnan(x)) return "null";
+  if (std::isinf(x)) return x > 0 ? "\"inf\"" : "\"-inf\"";
+  return fmt::format("{}", x);
+}
+
+std::string json_text(const Json& value) { return dump(value); }
+
+std::string verdict_text(const std::vector<Sentence>& verdict) {
+  std::string out;
+  write_list(verdict, [&](std::string_view text) { out += text; });
+  return out;
 }
 
 std::string manifest_text(const Json& manifest) { return dump(manifest, 2) + "\n"; }

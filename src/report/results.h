@@ -4,9 +4,11 @@
 // ScanResult becomes a Results by itself: `write_results(folder, scan_result)`.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/array.h"
 #include "base/json.h"
 #include "base/table.h"
 
@@ -20,12 +22,14 @@ struct Sentence {
   double value = kNone, baseline = kNone, threshold = kNone;
 };
 
-/// A view: the table and the manifest stay with their owner.
+/// A view: the table, the manifest and the arrays stay with their owner.
 struct Results {
   const ResultTable& table;
   std::vector<Sentence> verdict;
   std::vector<std::string> notes;
   const Json& manifest;
+  std::span<const NamedArray> arrays = {};  // what the report draws head by head
+  std::string name = {};                    // of the folder, where there are several
 
   Results(const ResultTable& table_, std::vector<Sentence> verdict_, std::vector<std::string> notes_,
           const Json& manifest_)
@@ -39,6 +43,7 @@ struct Results {
   }
   Results(const Scan& scan)  // NOLINT(google-explicit-constructor): a scan is a result
       : table(scan.table), notes(scan.notes), manifest(scan.manifest) {
+    if constexpr (requires { scan.arrays; }) arrays = scan.arrays;
     for (const auto& f : scan.verdict)
       verdict.push_back({f.topic, f.sentence, f.known, f.layer, f.head, f.value, f.baseline, f.threshold});
   }

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "report/csv.h"
 #include "report/json.h"
+#include "report/page.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
@@ -41,30 +42,37 @@ TextSink into(FileWriter& file) {
   return [&file](std::string_view text) { file.write(text); };
 }
 
-void write_files(const fs::path& folder, const Results& results) {
-  FileWriter metrics(folder / "metrics.csv"), samples(folder / "samples.csv"),
+void write_files(const fs::path& folder, const Results& results, const std::function<void()>& also) {
+  FileWriter metrics(folder / "metrics.csv"), samples(folder / "samples.csv"), page(folder / "report.html"),
       manifest(folder / "manifest.json");
   write_metrics_csv(results.table, into(metrics));
   write_samples_csv(results.table, into(samples));
-  manifest.write(manifest_text(results.manifest));
-  metrics.commit();
-  samples.commit();
-  manifest.commit();
+  PageContent content;
+  content.scans = {&results};
+  write_page(content, into(page));
+  Json described = results.manifest;  // with the verdict, so that the folder can be shown again
+  described["verdict"] = Json::parse(verdict_text(results.verdict));
+  manifest.write(manifest_text(described));
+  if (also) also();
+  for (FileWriter* file : {&metrics, &samples, &page, &manifest}) file->commit();
 }
 
 }  // namespace
 
-void write_results(const fs::path& folder, const Results& results) {
+ResultFolder::ResultFolder(const fs::path& folder) {
   fs::path there;
-  const std::vector<fs::path> made = missing_folders(folder, there);
-  try {
-    make_folder(folder);
-    write_files(folder, results);
-  } catch (...) {
-    std::error_code ignored;  // empty folders would look like a result
-    for (const fs::path& empty : made) fs::remove(empty, ignored);
-    throw;
-  }
+  made_ = missing_folders(folder, there);
+  make_folder(folder);
+}
+
+ResultFolder::~ResultFolder() {
+  std::error_code ignored;  // one that holds something stays
+  for (const fs::path& folder : made_) fs::remove(folder, ignored);
+}
+
+void write_results(const fs::path& folder, const Results& results, const std::function<void()>& also) {
+  const ResultFolder made(folder);
+  write_files(folder, results, also);
 }
 
 void require_writable(const fs::path& folder) {

@@ -1,11 +1,14 @@
---out writes three files, and says so where --quiet does not forbid it.
+--out writes a folder of results, and says so where --quiet does not forbid it.
 
   $ ln -s "$TREE/tests/fixtures/models/bert" bert
   $ rankscope scan bert --random-tokens --samples 2 --off skip --out results/bert --format csv > printed.csv
-  wrote results/bert/metrics.csv, samples.csv, manifest.json
+  wrote results/bert/report.html, metrics.csv, samples.csv, manifest.json
   $ ls results/bert
+  arrays.safetensors
   manifest.json
   metrics.csv
+  patterns.safetensors
+  report.html
   samples.csv
   $ head -1 results/bert/metrics.csv; head -1 results/bert/samples.csv; cmp printed.csv results/bert/metrics.csv
   variant,site,layer,head,metric,value,stderr,n,depth,tokens
@@ -28,8 +31,11 @@
   $ grep -o '"layer":[0-9]' all.json | sort -u; ls results/bert
   "layer":0
   "layer":2
+  arrays.safetensors
   manifest.json
   metrics.csv
+  patterns.safetensors
+  report.html
   samples.csv
 
 A place that cannot be written is refused before the work, and leaves nothing.
@@ -62,7 +68,7 @@ A full disk: an error, and nothing that looks like a result. (A limit on the siz
 
   $ (trap '' XFSZ; ulimit -f 4; rankscope scan bert --random-tokens --samples 2 --out full/disk)
   error: cannot write the file: File too large
-    in   full/disk/metrics.csv
+    in   full/disk/patterns.safetensors
   [1]
   $ ls -d full 2>/dev/null || echo absent
   absent

@@ -6,8 +6,10 @@ The program alone says what it can do.
   Usage: rankscope COMMAND [options]
 
     bound      Say what heads of a given rank can reach at best, without training
+    diff       Compare two scans of the same tokens: the layers and heads that changed
     inspect    Show what a checkpoint is, without reading its weights
     lenses     List what can be measured, what each metric means and what it costs
+    report     Show saved results as one HTML page, several folders side by side
     scan       Scan a checkpoint: how much rank is left, who holds it up, what to do
     study      Train small models to answer a question about rank, beside the published figure
     tokenize   Turn texts into token ids, one JSON line each
@@ -24,16 +26,22 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in bound inspect lenses scan study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  > for c in bound diff inspect lenses report scan study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
   Usage: rankscope bound [OPTIONS]
   Examples:
     rankscope bound --d 64 --rank 8 --heads 64
+  Usage: rankscope diff [OPTIONS] A B
+  Examples:
+    rankscope diff out/base out/tuned
   Usage: rankscope inspect [OPTIONS] FOLDER
   Examples:
     rankscope inspect models/builtin
   Usage: rankscope lenses [OPTIONS]
   Examples:
     rankscope lenses
+  Usage: rankscope report [OPTIONS] FOLDER...
+  Examples:
+    rankscope report out/bert
   Usage: rankscope scan [OPTIONS] [FOLDER]
   Examples:
     rankscope scan
@@ -84,7 +92,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, bound, study   (rankscope --help shows all 7)
+    try  scan, diff, bound   (rankscope --help shows all 9)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"

@@ -54,9 +54,12 @@ class SmallDisk {
 
 TEST_F(WriteResults, MakesTheFolderAndItsParents) {
   write_results(folder_ / "a" / "b", {table_, {}, {}, manifest_});
-  for (const char* name : {"metrics.csv", "samples.csv", "manifest.json"})
+  for (const char* name : {"metrics.csv", "samples.csv", "report.html", "manifest.json"})
     EXPECT_TRUE(fs::is_regular_file(folder_ / "a" / "b" / name)) << name;
-  EXPECT_EQ(Json::parse(read_file(folder_ / "a" / "b" / "manifest.json")), manifest_);
+  Json manifest = Json::parse(read_file(folder_ / "a" / "b" / "manifest.json"));
+  EXPECT_EQ(manifest["verdict"], Json::array());
+  manifest.erase("verdict");
+  EXPECT_EQ(manifest, manifest_);
 }
 
 TEST_F(WriteResults, ReplacesEarlierResultsAndLeavesOtherFilesAlone) {
@@ -65,7 +68,7 @@ TEST_F(WriteResults, ReplacesEarlierResultsAndLeavesOtherFilesAlone) {
   write_results(folder_, {table_, {}, {}, manifest_});
   EXPECT_EQ(read_file(folder_ / "metrics.csv").substr(0, 13), "variant,site,");
   EXPECT_EQ(read_file(folder_ / "mine.txt"), "mine");
-  EXPECT_EQ(files(), 4u);
+  EXPECT_EQ(files(), 5u);
 }
 
 TEST_F(WriteResults, AFullDiskLeavesNothingThatLooksWhole) {
@@ -81,7 +84,23 @@ TEST_F(WriteResults, AFullDiskKeepsTheEarlierResults) {
   const SmallDisk disk(before.size() + 10);
   EXPECT_THROW(write_results(folder_, {table_, {}, {}, manifest_}), Error);
   EXPECT_EQ(read_file(folder_ / "metrics.csv"), before);
-  EXPECT_EQ(files(), 3u);
+  EXPECT_EQ(files(), 4u);
+}
+
+TEST_F(WriteResults, WhatElseIsWrittenMayFailAndLeavesNothing) {
+  EXPECT_THROW(write_results(folder_ / "new", {table_, {}, {}, manifest_}, [] { throw Error("full"); }),
+               Error);
+  EXPECT_EQ(files(), 0u);
+}
+
+TEST_F(WriteResults, AFolderThatStaysEmptyGoesAgain) {
+  { const ResultFolder made(folder_ / "a" / "b"); }
+  EXPECT_EQ(files(), 0u);
+  {
+    const ResultFolder made(folder_ / "a" / "b");
+    std::ofstream(folder_ / "a" / "b" / "mine.txt") << "mine";
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "a" / "b" / "mine.txt"));
 }
 
 TEST_F(WriteResults, AFileInTheWayIsNamed) {
@@ -117,7 +136,7 @@ TEST_F(WriteResults, AScanIsAResult) {
   EXPECT_EQ(results.verdict[0].text, "a sentence");
   EXPECT_EQ(results.notes[0], "a note");
   write_results(folder_, scan);
-  EXPECT_EQ(files(), 3u);
+  EXPECT_EQ(files(), 4u);
 }
 
 }  // namespace

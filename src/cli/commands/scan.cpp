@@ -10,15 +10,18 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "cli/arrays.h"
 #include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
 #include "cli/options.h"
 #include "report/csv.h"
 #include "report/json.h"
+#include "report/read.h"
 #include "report/terminal.h"
 #include "report/write.h"
 
@@ -127,6 +130,12 @@ void print(const ScanResult& result, const std::string& format, Io& io) {
 
 int run(Options& o, Io& io) {
   fill_in(o);
+  std::optional<ResultFolder> folder;  // made before the work: the exact attention is written as it passes
+  if (!o.out.empty()) {
+    folder.emplace(o.out);
+    o.request.show = true;
+    o.request.patterns = std::filesystem::path(o.out) / "patterns.safetensors";
+  }
   ScanResult result;
   {
     Progress line(io.err, progress_wanted(io.quiet));
@@ -135,10 +144,15 @@ int run(Options& o, Io& io) {
     });
   }
   result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
-  if (!o.out.empty()) write_results(o.out, result);
+  if (!o.out.empty()) {
+    Results results(result);
+    results.name = folder_name(o.out);
+    write_results(o.out, results,
+                  [&] { write_arrays(std::filesystem::path(o.out) / kArraysFile, result.arrays); });
+  }
   print(result, o.format, io);
   if (!o.out.empty() && !io.quiet)
-    io.err << fmt::format("wrote {}/metrics.csv, samples.csv, manifest.json\n", o.out);
+    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n", o.out);
   return 0;
 }
 
@@ -197,7 +211,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--seed", r.seed, "Seed of random tokens, null models and sampled rows")
       ->check(whole_number(0))
       ->capture_default_str();
-  app.add_option("--out", o->out, "Folder for metrics.csv, samples.csv and manifest.json")
+  app.add_option("--out", o->out,
+                 "Folder for report.html, the tables, the manifest and the arrays behind them")
       ->type_name("FOLDER");
   const auto format = app.add_option("--format", o->format, "What is printed: table, csv or json")
                           ->type_name("NAME")

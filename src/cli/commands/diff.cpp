@@ -1,0 +1,54 @@
+// rankscope diff: what changed between two scans of the same tokens.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/saved.h"
+
+namespace rankscope {
+namespace {
+
+struct Options {
+  std::string a, b, out;
+  int64_t top = 12;
+};
+
+int run(const Options& o, Io& io) {
+  SavedFolders folders;
+  for (const std::string& folder : {o.a, o.b})
+    folders.scans.push_back(read_scan_folder(folder, Samples::read));
+  if (folders.scans[0].name == folders.scans[1].name) {
+    folders.scans[0].name = o.a;
+    folders.scans[1].name = o.b;
+  }
+  const ScanDiff diff = compare(folders.scans[0], folders.scans[1]);
+  if (!o.out.empty()) write_folders_page(folders, &diff, o.out);
+  print_diff(diff, static_cast<size_t>(o.top), terminal_style(STDOUT_FILENO), io.out);
+  if (!o.out.empty() && !io.quiet) io.err << fmt::format("wrote {}\n", o.out);
+  return 0;
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("A", o->a, "Folder of the first scan")->required();
+  app.add_option("B", o->b, "Folder of the second scan, of the same tokens")->required();
+  app.add_option("--out", o->out, "Write the comparison as a page, too")->type_name("FILE");
+  app.add_option("--top", o->top, "Rows to print of each kind")
+      ->check(whole_number(1, 1'000'000))
+      ->capture_default_str();
+  return [o](Io& io) { return run(*o, io); };
+}
+
+}  // namespace
+
+extern const Command command_diff{
+    .name = "diff",
+    .summary = "Compare two scans of the same tokens: the layers and heads that changed",
+    .examples = {"rankscope diff out/base out/tuned", "rankscope diff out/base out/tuned --out diff.html"},
+    .prepare = prepare};
+
+}  // namespace rankscope

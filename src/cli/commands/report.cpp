@@ -1,0 +1,46 @@
+// rankscope report: saved results as one page again; several folders side by side.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/saved.h"
+
+namespace rankscope {
+namespace {
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string out;
+};
+
+int run(const Options& o, Io& io) {
+  std::filesystem::path out = o.out;
+  if (o.out.empty())
+    out = o.folders.size() == 1 ? std::filesystem::path(o.folders.front()) / "report.html" : "report.html";
+  write_folders_page(read_folders(o.folders), nullptr, out);
+  if (!io.quiet) io.err << fmt::format("wrote {}\n", out.string());
+  return 0;
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("FOLDER", o->folders, "Folders that scan --out or study wrote; several are compared")
+      ->required();
+  app.add_option("--out", o->out, "The page; report.html in the folder, or here for several folders")
+      ->type_name("FILE");
+  return [o](Io& io) { return run(*o, io); };
+}
+
+}  // namespace
+
+extern const Command command_report{
+    .name = "report",
+    .summary = "Show saved results as one HTML page, several folders side by side",
+    .examples = {"rankscope report out/bert",
+                 "rankscope report out/step-1000 out/step-2000 out/step-4000 --out series.html"},
+    .prepare = prepare};
+
+}  // namespace rankscope

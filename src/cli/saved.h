@@ -1,0 +1,27 @@
+// Folders of saved results, whatever they hold: scans with their arrays, studies.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "report/page.h"
+#include "report/read.h"
+
+namespace rankscope {
+
+/// A scan's folder with everything a page shows of it.
+SavedResults read_scan_folder(const std::filesystem::path& folder, Samples samples = Samples::leave);
+
+/// The results of several folders, in the order given; folders of the same name are told apart by their
+/// paths.
+struct SavedFolders {
+  std::vector<SavedResults> scans;
+  std::vector<StudyResults> studies;
+};
+SavedFolders read_folders(const std::vector<std::string>& folders);
+
+/// A page of them.
+void write_folders_page(const SavedFolders& folders, const ScanDiff* diff, const std::filesystem::path& out);
+
+}  // namespace rankscope

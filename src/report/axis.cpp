@@ -1,0 +1,70 @@
+#include "report/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace rankscope {
+namespace {
+
+// Rounding of a / b must not lose or add a tick.
+constexpr double kSlack = 1e-9;
+
+double round_step(double span, int count) {
+  const double rough = span / std::max(count, 1);
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= rough * (1 - kSlack)) return factor * power;
+  return 10 * power;
+}
+
+Axis linear_axis(double low, double high, int count) {
+  if (!(high > low)) {
+    const double room = low == 0 ? 1 : std::fabs(low) / 2;
+    low -= room;
+    high += room;
+  }
+  const double step = round_step(high - low, count);
+  Axis axis{std::floor(low / step + kSlack) * step, std::ceil(high / step - kSlack) * step, false, {}};
+  const auto n = static_cast<int>(std::lround((axis.high - axis.low) / step));
+  const auto first = static_cast<int64_t>(std::llround(axis.low / step));
+  for (int i = 0; i <= n; ++i) axis.ticks.push_back(static_cast<double>(first + i) * step);
+  return axis;
+}
+
+Axis log_axis(double low, double high, int count) {
+  if (!(high > low)) {
+    low /= 3;
+    high *= 3;
+  }
+  const double decades = std::log10(high / low);
+  const std::vector<double> factors = decades < 2 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
+  const int every = std::max(1, static_cast<int>(std::ceil(decades / std::max(count, 1))));
+  std::vector<double> all;
+  const auto first = static_cast<int>(std::floor(std::log10(low))) - 1;
+  const auto last = static_cast<int>(std::ceil(std::log10(high))) + 1;
+  for (int k = first; k <= last; ++k)
+    if (k % every == 0)
+      for (const double f : factors) all.push_back(f * std::pow(10, k));
+  // From the last round number below to the first one above.
+  auto begin = std::upper_bound(all.begin(), all.end(), low * (1 + kSlack));
+  auto end = std::lower_bound(all.begin(), all.end(), high * (1 - kSlack));
+  if (begin != all.begin()) --begin;
+  if (end != all.end()) ++end;
+  return {*begin, *(end - 1), true, {begin, end}};
+}
+
+}  // namespace
+
+double Axis::place(double value) const {
+  return log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+}
+
+Axis nice_axis(double low, double high, bool log, int count) {
+  return log ? log_axis(low, high, count) : linear_axis(low, high, count);
+}
+
+std::string tick_text(double value) { return fmt::format("{:.6g}", value); }
+
+}  // namespace rankscope

@@ -1,0 +1,156 @@
+#include "report/diff.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <ostream>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/stats.h"
+#include "report/text.h"
+
+namespace rankscope {
+namespace {
+
+constexpr double kClear = 2;  // standard errors, as in the verdict
+
+using Key = std::tuple<Name, Name, int32_t, int32_t, Name, Name>;
+using PerSample = std::map<Key, std::map<int64_t, double>>;
+
+template <class AnyRow>
+Key key_of(const AnyRow& r) {
+  return {r.variant, r.site, r.layer, r.head, r.metric, r.tokens};
+}
+
+PerSample by_row(const std::vector<SampleRow>& rows) {
+  PerSample out;
+  for (const SampleRow& r : rows) out[key_of(r)][r.sample] = r.value;
+  return out;
+}
+
+std::string ids_of(const SavedResults& r) {
+  const Json::json_pointer place("/input/ids");
+  const std::string ids = r.manifest.contains(place) && r.manifest.at(place).is_string()
+                              ? r.manifest.at(place).get<std::string>()
+                              : "";
+  if (ids.size() <= std::string_view("sha256:").size())
+    throw Error("the manifest does not say which tokens were read")
+        .in(r.name)
+        .hint("scan again with this program");
+  return ids;
+}
+
+bool is_geometric(const SavedResults& r, const std::string& metric) {
+  const auto known = r.manifest.find("metrics");
+  if (known == r.manifest.end() || !known->is_object() || !known->contains(metric)) return false;
+  const Json& about = (*known)[metric];
+  return about.is_object() && about.value("mean", "") == "geometric";
+}
+
+// The standard error of b - a over pairs of samples. For geometric means to first order: each sample moves
+// a = exp(mean log a_i) by a log(a_i) / n.
+Estimate paired(const Change& c, const std::map<int64_t, double>& a, const std::map<int64_t, double>& b,
+                bool geometric, int64_t& n) {
+  std::vector<double> parts;
+  for (const auto& [sample, x] : a) {
+    const auto y = b.find(sample);
+    if (y == b.end()) continue;
+    if (!geometric)
+      parts.push_back(y->second - x);
+    else if (x > 0 && y->second > 0)
+      parts.push_back(c.b * std::log(y->second) - c.a * std::log(x));
+  }
+  n = static_cast<int64_t>(parts.size());
+  return arithmetic_mean(parts);
+}
+
+std::string place_of(const Change& c) {
+  if (c.layer < 0) return c.site.str();
+  return c.head < 0 ? fmt::format("L{}", c.layer) : fmt::format("L{}H{}", c.layer, c.head);
+}
+
+}  // namespace
+
+double Change::errors() const {
+  if (delta == 0) return 0;
+  return std::isnan(stderr_) ? INFINITY : std::fabs(delta) / stderr_;
+}
+
+double Change::relative() const {
+  const double size = 0.5 * (std::fabs(a) + std::fabs(b));
+  return size > 0 ? std::fabs(delta) / size : 0;
+}
+
+ScanDiff compare(const SavedResults& a, const SavedResults& b) {
+  if (ids_of(a) != ids_of(b))
+    throw Error("the two scans read different tokens")
+        .in(fmt::format("{} and {}", a.name, b.name))
+        .hint("scan both models on the same --token-ids, or on the same --text with the same tokenizer");
+  const PerSample samples_a = by_row(a.table.samples), samples_b = by_row(b.table.samples);
+  std::map<Key, const Row*> rows_b;
+  for (const Row& r : b.table.rows) rows_b.emplace(key_of(r), &r);
+
+  ScanDiff out{a.name, b.name, {}, 0, 0};
+  for (const Row& r : a.table.rows) {
+    const auto partner = rows_b.find(key_of(r));
+    if (partner == rows_b.end()) {
+      ++out.only_a;
+      continue;
+    }
+    Change c{r.variant, r.site, r.metric, r.tokens, r.layer, r.head, r.value, partner->second->value};
+    rows_b.erase(partner);
+    if (!std::isfinite(c.a) || !std::isfinite(c.b)) continue;
+    c.delta = c.b - c.a;
+    const auto sa = samples_a.find(key_of(r)), sb = samples_b.find(key_of(r));
+    if (sa != samples_a.end() && sb != samples_b.end())
+      c.stderr_ = paired(c, sa->second, sb->second, is_geometric(a, r.metric.str()), c.n).stderr_;
+    out.changes.push_back(c);
+  }
+  out.only_b = rows_b.size();
+  std::stable_sort(out.changes.begin(), out.changes.end(), [](const Change& x, const Change& y) {
+    const bool clear_x = x.errors() >= kClear, clear_y = y.errors() >= kClear;
+    return clear_x != clear_y ? clear_x : x.relative() > y.relative();
+  });
+  return out;
+}
+
+void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, std::ostream& out) {
+  const auto line = [&](std::string_view text) { out << fit(text, style.width) << '\n'; };
+  const auto table = [&](std::string_view title, const auto& wanted) {
+    std::vector<const Change*> rows;
+    size_t clear = 0;
+    for (const Change& c : diff.changes)
+      if (wanted(c) && c.errors() >= kClear && ++clear <= most) rows.push_back(&c);
+    line(fmt::format("{}: {} clear change{}", title, clear, clear == 1 ? "" : "s"));
+    if (rows.empty()) return out << '\n', void();
+    const int metric = std::max(style.width - 52, 16);
+    line(pad_right("  place", 10) + pad_right("metric", metric) +
+         fmt::format("{:>10}{:>10}{:>21}", "first", "second", "change"));
+    for (const Change* c : rows) {
+      const std::string error = std::isnan(c->stderr_) ? "" : " ± " + number_text(c->stderr_);
+      std::string name = c->metric.str();
+      if (c->tokens == "content") name += " (content)";
+      line(pad_right("  " + terminal_text(place_of(*c), 40), 10) +
+           pad_right(terminal_text(name, 80), metric - 1) + ' ' + pad_left(number_text(c->a), 10) +
+           pad_left(number_text(c->b), 10) + pad_left(number_text(c->delta) + error, 21));
+    }
+    out << '\n';
+  };
+  line(fmt::format("{} -> {}: {} rows compared pair by pair", terminal_text(diff.a, 60),
+                   terminal_text(diff.b, 60), diff.changes.size()));
+  if (diff.only_a + diff.only_b > 0)
+    line(fmt::format("{} rows are only in the first, {} only in the second", diff.only_a, diff.only_b));
+  out << '\n';
+  table("layers", [](const Change& c) { return c.head < 0; });
+  table("heads", [](const Change& c) { return c.head >= 0; });
+  for (const std::string& text :
+       wrap("clear: two standard errors of the paired difference or more; the largest relative change first; "
+            "no error: read from the weights alone",
+            style.width))
+    line(text);
+}
+
+}  // namespace rankscope

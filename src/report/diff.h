@@ -1,0 +1,39 @@
+// Two scans of the same tokens, compared pair by pair.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "report/read.h"
+#include "report/terminal.h"
+
+namespace rankscope {
+
+/// What one row of metrics.csv became. `a` and `b` are the rows' own values.
+struct Change {
+  Name variant, site, metric, tokens;
+  int32_t layer = -1, head = -1;
+  double a = kNone, b = kNone;
+  double delta = kNone;    // b - a
+  double stderr_ = kNone;  // of the paired difference; NaN where no samples stand behind the values
+  int64_t n = 0;           // pairs
+
+  /// Change over its standard error; infinite for a change that has no error (weights), 0 for none.
+  double errors() const;
+  /// Change over the mean size of the two values: from 0 to 2.
+  double relative() const;
+};
+
+struct ScanDiff {
+  std::string a, b;               // names of the folders
+  std::vector<Change> changes;    // those that are clear (two errors or more) first, by relative size
+  size_t only_a = 0, only_b = 0;  // rows without a partner
+};
+
+/// Refuses scans of different token ids: their numbers have nothing to do with each other.
+ScanDiff compare(const SavedResults& a, const SavedResults& b);
+
+void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, std::ostream& out);
+
+}  // namespace rankscope

@@ -1,0 +1,145 @@
+#include "report/figure.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/stats.h"
+#include "base/table.h"
+#include "report/csv_reader.h"
+
+namespace rankscope {
+namespace {
+
+constexpr uint64_t kLargestTable = uint64_t{1} << 30;
+
+std::optional<size_t> find(const CellTable& table, const std::string& column) {
+  const auto it = std::find(table.columns.begin(), table.columns.end(), column);
+  if (it == table.columns.end()) return std::nullopt;
+  return static_cast<size_t>(it - table.columns.begin());
+}
+
+size_t require(const CellTable& table, const std::string& column) {
+  if (const auto at = find(table, column)) return *at;
+  throw unknown_name("column", column, table.columns);
+}
+
+double number(const std::string& cell) {
+  double value = 0;
+  const auto [end, fault] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  return fault == std::errc{} && end == cell.data() + cell.size() ? value : kNone;
+}
+
+// The hook a user means: "resid_post" is "blocks.3.hook_resid_post", and so is "hook_resid_post".
+bool is_site(const std::string& site, const std::string& wanted) {
+  if (wanted.empty() || site == wanted) return true;
+  if (!site.ends_with(wanted)) return false;
+  const std::string before = site.substr(0, site.size() - wanted.size());
+  return before.ends_with('.') || before.ends_with("hook_");
+}
+
+std::vector<std::string> values_of(const CellTable& table, size_t column) {
+  std::set<std::string> seen;
+  for (const auto& row : table.rows) seen.insert(row[column]);
+  return {seen.begin(), seen.end()};
+}
+
+/// One table with the columns of the request found in it.
+class Source {
+ public:
+  Source(const CellTable& table, const FigureRequest& request) : table_(table), request_(request) {
+    x_ = require(table, request.x);
+    if (const auto own = find(table, request.y)) {
+      y_ = *own;
+    } else if (const auto metric = find(table, "metric")) {
+      metric_ = *metric;
+      y_ = require(table, "value");
+      const std::vector<std::string> known = values_of(table, *metric);
+      if (std::find(known.begin(), known.end(), request.y) == known.end())
+        throw unknown_name("metric", request.y, known);
+    } else {
+      throw unknown_name("column", request.y, table.columns);
+    }
+    if (!request.site.empty()) site_ = require(table, "site");
+    if (!request.band.empty()) band_ = require(table, request.band);
+    for (const std::string& column : request.by) by_.push_back(require(table, column));
+    for (const auto& [column, value] : request.where) where_.emplace_back(require(table, column), value);
+  }
+
+  template <class Take>
+  void each(Take take) const {
+    for (const auto& row : table_.rows) {
+      if (metric_ && row[*metric_] != request_.y) continue;
+      if (site_ && !is_site(row[*site_], request_.site)) continue;
+      if (std::any_of(where_.begin(), where_.end(), [&](const auto& w) { return row[w.first] != w.second; }))
+        continue;
+      const double x = number(row[x_]), y = number(row[y_]);
+      if (!std::isfinite(x) || !std::isfinite(y)) continue;
+      std::vector<std::string> name;
+      for (const size_t column : by_) name.push_back(row[column]);
+      take(fmt::format("{}", fmt::join(name, " ")), x, y, band_ ? number(row[*band_]) : kNone);
+    }
+  }
+
+ private:
+  const CellTable& table_;
+  const FigureRequest& request_;
+  size_t x_ = 0, y_ = 0;
+  std::optional<size_t> metric_, site_, band_;
+  std::vector<size_t> by_;
+  std::vector<std::pair<size_t, std::string>> where_;
+};
+
+FigurePoint merged(double x, const std::vector<std::pair<double, double>>& rows) {
+  if (rows.size() == 1) {
+    const auto& [y, error] = rows.front();
+    return {x, y, std::isnan(error) ? y : y - error, std::isnan(error) ? y : y + error};
+  }
+  std::vector<double> values;
+  for (const auto& [y, error] : rows) values.push_back(y);
+  const Estimate e = arithmetic_mean(values);
+  const bool banded =
+      std::none_of(rows.begin(), rows.end(), [](const auto& r) { return std::isnan(r.second); });
+  return {x, e.value, banded ? e.value - e.stderr_ : e.value, banded ? e.value + e.stderr_ : e.value};
+}
+
+}  // namespace
+
+CellTable read_table(const std::filesystem::path& file) {
+  const std::string text = read_file(file, kLargestTable);
+  CsvReader reader(text, file.string());
+  CellTable table;
+  if (!reader.next(table.columns)) throw Error("the table is empty").in(file.string());
+  for (std::vector<std::string> cells; reader.next(cells);) table.rows.push_back(cells);
+  return table;
+}
+
+std::vector<FigureCurve> select_curves(const std::vector<CellTable>& tables, const FigureRequest& request) {
+  std::vector<std::string> order;
+  std::map<std::string, std::map<double, std::vector<std::pair<double, double>>>> curves;
+  for (const CellTable& table : tables)
+    Source(table, request).each([&](const std::string& name, double x, double y, double error) {
+      if (curves.find(name) == curves.end()) order.push_back(name);
+      curves[name][x].emplace_back(y, error);
+    });
+  if (order.empty())
+    throw Error("no row has these values")
+        .in(fmt::format("{}{}", request.y, request.site.empty() ? "" : " at " + printable(request.site)))
+        .hint("another --site, --tokens or --where; rankscope report shows what there is");
+  std::vector<FigureCurve> out;
+  for (const std::string& name : order) {
+    out.push_back({name, {}});
+    for (const auto& [x, rows] : curves[name]) out.back().points.push_back(merged(x, rows));
+  }
+  return out;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,50 @@
+// A figure for a paper: curves out of result tables, drawn without a browser.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/study_results.h"
+
+namespace rankscope {
+
+struct FigurePoint {
+  double x, y;
+  double low, high;  // of the band; y itself where there is none
+};
+
+struct FigureCurve {
+  std::string name;
+  std::vector<FigurePoint> points;  // x rises
+};
+
+/// Which rows of which tables become which curves.
+struct FigureRequest {
+  std::string x = "depth";
+  std::string y;                // a metric of metrics.csv, or a column of another table
+  std::string site;             // the end of a site's name: "resid_post"
+  std::vector<std::string> by;  // columns that tell the curves apart
+  std::string band;             // a column, or empty
+  std::vector<std::pair<std::string, std::string>> where{};  // column and the only value wanted
+};
+
+struct FigureStyle {
+  double width = 3.25 * 72, height = 2.2 * 72;  // points
+  bool log_x = false, log_y = false;
+  std::string title, x_label, y_label;
+};
+
+/// Rows with the same curve and x become their mean, with its standard error as the band where `band` says
+/// stderr and there is more than one. Unknown columns, metrics and sites are errors that name the nearest.
+std::vector<FigureCurve> select_curves(const std::vector<CellTable>& tables, const FigureRequest& request);
+
+/// Any CSV table, its cells as they stand.
+CellTable read_table(const std::filesystem::path& file);
+
+/// An SVG or PDF, by the file's ending, its text as outlines: it looks the same everywhere.
+void draw_figure(const std::filesystem::path& out, const std::vector<FigureCurve>& curves,
+                 const FigureStyle& style);
+
+}  // namespace rankscope

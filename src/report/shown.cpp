@@ -1,0 +1,183 @@
+#include "report/shown.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/json.h"
+
+namespace rankscope {
+namespace {
+
+// What the page has room for, over all heads together.
+constexpr size_t kSpectrumNumbers = 60'000;
+constexpr size_t kAttendedPairs = 4'000;
+
+struct Layer {
+  const NamedArray* pooled = nullptr;
+  const NamedArray* received = nullptr;
+  std::map<std::string, const NamedArray*> spectra;
+};
+
+// "blocks.3.attn.qk_spectrum" is layer 3, "qk_spectrum".
+std::optional<std::pair<int, std::string>> place(std::string_view name) {
+  constexpr std::string_view kBlocks = "blocks.", kAttention = ".attn.";
+  if (!name.starts_with(kBlocks)) return std::nullopt;
+  name.remove_prefix(kBlocks.size());
+  int layer = 0;
+  const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  if (fault != std::errc{} || layer < 0) return std::nullopt;
+  name.remove_prefix(static_cast<size_t>(end - name.data()));
+  if (!name.starts_with(kAttention)) return std::nullopt;
+  return std::pair(layer, std::string(name.substr(kAttention.size())));
+}
+
+bool is_matrix_of(const NamedArray& a, size_t dimensions) {
+  int64_t size = 1;
+  for (const int64_t n : a.shape) {
+    if (n < 1 || size > (int64_t{1} << 40) / n) return false;
+    size *= n;
+  }
+  return a.shape.size() == dimensions && size == static_cast<int64_t>(a.values.size());
+}
+
+std::map<int, Layer> sorted(std::span<const NamedArray> arrays) {
+  const std::map<std::string, std::string> spectra{
+      {"hook_pattern.spectrum", "pattern"}, {"qk_spectrum", "qk"}, {"ov_spectrum", "ov"}};
+  std::map<int, Layer> layers;
+  for (const NamedArray& a : arrays) {
+    const auto at = place(a.name);
+    if (!at) continue;
+    const auto& [number, what] = *at;
+    if (what == "hook_pattern.pooled" && is_matrix_of(a, 3) && a.shape[1] == a.shape[2])
+      layers[number].pooled = &a;
+    if (what == "hook_pattern.received" && is_matrix_of(a, 2)) layers[number].received = &a;
+    if (const auto kind = spectra.find(what); kind != spectra.end() && is_matrix_of(a, 2))
+      layers[number].spectra[kind->second] = &a;
+  }
+  std::erase_if(layers, [](const auto& entry) { return entry.second.pooled == nullptr; });
+  return layers;
+}
+
+std::span<const float> row(const NamedArray& a, size_t i) {
+  const size_t size = a.values.size() / static_cast<size_t>(a.shape[0]);
+  return std::span(a.values).subspan(i * size, size);
+}
+
+std::string number(double x) { return std::isfinite(x) ? fmt::format("{:.6g}", x) : "null"; }
+
+// A byte b stands for (b / 255)^2 * peak: small weights stay visible.
+void write_maps(const NamedArray& pooled, const TextSink& sink) {
+  std::vector<unsigned char> bytes;
+  std::vector<std::string> peaks;
+  bytes.reserve(pooled.values.size());
+  for (size_t h = 0; h < static_cast<size_t>(pooled.shape[0]); ++h) {
+    const auto map = row(pooled, h);
+    const float peak = *std::max_element(map.begin(), map.end());
+    for (const float v : map)
+      bytes.push_back(static_cast<unsigned char>(
+          std::lround(peak > 0 && v > 0 ? 255 * std::sqrt(std::min(v / peak, 1.0f)) : 0.0f)));
+    peaks.push_back(number(peak));
+  }
+  sink(fmt::format("\"side\":{},\"maps\":\"{}\",\"peaks\":[{}],", pooled.shape[1], base64(bytes),
+                   fmt::join(peaks, ",")));
+}
+
+std::string strongest(std::span<const float> received, size_t most) {
+  std::vector<size_t> order(received.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  most = std::min(most, order.size());
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(most), order.end(),
+      [&](size_t a, size_t b) { return received[a] != received[b] ? received[a] > received[b] : a < b; });
+  std::vector<std::string> pairs;
+  for (size_t i = 0; i < most; ++i)
+    pairs.push_back(fmt::format("[{},{}]", order[i], number(received[order[i]])));
+  return fmt::format("[{}]", fmt::join(pairs, ","));
+}
+
+// All indices of a short spectrum, logarithmically spaced ones of a long one; the last is always among them.
+std::vector<size_t> indices(size_t size, size_t most) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < std::min(size, most); ++i) {
+    const double share = most > 1 ? static_cast<double>(i) / static_cast<double>(most - 1) : 0.0;
+    const size_t at =
+        size <= most ? i : static_cast<size_t>(std::lround(std::pow(static_cast<double>(size), share))) - 1;
+    out.push_back(std::max(at, out.empty() ? size_t{0} : out.back() + 1));
+  }
+  while (!out.empty() && out.back() >= size) out.pop_back();
+  if (!out.empty()) out.back() = size - 1;
+  return out;
+}
+
+std::string spectrum_of(const NamedArray& a, size_t most) {
+  const std::vector<size_t> at = indices(static_cast<size_t>(a.shape[1]), most);
+  std::vector<size_t> from_one;
+  for (const size_t i : at) from_one.push_back(i + 1);
+  std::vector<std::string> heads;
+  for (size_t h = 0; h < static_cast<size_t>(a.shape[0]); ++h) {
+    std::vector<std::string> values;
+    for (const size_t i : at) values.push_back(number(row(a, h)[i]));
+    heads.push_back(fmt::format("[{}]", fmt::join(values, ",")));
+  }
+  return fmt::format("{{\"at\":[{}],\"values\":[{}]}}", fmt::join(from_one, ","), fmt::join(heads, ","));
+}
+
+}  // namespace
+
+std::string base64(std::span<const unsigned char> bytes) {
+  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t have = std::min<size_t>(3, bytes.size() - i);
+    uint32_t word = 0;
+    for (size_t k = 0; k < 3; ++k) word = (word << 8) | (k < have ? bytes[i + k] : 0u);
+    for (size_t k = 0; k < 4; ++k) out += k <= have ? kLetters[(word >> (18 - 6 * k)) & 63] : '=';
+  }
+  return out;
+}
+
+void write_shown(std::span<const NamedArray> arrays, const Json& shown, const TextSink& sink) {
+  const std::map<int, Layer> layers = sorted(arrays);
+  if (layers.empty()) return sink("null");
+  size_t heads = 0, length = 0;
+  for (const auto& [number, layer] : layers) {
+    heads += static_cast<size_t>(layer.pooled->shape[0]);
+    const NamedArray& longest = layer.received != nullptr ? *layer.received : *layer.pooled;
+    length = std::max(length, static_cast<size_t>(longest.shape[1]));
+  }
+  const size_t values = std::clamp<size_t>(kSpectrumNumbers / (3 * heads), 8, 64);
+  const size_t pairs = std::clamp<size_t>(kAttendedPairs / heads, 5, 12);
+  const bool known = shown.is_object();
+  const Json tokens =
+      known && shown.contains("tokens") && shown["tokens"].is_array() ? shown["tokens"] : Json::array();
+  const Json sample = known && shown.contains("sample") ? shown["sample"] : Json(0);
+  sink(fmt::format("{{\"sample\":{},\"tokens\":{},\"length\":{},\"layers\":[", sample.dump(),
+                   json_text(tokens), length));
+  const char* before = "";
+  for (const auto& [number, layer] : layers) {
+    sink(fmt::format("{}{{\"layer\":{},\"heads\":{},", before, number, layer.pooled->shape[0]));
+    before = ",\n";
+    write_maps(*layer.pooled, sink);
+    std::vector<std::string> received, spectra;
+    if (layer.received != nullptr)
+      for (size_t h = 0; h < static_cast<size_t>(layer.received->shape[0]); ++h)
+        received.push_back(strongest(row(*layer.received, h), pairs));
+    for (const auto& [kind, array] : layer.spectra)
+      spectra.push_back(fmt::format("\"{}\":{}", kind, spectrum_of(*array, values)));
+    sink(fmt::format("\"received\":[{}],\"spectra\":{{{}}}}}", fmt::join(received, ","),
+                     fmt::join(spectra, ",")));
+  }
+  sink("]}");
+}
+
+}  // namespace rankscope

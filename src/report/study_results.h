@@ -1,0 +1,50 @@
+// A study's folder, as the report reads it:
+//
+//   study.json        {"title", "question", "figure": {"x", "y", "by": [..], "log_x", "log_y", "bound"}}
+//   trials.csv        one row a trial: id,study,state, the keys of its config, its results
+//   published.csv     the keys of the figure, "value", and "note" (the budget behind it); may be missing
+//   trials/<id>/curve.jsonl   {"step", "loss", "test_mse", ...} a line; may be missing
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/csv.h"
+
+namespace rankscope {
+
+/// A table of cells as they stand in the file.
+struct CellTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+};
+
+struct StudyCurve {
+  std::vector<double> step, loss, test_mse;
+};
+
+struct StudyResults {
+  std::string name, title, question;
+  struct Figure {
+    std::string x, y, bound;  // columns of trials.csv; no bound: empty
+    std::vector<std::string> by;
+    bool log_x = false, log_y = false;
+  } figure;
+  CellTable trials, published;
+  std::map<std::string, StudyCurve> curves;  // by trial
+};
+
+/// A curve longer than the page can show is thinned; its last line is kept. A line that is not whole yet (a
+/// trial is writing it) is left out.
+StudyResults read_study(const std::filesystem::path& folder);
+
+/// A folder holds a study.
+bool is_study_folder(const std::filesystem::path& folder);
+
+/// The study as web/src/data.ts reads it.
+void write_study(const StudyResults& study, const TextSink& sink);
+
+}  // namespace rankscope

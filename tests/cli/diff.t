@@ -1,0 +1,41 @@
+diff: two scans of the same tokens, pair by pair.
+
+  $ ln -s "$TREE/tests/fixtures/models/bert" bert
+  > ln -s "$TREE/tests/fixtures/models/bert-base-noprefix" other
+  > printf '3 4 5 6 7 8 9 10 11 12\n13 14 15 16 17 18 19 20\n1 2 3 4 5 6 7 8 9\n' > ids.txt
+  > rankscope scan bert --token-ids ids.txt --out a --quiet > /dev/null; rankscope scan other --token-ids ids.txt --out b --quiet > /dev/null
+  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope diff a a
+  a -> a: 282 rows compared pair by pair
+
+  layers: 0 clear changes
+
+  heads: 0 clear changes
+
+  clear: two standard errors of the paired difference or more; the largest
+  relative change first; no error: read from the weights alone
+  $ rankscope diff a b --top 3 > table.txt; sed -n '1p; /^layers/p; /^heads/p' table.txt | sed 's/[0-9]\{1,\}/N/'
+  a -> b: N rows compared pair by pair
+  layers: N clear changes
+  heads: N clear changes
+  $ sed -n '/^heads/,/^$/p' table.txt | wc -l; awk 'length($0) > 84' table.txt
+  6
+  $ rankscope diff a b --out diff.html > /dev/null; grep -c '"diff":{"a":"a","b":"b"' diff.html
+  wrote diff.html
+  1
+
+Scans of different tokens have nothing to do with each other.
+
+  $ rankscope scan bert --random-tokens --samples 2 --out c --quiet > /dev/null; rankscope diff a c
+  error: the two scans read different tokens
+    in   a and c
+    try  scan both models on the same --token-ids, or on the same --text with the same tokenizer
+  [1]
+  $ rankscope diff a
+  error: B is required
+    try  rankscope diff --help
+  [2]
+  $ rm a/samples.csv; rankscope diff a b
+  error: cannot open the file: No such file or directory
+    in   a/samples.csv
+    try  check the path
+  [1]

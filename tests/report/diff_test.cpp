@@ -1,0 +1,92 @@
+#include "report/diff.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/error.h"
+#include "base/stats.h"
+
+namespace rankscope {
+namespace {
+
+SavedResults scan(const std::string& name, const std::vector<double>& values, double weight) {
+  SavedResults r;
+  r.name = name;
+  r.manifest = {{"input", {{"ids", "sha256:1"}}}, {"metrics", {{"residual", {{"mean", "geometric"}}}}}};
+  for (const char* metric : {"cosine", "residual"}) {
+    const Estimate e = metric == std::string("residual") ? geometric_mean(values) : arithmetic_mean(values);
+    r.table.rows.push_back(
+        {"full", "blocks.0.hook_resid_post", 0, -1, metric, e.value, e.stderr_, 4, 1, "all"});
+    for (size_t i = 0; i < values.size(); ++i)
+      r.table.samples.push_back(
+          {"full", "blocks.0.hook_resid_post", 0, -1, metric, "all", static_cast<int64_t>(i), values[i]});
+  }
+  r.table.rows.push_back({"full", "blocks.0.attn", 0, 2, "qk_effective_rank", weight, kNone, 1, 0, "all"});
+  return r;
+}
+
+const Change& of(const ScanDiff& diff, const std::string& metric) {
+  for (const Change& c : diff.changes)
+    if (c.metric.str() == metric) return c;
+  throw std::runtime_error(metric);
+}
+
+TEST(Diff, ErrorsArePaired) {
+  // Samples differ wildly among themselves and by nearly the same amount between the scans.
+  const std::vector<double> a{1, 5, 2, 9}, b{1.1, 5.12, 2.09, 9.11};
+  const ScanDiff diff = compare(scan("a", a, 8), scan("b", b, 6));
+  std::vector<double> d;
+  for (size_t i = 0; i < a.size(); ++i) d.push_back(b[i] - a[i]);
+  const Change& c = of(diff, "cosine");
+  EXPECT_DOUBLE_EQ(c.delta, arithmetic_mean(b).value - arithmetic_mean(a).value);
+  EXPECT_DOUBLE_EQ(c.stderr_, arithmetic_mean(d).stderr_);
+  EXPECT_EQ(c.n, 4);
+  EXPECT_LT(c.stderr_, arithmetic_mean(a).stderr_ / 100);
+}
+
+TEST(Diff, GeometricMeansKeepTheirOwnError) {
+  // Every sample a tenth larger: the geometric mean is, too, and there is nothing to be unsure about.
+  const std::vector<double> a{1, 5, 2, 9}, b{1.1, 5.5, 2.2, 9.9};
+  const Change c = of(compare(scan("a", a, 8), scan("b", b, 8)), "residual");
+  EXPECT_NEAR(c.b / c.a, 1.1, 1e-15);
+  // d(b - a) = b log b_i - a log a_i = (b - a) log a_i + constant: its spread is that of log a_i times b - a.
+  std::vector<double> logs;
+  for (const double x : a) logs.push_back(std::log(x));
+  EXPECT_NEAR(c.stderr_, c.delta * arithmetic_mean(logs).stderr_, 1e-14);
+}
+
+TEST(Diff, ClearChangesComeFirstByRelativeSize) {
+  const ScanDiff diff = compare(scan("a", {1, 5, 2, 9}, 8), scan("b", {1.1, 5.12, 2.09, 9.11}, 6));
+  EXPECT_EQ(diff.changes.front().metric, "qk_effective_rank");
+  EXPECT_TRUE(std::isinf(diff.changes.front().errors()));
+  EXPECT_DOUBLE_EQ(diff.changes.front().relative(), 2.0 / 7.0);
+}
+
+TEST(Diff, RowsWithoutAPartnerAreCounted) {
+  SavedResults a = scan("a", {1, 2}, 8), b = scan("b", {1, 2}, 8);
+  a.table.rows.push_back({"-skip", "x", 0, -1, "m", 1, kNone, 1, 0, "all"});
+  const ScanDiff diff = compare(a, b);
+  EXPECT_EQ(diff.only_a, 1u);
+  EXPECT_EQ(diff.only_b, 0u);
+  EXPECT_EQ(diff.changes.size(), 3u);
+}
+
+TEST(Diff, DifferentOrUnknownTokensAreRefused) {
+  SavedResults a = scan("a", {1, 2}, 8), b = a;
+  b.manifest["input"]["ids"] = "sha256:2";
+  EXPECT_THROW(compare(a, b), Error);
+  a.manifest["input"]["ids"] = b.manifest["input"]["ids"] = "sha256:";  // built without OpenSSL
+  EXPECT_THROW(compare(a, b), Error);
+}
+
+TEST(Diff, PrintsWithinTheWidth) {
+  std::ostringstream out;
+  print_diff(compare(scan("a", {1, 5, 2, 9}, 8), scan("b", {1.1, 5.12, 2.09, 9.11}, 6)), 5, {}, out);
+  EXPECT_NE(out.str().find("L0H2"), std::string::npos);
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 84u) << line;  // ± is two bytes
+}
+
+}  // namespace
+}  // namespace rankscope

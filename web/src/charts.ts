@@ -1,0 +1,214 @@
+// The two kinds of plot the page is made of: curves over an axis, and a map of cells.
+import * as Plot from "@observablehq/plot";
+import { type Drawing, type Point, svgNode } from "./figure";
+import { short, tick } from "./format";
+import { type Theme } from "./theme";
+
+export interface CurvePoint {
+  x: number;
+  y: number;
+  low?: number;
+  high?: number;
+  says: string;
+  pick?: () => void;
+}
+
+export interface Curve {
+  name: string;
+  colour: string;
+  dash?: string;
+  width?: number;
+  dots?: boolean;
+  line?: boolean; // default true
+  hollow?: boolean; // dots drawn as rings
+  points: CurvePoint[];
+}
+
+export interface CurveOptions {
+  xLabel: string;
+  yLabel: string;
+  logX?: boolean;
+  logY?: boolean;
+  wholeX?: boolean; // ticks at whole numbers
+  rules?: { y: number; label: string }[];
+  height?: number;
+}
+
+const base = (t: Theme): { style: Record<string, string> } => ({
+  style: { color: t.ink, background: "none", fontFamily: "system-ui, sans-serif", fontSize: "11px", overflow: "visible" },
+});
+
+const legendRow = 16;
+
+/** Where the entries of a legend go: lines of at most `width` pixels. */
+function layout(curves: Curve[], width: number): { x: number; line: number }[] {
+  let x = 0;
+  let line = 0;
+  return curves.map((c) => {
+    const size = 34 + c.name.length * 6.2;
+    if (x > 0 && x + size > width) (x = 0), line++;
+    const place = { x, line };
+    x += size;
+    return place;
+  });
+}
+
+function drawLegend(svg: SVGSVGElement, curves: Curve[], places: { x: number; line: number }[], left: number, t: Theme): void {
+  curves.forEach((c, i) => {
+    const { x, line } = places[i] ?? { x: 0, line: 0 };
+    const y = 10 + line * legendRow;
+    svg.append(svgNode("line", { x1: left + x, x2: left + x + 18, y1: y, y2: y, stroke: c.colour, "stroke-width": 2, "stroke-dasharray": c.dash ?? "" }));
+    const text = svgNode("text", { x: left + x + 23, y: y + 4, fill: t.ink, "font-size": 11, "font-family": "system-ui, sans-serif" });
+    text.textContent = c.name;
+    svg.append(text);
+  });
+}
+
+/** Powers of ten where there is room for several of them; what lies between where there is not. */
+function logTicks(values: number[]): number[] | number {
+  const low = Math.floor(Math.log10(Math.min(...values)) + 1e-9);
+  const high = Math.ceil(Math.log10(Math.max(...values)) - 1e-9);
+  if (!(high - low >= 2)) return 6;
+  const step = Math.ceil((high - low) / 8);
+  return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => 10 ** (low + i * step));
+}
+
+interface Datum extends CurvePoint {
+  name: string;
+}
+
+export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: number, alone: boolean): Drawing {
+  const fits = (p: CurvePoint): boolean => Number.isFinite(p.x) && Number.isFinite(p.y) && (!o.logY || p.y > 0) && (!o.logX || p.x > 0);
+  const shown = curves.map((c) => ({ ...c, points: c.points.filter(fits) })).filter((c) => c.points.length > 0);
+  const data: Datum[] = shown.flatMap((c) => c.points.map((p) => ({ ...p, name: c.name })));
+  const left = 58;
+  const places = layout(shown, width - left);
+  const top = 22 + (alone ? (1 + Math.max(0, ...places.map((p) => p.line))) * legendRow : 0);
+  const floor = Math.min(...data.map((d) => d.y));
+  const edge = (d: CurvePoint, y: number | undefined): number => (y === undefined || !Number.isFinite(y) ? d.y : o.logY ? Math.max(y, floor / 10) : y);
+  const ticks = o.logY && data.length > 0 ? logTicks(data.map((d) => d.y)) : 6;
+  const marks: Plot.Markish[] = [
+    Plot.gridY({ stroke: t.grid, strokeOpacity: 1, ticks }),
+    Plot.axisY({ ticks, label: null, tickSize: 0, ...(o.logY ? { tickFormat: tick } : {}) }),
+    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(o.wholeX ? { tickFormat: (d: number) => (Number.isInteger(d) ? String(d) : "") } : {}) }),
+    Plot.text([o.yLabel], { frameAnchor: "top-left", dy: -16, dx: -left + 4, textAnchor: "start", fill: t.quiet }),
+  ];
+  for (const rule of o.rules ?? []) {
+    if (o.logY && rule.y <= 0) continue;
+    marks.push(Plot.ruleY([rule.y], { stroke: t.quiet, strokeDasharray: "2 4" }));
+    marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: "right", textAnchor: "end", dy: -6, fill: t.quiet } as Plot.TextOptions));
+  }
+  for (const c of shown) {
+    if (c.points.some((p) => p.low !== undefined) && c.line !== false)
+      marks.push(Plot.areaY(c.points, { x: "x", y1: (d: CurvePoint) => edge(d, d.low), y2: (d: CurvePoint) => edge(d, d.high), fill: c.colour, fillOpacity: 0.16 }));
+    else if (c.points.some((p) => p.low !== undefined))
+      marks.push(Plot.ruleX(c.points, { x: "x", y1: (d: CurvePoint) => edge(d, d.low), y2: (d: CurvePoint) => edge(d, d.high), stroke: c.colour }));
+    if (c.line !== false) marks.push(Plot.lineY(c.points, { x: "x", y: "y", stroke: c.colour, strokeWidth: c.width ?? 2, strokeDasharray: c.dash ?? "", strokeLinejoin: "round" }));
+    if (c.dots !== false) marks.push(Plot.dot(c.points, { x: "x", y: "y", r: c.hollow ? 4 : 2.6, ...(c.hollow ? { stroke: c.colour, strokeWidth: 1.6, fill: t.paper } : { fill: c.colour }) }));
+  }
+  const svg = Plot.plot({
+    ...base(t),
+    width,
+    height: (o.height ?? Math.max(220, Math.min(340, width * 0.55))) + (alone ? top - 22 : 0),
+    marginLeft: left,
+    marginRight: 14,
+    marginTop: top,
+    marginBottom: 42,
+    x: { type: o.logX ? "log" : "linear", ...(o.logX ? { base: 2, tickFormat: tick } : {}), ...(data.length === 0 ? { domain: [1, 10] } : {}) },
+    y: { type: o.logY ? "log" : "linear", nice: true, ...(data.length === 0 ? { domain: [1, 10] } : {}) },
+    marks,
+  }) as unknown as SVGSVGElement & { scale(name: string): { apply(v: number): number } };
+  if (alone) drawLegend(svg, shown, places, left, t);
+  const x = svg.scale("x");
+  const y = svg.scale("y");
+  const points: Point[] = data.map((d) => ({ x: x.apply(d.x), y: y.apply(d.y), says: d.says, series: d.name, ...(d.pick ? { pick: d.pick } : {}) }));
+  return { svg, points };
+}
+
+export interface Cell {
+  column: number;
+  row: number;
+  value: number;
+  says: string;
+  pick?: () => void;
+}
+
+export interface MapOptions {
+  xLabel: string;
+  yLabel: string;
+  diverging?: boolean; // around zero
+  log?: boolean;
+}
+
+const few = (values: number[], most: number): number[] => {
+  const step = [1, 2, 4, 5, 8, 10, 16, 20, 32, 64, 128].find((s) => values.length / s <= most) ?? 256;
+  return values.filter((v) => v % step === 0);
+};
+
+export function drawMap(cells: Cell[], o: MapOptions, t: Theme, width: number, alone: boolean): Drawing {
+  const columns = [...new Set(cells.map((c) => c.column))].sort((a, b) => a - b);
+  const rows = [...new Set(cells.map((c) => c.row))].sort((a, b) => a - b);
+  const finite = cells.map((c) => c.value).filter((v) => Number.isFinite(v) && (!o.log || v > 0));
+  const low = Math.min(...finite);
+  const high = Math.max(...finite);
+  const reach = Math.max(Math.abs(low), Math.abs(high)) || 1;
+  const left = 46;
+  const size = Math.max(7, Math.min(46, (width - left - 14) / Math.max(1, columns.length)));
+  const inner = size * columns.length;
+  const bar = 46;
+  const height = bar + rows.length * Math.max(8, Math.min(30, size)) + 40;
+  const inset = size > 12 ? 1 : 0.4;
+  const type = o.diverging ? "diverging" : o.log ? "log" : "linear";
+  const svg = Plot.plot({
+    ...base(t),
+    width: Math.min(width, left + inner + 14),
+    height,
+    marginLeft: left,
+    marginRight: 14,
+    marginTop: bar,
+    marginBottom: 36,
+    padding: 0,
+    x: { type: "band", domain: columns },
+    y: { type: "band", domain: rows },
+    color: {
+      type,
+      scheme: o.diverging ? "BuRd" : "viridis",
+      domain: o.diverging ? [-reach, reach] : low === high ? [low - 1, high + 1] : [low, high],
+      ...(o.diverging ? { pivot: 0 } : {}),
+      unknown: t.grid,
+    },
+    marks: [
+      Plot.axisX({ ticks: few(columns, inner / 22), label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 0 }),
+      Plot.axisY({ ticks: few(rows, (height - 80) / 12), label: null, tickSize: 0 }),
+      Plot.cell(cells, { x: "column", y: "row", fill: "value", inset, rx: size > 12 ? 2 : 0 }),
+    ],
+  }) as unknown as SVGSVGElement & { scale(name: string): { apply(v: number): number & string; bandwidth?: number; interpolate?: unknown } };
+  const colour = svg.scale("color");
+  const text = (x: number, y: number, words: string, anchor: string, ink = t.quiet): void => {
+    const node = svgNode("text", { x, y, fill: ink, "font-size": 11, "text-anchor": anchor, "font-family": "system-ui, sans-serif" });
+    node.textContent = words;
+    svg.append(node);
+  };
+  const wide = Math.min(220, Math.max(120, inner));
+  const from = o.diverging ? -reach : low;
+  const to = o.diverging ? reach : high;
+  for (let i = 0; i < 48; i++) {
+    const share = (i + 0.5) / 48;
+    const value = o.log ? low * (high / low) ** share : from + (to - from) * share;
+    svg.append(svgNode("rect", { x: left + (wide * i) / 48, y: 6, width: wide / 48 + 0.5, height: 9, fill: colour.apply(value) }));
+  }
+  if (finite.length > 0) {
+    text(left, 28, short(from), "start");
+    text(left + wide, 28, short(to), "end");
+  }
+  text(4, bar - 6, o.yLabel, "start");
+  const x = svg.scale("x");
+  const y = svg.scale("y");
+  const w = x.bandwidth ?? size;
+  const b = y.bandwidth ?? size;
+  if (alone) svg.setAttribute("data-alone", "");
+  return {
+    svg,
+    points: cells.map((c) => ({ x: Number(x.apply(c.column)) + w / 2, y: Number(y.apply(c.row)) + b / 2, box: [w, b], says: c.says, ...(c.pick ? { pick: c.pick } : {}) })),
+  };
+}

@@ -1,0 +1,160 @@
+// What src/report/page.cpp writes into the page, and how the rows of metrics.csv are read out of it.
+
+export interface Sentence {
+  topic: string;
+  sentence: string;
+  known: boolean;
+  layer: number | null;
+  head: number | null;
+  value: Num;
+  baseline: Num;
+  threshold: Num;
+}
+
+/** JSON has no word for infinity: it comes as a string. null is "does not apply" or "not a number". */
+export type Num = number | null | "inf" | "-inf";
+
+/** Rows that differ in the head alone: variant, site, layer, metric, tokens, depth, first head, n, values, errors. */
+export type Group = [number, number, number | null, number, number, number | null, number | null, number | number[], Num[], Num[]];
+
+export interface Shown {
+  sample: number;
+  tokens: string[];
+  length: number;
+  layers: ShownLayer[];
+}
+
+export interface ShownLayer {
+  layer: number;
+  heads: number;
+  side: number; // maps are side x side, pooled: mean over queries, sum over keys
+  maps: string; // base64, heads * side * side bytes; a byte b stands for (b / 255)^2 * peak
+  peaks: number[]; // by head
+  received: [number, number][][]; // by head: position, mean attention it gets from queries that may see it
+  spectra: Record<string, { at: number[]; values: number[][] }>; // "pattern", "qk", "ov": index from 1, by head
+}
+
+export interface ScanData {
+  name: string;
+  manifest: Record<string, unknown>;
+  verdict: Sentence[];
+  notes: string[];
+  strings: string[];
+  groups: Group[];
+  shown: Shown | null;
+}
+
+export interface DiffRow {
+  variant: string;
+  site: string;
+  layer: number | null;
+  head: number | null;
+  metric: string;
+  tokens: string;
+  a: number;
+  b: number;
+  delta: number;
+  stderr: Num;
+  n: number;
+}
+
+export interface DiffData {
+  a: string;
+  b: string;
+  rows: DiffRow[];
+}
+
+export interface StudyData {
+  name: string;
+  title: string;
+  question: string;
+  figure: { x: string; y: string; by: string[]; log_x: boolean; log_y: boolean; bound: string | null };
+  columns: string[];
+  trials: (string | number | null)[][];
+  published: { columns: string[]; rows: (string | number | null)[][] };
+  curves: Record<string, { step: number[]; loss: Num[]; test_mse: Num[] }>;
+  states: Record<string, number>;
+}
+
+export interface PageData {
+  schema: number;
+  rankscope: string;
+  live: boolean;
+  scans: ScanData[];
+  diff: DiffData | null;
+  studies: StudyData[];
+  folders: { path: string; kind: string }[]; // of `rankscope serve`
+}
+
+export interface Row {
+  variant: string;
+  site: string;
+  layer: number | null;
+  head: number | null;
+  metric: string;
+  value: number;
+  stderr: number;
+  n: number;
+  depth: number | null;
+  tokens: string;
+}
+
+export const toNumber = (x: Num | undefined): number =>
+  x === "inf" ? Infinity : x === "-inf" ? -Infinity : (x ?? NaN);
+
+/** One scan with its rows unpacked and found by metric. */
+export class Scan {
+  readonly rows: Row[] = [];
+  readonly variants: string[] = [];
+  private readonly byMetric = new Map<string, Row[]>();
+
+  constructor(readonly data: ScanData) {
+    const text = (i: number): string => data.strings[i] ?? "";
+    for (const [variant, site, layer, metric, tokens, depth, first, n, values, errors] of data.groups) {
+      for (let i = 0; i < values.length; i++) {
+        const row: Row = {
+          variant: text(variant),
+          site: text(site),
+          layer,
+          head: first === null ? null : first + i,
+          metric: text(metric),
+          value: toNumber(values[i]),
+          stderr: toNumber(errors[i]),
+          n: typeof n === "number" ? n : (n[i] ?? 0),
+          depth,
+          tokens: text(tokens),
+        };
+        this.rows.push(row);
+        if (!this.variants.includes(row.variant)) this.variants.push(row.variant);
+        const same = this.byMetric.get(row.metric);
+        if (same) same.push(row);
+        else this.byMetric.set(row.metric, [row]);
+      }
+    }
+  }
+
+  get metrics(): string[] {
+    return [...this.byMetric.keys()];
+  }
+  of(metric: string): Row[] {
+    return this.byMetric.get(metric) ?? [];
+  }
+  find(variant: string, metric: string, layer: number | null, head: number | null): Row | undefined {
+    return this.of(metric).find((r) => r.variant === variant && r.layer === layer && r.head === head);
+  }
+  /** What the tool says a metric is, where the manifest has it. */
+  about(metric: string): { formula: string; meaning: string } | undefined {
+    const all = this.data.manifest["metrics"] as Record<string, { formula: string; meaning: string }> | undefined;
+    return all && Object.hasOwn(all, metric) ? all[metric] : undefined;
+  }
+}
+
+export function readPage(): PageData | null {
+  const text = document.getElementById("rankscope-data")?.textContent ?? "";
+  return text.startsWith("{") ? (JSON.parse(text) as PageData) : null;
+}
+
+/** The bytes of a layer's maps. */
+export function mapsOf(layer: ShownLayer): Uint8Array {
+  return Uint8Array.from(atob(layer.maps), (c) => c.charCodeAt(0));
+}

@@ -1,0 +1,73 @@
+import "./style.css";
+import { type PageData, readPage } from "./data";
+import { h, outside, section } from "./dom";
+import { follow } from "./live";
+import { scanView, type View } from "./scan/view";
+import { studyView } from "./study/view";
+import { forgetListeners, isDark, onTheme, toggleTheme } from "./theme";
+
+const newestSchema = 1;
+
+/** What `rankscope serve` found below its folder. */
+function folderView(folders: { path: string; kind: string }[]): View {
+  const items = folders.map((f) => h("li", {}, h("a", { href: `?folder=${encodeURIComponent(f.path)}` }, h("bdi", {}, outside(f.path))), ` ${outside(f.kind)}`));
+  return { title: "Results", subtitle: `${folders.length} folders`, sections: [section("folders", "Results in this folder", h("ul", {}, ...items))], navigate: () => false };
+}
+
+function themeButton(): HTMLElement {
+  const button = h("button", { type: "button", class: "theme", onclick: toggleTheme });
+  const label = (): void => {
+    button.textContent = isDark() ? "☀" : "☾";
+    button.setAttribute("aria-label", isDark() ? "Light colours" : "Dark colours");
+  };
+  label();
+  onTheme(label);
+  return button;
+}
+
+let views: View[] = [];
+
+function draw(app: HTMLElement, data: PageData): void {
+  if (data.schema > newestSchema) {
+    app.replaceChildren(h("p", { class: "message" }, `These results have schema ${data.schema}; this page reads up to ${newestSchema}.`));
+    return;
+  }
+  forgetListeners();
+  views = [];
+  if (data.folders.length > 0) views.push(folderView(data.folders));
+  if (data.scans.length > 0) views.push(scanView(data.scans, data.diff));
+  if (data.studies.length > 0) views.push(studyView(data.studies));
+  const title = views.map((v) => v.title).join(" · ") || "Nothing yet";
+  document.title = `${title} – Rankscope`;
+  const sections = views.flatMap((v) => v.sections);
+  const linked = sections.flatMap((s) => (s.id ? [s] : ([...s.children] as HTMLElement[])));
+  app.replaceChildren(
+    h("a", { class: "skip", href: `#${linked[0]?.id ?? ""}` }, "Skip to the results"),
+    h("header", {}, h("div", {}, h("p", { class: "brand" }, "Rankscope"), h("h1", {}, h("bdi", {}, title)), h("p", { class: "quiet" }, views.map((v) => v.subtitle).join(" · "))), themeButton()),
+    h("nav", { "aria-label": "Sections" }, ...linked.map((s) => h("a", { href: `#${s.id}` }, s.querySelector("h2")?.textContent ?? s.id))),
+    h("main", {}, ...sections),
+    h("footer", {}, `rankscope ${outside(data.rankscope)} · ${data.live ? "follows the folder as it changes" : "everything on this page is in this one file"}`),
+  );
+}
+
+function start(): void {
+  const app = document.getElementById("app");
+  if (!app) return;
+  const data = readPage();
+  if (!data) {
+    app.append(h("p", { class: "message" }, "This is the report's empty page: rankscope report DIR fills it with results."));
+    return;
+  }
+  draw(app, data);
+  const go = (): void => void views.some((v) => v.navigate(location.hash));
+  window.addEventListener("hashchange", go);
+  if (location.hash) requestAnimationFrame(go);
+  if (data.live)
+    follow((fresh) => {
+      const at = window.scrollY;
+      draw(app, fresh);
+      window.scrollTo({ top: at });
+    });
+}
+
+start();

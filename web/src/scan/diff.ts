@@ -1,0 +1,41 @@
+// Two scans of the same tokens, pair by pair: what changed most, and whether the change is larger than its error.
+import { type DiffData, toNumber } from "../data";
+import { choice, h } from "../dom";
+import { headName } from "../format";
+import { Table, type Value } from "../table";
+
+export function diff(data: DiffData, open: (layer: number, head: number) => void): HTMLElement {
+  const metrics = [...new Set(data.rows.map((r) => r.metric))].sort();
+  const rows = (metric: string): Value[][] =>
+    data.rows
+      .filter((r) => metric === "" || r.metric === metric)
+      .map((r) => {
+        const error = toNumber(r.stderr);
+        const place = r.layer === null ? r.site : r.head === null ? `L${r.layer}` : headName(r.layer, r.head);
+        return [place, r.metric, r.site, r.tokens, r.a, r.b, r.delta, error, error > 0 ? Math.abs(r.delta) / error : NaN, r.n];
+      });
+  const table = new Table({
+    name: "diff",
+    caption: `Paired differences, ${data.b} minus ${data.a}`,
+    columns: [
+      { title: "place" },
+      { title: "metric" },
+      { title: "site" },
+      { title: "tokens" },
+      { title: "first", numeric: true },
+      { title: "second", numeric: true },
+      { title: "change", numeric: true },
+      { title: "stderr", numeric: true, hint: "of the paired differences" },
+      { title: "errors", numeric: true, hint: "change over its standard error" },
+      { title: "n", numeric: true },
+    ],
+    rows: rows(""),
+    sort: [8, "down"],
+    search: true,
+    pick: (row) => {
+      const [, layer, head] = /^L(\d+)H(\d+)$/.exec(String(row[0])) ?? [];
+      return layer === undefined ? undefined : () => open(Number(layer), Number(head));
+    },
+  });
+  return h("div", {}, choice("metric", [["", "all"], ...metrics.map((m): [string, string] => [m, m])], "", (m) => table.update(rows(m))), table.element);
+}

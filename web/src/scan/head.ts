@@ -1,0 +1,215 @@
+// One head: where a sample's attention goes, the spectra behind it, and its numbers beside those of its peers.
+import { drawCurves } from "../charts";
+import { mapsOf, type Scan, type Shown, type ShownLayer } from "../data";
+import { choice, h, outside, token } from "../dom";
+import { type Drawing, Figure, type Point, svgNode } from "../figure";
+import { headName, short, withError } from "../format";
+import { look, type Theme } from "../theme";
+import { viridis } from "../viridis";
+
+export class HeadPage {
+  readonly element = h("div", { class: "head-page" });
+  private layer = 0;
+  private head = 0;
+
+  constructor(private readonly scan: Scan) {
+    const names = this.all();
+    const first = names[0];
+    if (first) this.show(first.layer, first.head);
+  }
+
+  private all(): { layer: number; head: number }[] {
+    const seen = new Map<string, { layer: number; head: number }>();
+    for (const r of this.scan.rows) if (r.layer !== null && r.head !== null) seen.set(headName(r.layer, r.head), { layer: r.layer, head: r.head });
+    for (const l of this.scan.data.shown?.layers ?? []) for (let head = 0; head < l.heads; head++) seen.set(headName(l.layer, head), { layer: l.layer, head });
+    return [...seen.values()].sort((a, b) => a.layer - b.layer || a.head - b.head);
+  }
+
+  get empty(): boolean {
+    return this.all().length === 0;
+  }
+
+  show(layer: number, head: number): void {
+    const all = this.all();
+    const at = all.findIndex((x) => x.layer === layer && x.head === head);
+    if (at < 0) return;
+    this.layer = layer;
+    this.head = head;
+    const name = headName(layer, head);
+    const go = (step: number): void => {
+      const other = all[at + step];
+      if (other) this.show(other.layer, other.head);
+    };
+    const shown = this.scan.data.shown;
+    const views = shown?.layers.find((l) => l.layer === layer);
+    this.element.replaceChildren(
+      h(
+        "div",
+        { class: "controls" },
+        h("button", { type: "button", onclick: () => go(-1), disabled: at === 0, "aria-label": "Head before" }, "‹"),
+        choice("head", all.map((x) => headName(x.layer, x.head)), name, (v) => {
+          const found = all.find((x) => headName(x.layer, x.head) === v);
+          if (found) this.show(found.layer, found.head);
+        }),
+        h("button", { type: "button", onclick: () => go(1), disabled: at === all.length - 1, "aria-label": "Next head" }, "›"),
+      ),
+      h("h3", { id: "head-name" }, name),
+      h("div", { class: "pair" }, ...(shown && views ? [this.map(shown, views), this.spectra(views)] : []), this.numbers(), ...(shown && views ? [this.attended(shown, views)] : [])),
+    );
+  }
+
+  private map(shown: Shown, views: ShownLayer): HTMLElement {
+    const name = headName(this.layer, this.head);
+    const { side } = views;
+    const bytes = mapsOf(views).subarray(this.head * side * side, (this.head + 1) * side * side);
+    const peak = views.peaks[this.head] ?? 1;
+    const value = (i: number, j: number): number => ((bytes[i * side + j] ?? 0) / 255) ** 2 * peak;
+    const first = (i: number): number => Math.floor((i * shown.length) / side);
+    const label = (i: number): string => {
+      const a = first(i);
+      const b = first(i + 1) - 1;
+      return a === b ? `${a} ${token(shown.tokens[a])}` : `${a}–${b} ${token(shown.tokens[a])}…`;
+    };
+    const draw = (t: Theme, width: number): Drawing => drawAttention(side, value, peak, label, (i) => token(shown.tokens[first(i)]), t, width);
+    return new Figure({
+      name: `attention-${name}`,
+      title: `Attention of sample ${shown.sample}`,
+      about: "Queries downwards, keys to the right.",
+      hint:
+        (side < shown.length ? `${shown.length} tokens pooled to ${side} × ${side}: mean over queries, sum over keys. ` : "") + "Rows are queries, columns are keys; colour by the square root.",
+      draw: (t, width) => draw(t, Math.min(width, 560)),
+      table: () => ({
+        columns: ["query_first", "query_text", "key_first", "key_text", "attention"],
+        rows: Array.from({ length: side * side }, (_, k) => {
+          const [i, j] = [Math.floor(k / side), k % side];
+          return [first(i), shown.tokens[first(i)] ?? "", first(j), shown.tokens[first(j)] ?? "", value(i, j)];
+        }),
+      }),
+    }).element;
+  }
+
+  private spectra(views: ShownLayer): HTMLElement {
+    const name = headName(this.layer, this.head);
+    const titles: Record<string, string> = { pattern: "attention matrix", qk: "QK map", ov: "OV map" };
+    const kinds = Object.keys(titles).filter((k) => Object.hasOwn(views.spectra, k));
+    const values = (kind: string): { at: number[]; y: number[] } => ({ at: views.spectra[kind]?.at ?? [], y: views.spectra[kind]?.values[this.head] ?? [] });
+    return new Figure({
+      name: `spectra-${name}`,
+      title: "Singular values",
+      about: "Of the attention matrix of the sample and of the QK and OV maps, relative to the largest.",
+      hint: "Relative to the largest singular value of each; index from 1.",
+      draw: (t, width) =>
+        drawCurves(
+          kinds.map((kind, i) => {
+            const { at, y } = values(kind);
+            const top = y[0] || 1;
+            return { name: titles[kind] ?? kind, ...look(i, t), points: at.map((x, k) => ({ x, y: (y[k] ?? NaN) / top, says: `${titles[kind]} · σ${x} = ${short(y[k] ?? NaN)} · ${short((y[k] ?? NaN) / top)} of σ1` })) };
+          }),
+          { xLabel: "index", yLabel: "σ / σ1", logY: true },
+          t,
+          width,
+          true,
+        ),
+      table: () => ({
+        columns: ["map", "index", "singular_value"],
+        rows: kinds.flatMap((kind) => values(kind).at.map((x, k) => [kind, x, values(kind).y[k] ?? null])),
+      }),
+    }).element;
+  }
+
+  private numbers(): HTMLElement {
+    const variant = this.scan.variants[0] ?? "full";
+    const rows = this.scan.rows.filter((r) => r.variant === variant && r.layer === this.layer && r.head === this.head);
+    const median = (metric: string): number => {
+      const all = this.scan
+        .of(metric)
+        .filter((r) => r.variant === variant && r.head !== null && Number.isFinite(r.value))
+        .map((r) => r.value)
+        .sort((a, b) => a - b);
+      return all.length === 0 ? NaN : ((all[(all.length - 1) >> 1] ?? NaN) + (all[all.length >> 1] ?? NaN)) / 2;
+    };
+    return h(
+      "div",
+      { class: "scroll" },
+      h(
+        "table",
+        { class: "numbers", "data-table": "head" },
+        h("caption", {}, "Numbers of this head, beside the median over all heads"),
+        h("thead", {}, h("tr", {}, h("th", {}, "metric"), h("th", { class: "num" }, "value"), h("th", { class: "num" }, "median"))),
+        h(
+          "tbody",
+          {},
+          ...rows.map((r) =>
+            h("tr", { "data-metric": r.metric }, h("td", { title: this.scan.about(r.metric)?.meaning }, r.metric), h("td", { class: "num" }, withError(r.value, r.stderr)), h("td", { class: "num" }, short(median(r.metric)))),
+          ),
+        ),
+      ),
+    );
+  }
+
+  private attended(shown: Shown, views: ShownLayer): HTMLElement {
+    const list = views.received[this.head] ?? [];
+    const most = list[0]?.[1] ?? 1;
+    return h(
+      "div",
+      { class: "scroll" },
+      h(
+        "table",
+        { class: "numbers" },
+        h("caption", {}, `What it attends to in sample ${shown.sample}: mean attention from the queries that may see the token`),
+        h("thead", {}, h("tr", {}, h("th", { class: "num" }, "position"), h("th", {}, "token"), h("th", { class: "num" }, "attention"), h("th", { "aria-hidden": "true" }))),
+        h(
+          "tbody",
+          {},
+          ...list.map(([position, value]) =>
+            h(
+              "tr",
+              {},
+              h("td", { class: "num" }, position),
+              h("td", {}, h("bdi", { class: "token" }, token(shown.tokens[position]))),
+              h("td", { class: "num" }, short(value)),
+              h("td", { class: "bar", "aria-hidden": "true" }, h("span", { style: `width: ${(100 * value) / most}%` })),
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+}
+
+function drawAttention(side: number, value: (i: number, j: number) => number, peak: number, label: (i: number) => string, short_: (i: number) => string, t: Theme, width: number): Drawing {
+  const left = 74;
+  const top = 8;
+  const inner = width - left - 8;
+  const bottom = 74;
+  const step = inner / side;
+  const svg = svgNode("svg", { width, height: top + inner + bottom, viewBox: `0 0 ${width} ${top + inner + bottom}`, "font-family": "system-ui, sans-serif", "font-size": 10 });
+  const canvas = h("canvas", { width: side, height: side });
+  const context = canvas.getContext("2d");
+  if (context) {
+    const image = context.createImageData(side, side);
+    for (let k = 0; k < side * side; k++) {
+      const [r, g, b] = viridis(Math.sqrt(value(Math.floor(k / side), k % side) / (peak || 1)));
+      image.data.set([r, g, b, 255], 4 * k);
+    }
+    context.putImageData(image, 0, 0);
+  }
+  const picture = svgNode("image", { x: left, y: top, width: inner, height: inner, preserveAspectRatio: "none", style: "image-rendering: pixelated" });
+  picture.setAttribute("href", canvas.toDataURL());
+  svg.append(picture);
+  const every = Math.max(1, Math.ceil(13 / step));
+  for (let i = 0; i < side; i += every) {
+    const middle = (i + 0.5) * step;
+    const words = outside(short_(i)).slice(0, 10);
+    const y = svgNode("text", { x: left - 5, y: top + middle + 3, "text-anchor": "end", fill: t.quiet, direction: "ltr" });
+    y.textContent = words;
+    const x = svgNode("text", { transform: `translate(${left + middle + 3},${top + inner + 6}) rotate(-90)`, "text-anchor": "end", fill: t.quiet, direction: "ltr" });
+    x.textContent = words;
+    svg.append(y, x);
+  }
+  const points: Point[] = [];
+  for (let i = 0; i < side; i++)
+    for (let j = 0; j < side; j++)
+      points.push({ x: left + (j + 0.5) * step, y: top + (i + 0.5) * step, box: [step, step], says: `query ${label(i)} → key ${label(j)} · ≈ ${short(value(i, j))}` });
+  return { svg, points };
+}

@@ -1,0 +1,96 @@
+// Every head of the network in one map: a colour for any metric, a value to read, a head to open.
+import { type Cell, drawMap } from "../charts";
+import { type Row, type Scan } from "../data";
+import { choice, h } from "../dom";
+import { Figure, type FigureSpec } from "../figure";
+import { headName, short, withError } from "../format";
+
+const favourites = ["attention_entropy", "effective_rank_rel", "mixing", "sink_mass", "head_output_rel", "qk_effective_rank", "ov_effective_rank"];
+
+export class HeadMap {
+  readonly element: HTMLElement;
+  readonly empty: boolean;
+  private readonly figure: Figure | undefined;
+  private readonly controls = h("div", { class: "controls" });
+  private metric = "";
+  private variant: string;
+  private run = "0"; // index of a scan, or "delta"
+
+  constructor(private readonly scans: Scan[], private readonly open: (layer: number, head: number) => void) {
+    const first = scans[0];
+    this.variant = first?.variants[0] ?? "full";
+    const metrics = this.metrics();
+    this.empty = metrics.length === 0;
+    this.metric = favourites.find((m) => metrics.includes(m)) ?? metrics[0] ?? "";
+    if (scans.length === 2) this.run = "delta";
+    if (this.empty) {
+      this.element = h("p", {}, "No lens looked at single heads.");
+      return;
+    }
+    this.figure = new Figure(this.spec(), this.controls);
+    this.fill();
+    this.element = this.figure.element;
+  }
+
+  private scan(): Scan | undefined {
+    return this.run === "delta" ? this.scans[1] : this.scans[Number(this.run)];
+  }
+
+  private metrics(): string[] {
+    return [...new Set((this.scans[0]?.rows ?? []).filter((r) => r.head !== null && r.layer !== null).map((r) => r.metric))].sort();
+  }
+
+  private rows(scan: Scan | undefined): Row[] {
+    return (scan?.of(this.metric) ?? []).filter((r) => r.variant === this.variant && r.head !== null && r.layer !== null);
+  }
+
+  private fill(): void {
+    const again = (): void => {
+      this.fill();
+      this.figure?.update(this.spec());
+    };
+    const controls = [choice("metric", this.metrics(), this.metric, (m) => ((this.metric = m), again()))];
+    const variants = [...new Set((this.scan()?.of(this.metric) ?? []).filter((r) => r.head !== null).map((r) => r.variant))];
+    if (variants.length > 1) controls.push(choice("variant", variants, this.variant, (v) => ((this.variant = v), again())));
+    if (this.scans.length > 1) {
+      const runs: [string, string][] = this.scans.map((s, i) => [String(i), s.data.name]);
+      if (this.scans.length === 2) runs.unshift(["delta", "difference, second − first"]);
+      controls.push(choice("show", runs, this.run, (r) => ((this.run = r), again())));
+    }
+    this.controls.replaceChildren(...controls);
+  }
+
+  private cells(): Cell[] {
+    const pick = (r: Row): (() => void) => () => this.open(r.layer ?? 0, r.head ?? 0);
+    if (this.run !== "delta")
+      return this.rows(this.scan()).map((r) => ({
+        column: r.head ?? 0,
+        row: r.layer ?? 0,
+        value: r.value,
+        says: `${headName(r.layer ?? 0, r.head ?? 0)} · ${this.metric} ${withError(r.value, r.stderr)} · n ${r.n}`,
+        pick: pick(r),
+      }));
+    const before = new Map(this.rows(this.scans[0]).map((r) => [headName(r.layer ?? 0, r.head ?? 0), r]));
+    return this.rows(this.scans[1]).flatMap((r) => {
+      const name = headName(r.layer ?? 0, r.head ?? 0);
+      const old = before.get(name);
+      if (!old) return [];
+      return [{ column: r.head ?? 0, row: r.layer ?? 0, value: r.value - old.value, says: `${name} · ${this.metric} ${short(old.value)} → ${short(r.value)} · change ${short(r.value - old.value)}`, pick: pick(r) }];
+    });
+  }
+
+  private spec(): FigureSpec {
+    const about = this.scans[0]?.about(this.metric);
+    return {
+      name: "heads",
+      title: `${this.metric} of every head`,
+      about: about?.meaning ?? "",
+      hint: `${about ? `${about.formula} · ${about.meaning} · ` : ""}click a head, or press Enter on it, to open it`,
+      draw: (t, width, alone) => drawMap(this.cells(), { xLabel: "head", yLabel: "layer", diverging: this.run === "delta" }, t, width, alone),
+      table: () => ({
+        columns: ["layer", "head", "metric", "value"],
+        rows: this.cells().map((c) => [c.row, c.column, this.metric, c.value]),
+      }),
+    };
+  }
+}

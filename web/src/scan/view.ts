@@ -1,0 +1,123 @@
+// The page of one scan, or of several laid side by side.
+import { type DiffData, Scan, type ScanData } from "../data";
+import { choice, h, outside, section } from "../dom";
+import { headName } from "../format";
+import { Table } from "../table";
+import { Depth } from "./depth";
+import { diff } from "./diff";
+import { HeadPage } from "./head";
+import { HeadMap } from "./heads";
+import { manifest } from "./manifest";
+import { paths } from "./paths";
+import { sinks } from "./sinks";
+import { tracksOf } from "./tracks";
+import { verdict } from "./verdict";
+
+export interface View {
+  title: string;
+  subtitle: string;
+  sections: HTMLElement[];
+  navigate(hash: string): boolean; // whether the hash was one of its own
+}
+
+const baseName = (path: unknown): string => (typeof path === "string" ? (path.split("/").filter(Boolean).pop() ?? path) : "results");
+
+function subtitle(s: ScanData): string {
+  const input = (s.manifest["input"] ?? {}) as Record<string, unknown>;
+  return [s.manifest["architecture"], input["samples"] && `${String(input["samples"])} samples`, input["tokens"] && `${String(input["tokens"])} tokens`, s.manifest["dtype"]].filter(Boolean).join(" · ");
+}
+
+/** Every section for one scan below the comparison: the chosen one of several. */
+function details(scan: Scan, several: boolean, choose: HTMLElement | null): { sections: HTMLElement[]; page: HeadPage } {
+  const page = new HeadPage(scan);
+  const open = (layer: number, head: number): void => {
+    location.hash = `#${headName(layer, head)}`;
+  };
+  const sections: HTMLElement[] = [];
+  const map = new HeadMap([scan], open);
+  if (!several && !map.empty) sections.push(section("heads", "Heads", map.element));
+  if (!page.empty) sections.push(section("head", "One head", choose, page.element));
+  const sunk = sinks(scan, open);
+  if (sunk) sections.push(section("sinks", "Sinks and massive activations", sunk));
+  const way = paths(scan);
+  if (way) sections.push(section("paths", "Paths", way));
+  return { sections, page };
+}
+
+function variantTable(scans: Scan[]): HTMLElement | null {
+  const rows = scans.flatMap((s) => s.of("output_kl").map((r) => [scans.length > 1 ? `${s.data.name}: ${r.variant}` : r.variant, r.value, r.stderr, r.n, r.site]));
+  if (rows.length === 0) return null;
+  return new Table({
+    name: "variants",
+    caption: "How far the output of each variant is from that of full",
+    columns: [{ title: "variant" }, { title: "output_kl", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true }, { title: "site" }],
+    rows,
+    sort: [1, "down"],
+    pageSize: 12,
+  }).element;
+}
+
+function numbers(scans: Scan[]): HTMLElement {
+  const several = scans.length > 1;
+  return new Table({
+    name: "metrics",
+    caption: "Every row of metrics.csv",
+    columns: [...(several ? [{ title: "results" }] : []), { title: "variant" }, { title: "site" }, { title: "layer", numeric: true }, { title: "head", numeric: true }, { title: "metric" }, { title: "value", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true }, { title: "depth", numeric: true }, { title: "tokens" }],
+    rows: scans.flatMap((s) => s.rows.map((r) => [...(several ? [s.data.name] : []), r.variant, r.site, r.layer, r.head, r.metric, r.value, r.stderr, r.n, r.depth, r.tokens])),
+    search: true,
+    pageSize: 20,
+  }).element;
+}
+
+export function scanView(data: ScanData[], changes: DiffData | null): View {
+  const scans = data.map((d) => new Scan(d));
+  const several = scans.length > 1;
+  const holder = h("div", {});
+  let page: HeadPage | undefined;
+  const open = (layer: number, head: number): void => {
+    location.hash = `#${headName(layer, head)}`;
+  };
+  const show = (index: number): void => {
+    const scan = scans[index];
+    if (!scan) return;
+    const choose = several ? choice("results", scans.map((s, i): [string, string] => [String(i), s.data.name]), String(index), (v) => show(Number(v))) : null;
+    const detail = details(scan, several, choose);
+    page = detail.page;
+    holder.replaceChildren(...detail.sections);
+  };
+  show(0);
+
+  const sections: HTMLElement[] = [];
+  sections.push(
+    section(
+      "verdict",
+      "Verdict",
+      ...(several ? scans.map((s) => h("details", { open: scans.length <= 2 }, h("summary", {}, h("bdi", {}, outside(s.data.name))), verdict(s.data, open))) : [verdict(data[0] as ScanData, open)]),
+    ),
+  );
+  if (changes) sections.push(section("diff", "What changed", diff(changes, open)));
+  const depth = new Depth(tracksOf(scans));
+  if (!depth.empty) sections.push(section("depth", "Against depth", depth.element));
+  if (several) {
+    const map = new HeadMap(scans, open);
+    if (!map.empty) sections.push(section("heads", "Heads", map.element));
+  }
+  sections.push(holder);
+  const kl = variantTable(scans);
+  if (kl) sections.push(section("variants", "Variants", kl));
+  sections.push(section("numbers", "All numbers", numbers(scans)));
+  sections.push(section("manifest", "Where this comes from", ...scans.map((s) => h("div", {}, several && h("h3", {}, outside(s.data.name)), manifest(s.data)))));
+
+  return {
+    title: several ? scans.map((s) => outside(s.data.name)).join(" · ") : outside(baseName(data[0]?.manifest["model"] ?? data[0]?.name)),
+    subtitle: several ? `${scans.length} results side by side` : subtitle(data[0] as ScanData),
+    sections,
+    navigate: (hash) => {
+      const [, layer, head] = /^#L(\d+)H(\d+)$/.exec(hash) ?? [];
+      if (layer === undefined || head === undefined || !page) return false;
+      page.show(Number(layer), Number(head));
+      document.getElementById("head")?.scrollIntoView();
+      return true;
+    },
+  };
+}

@@ -1,0 +1,80 @@
+// Colours that colour-blind readers can tell apart (Okabe and Ito), twice: for paper and for the dark.
+
+export interface Theme {
+  dark: boolean;
+  ink: string;
+  quiet: string;
+  grid: string;
+  paper: string;
+  series: string[];
+  accent: string;
+}
+
+export const light: Theme = {
+  dark: false,
+  ink: "#1c2024",
+  quiet: "#6a737d",
+  grid: "#e4e7ea",
+  paper: "#ffffff",
+  series: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b58900", "#56b4e9", "#4b4b4b", "#8c510a"],
+  accent: "#d55e00",
+};
+
+export const dark: Theme = {
+  dark: true,
+  ink: "#e6e8ea",
+  quiet: "#98a1aa",
+  grid: "#30363d",
+  paper: "#161a1e",
+  series: ["#56b4e9", "#e69f00", "#2bc4a0", "#e39bc4", "#f0e442", "#7fa9ff", "#c0c0c0", "#d8a46b"],
+  accent: "#ffb454",
+};
+
+const stored = (): string | null => {
+  try {
+    return localStorage.getItem("rankscope-theme");
+  } catch {
+    return null; // a page opened from disk may have no storage
+  }
+};
+
+const query = window.matchMedia("(prefers-color-scheme: dark)");
+let chosen: string | null = stored();
+const listeners: (() => void)[] = [];
+
+export const isDark = (): boolean => (chosen === null ? query.matches : chosen === "dark");
+export const theme = (): Theme => (isDark() ? dark : light);
+
+function apply(): void {
+  document.documentElement.dataset["theme"] = isDark() ? "dark" : "light";
+  for (const listener of listeners) listener();
+}
+
+export function onTheme(listener: () => void): void {
+  listeners.push(listener);
+}
+
+/** What was drawn before is gone: a page that is drawn again starts over. */
+export function forgetListeners(): void {
+  listeners.length = 0;
+}
+
+export function toggleTheme(): void {
+  chosen = isDark() ? "light" : "dark";
+  try {
+    localStorage.setItem("rankscope-theme", chosen);
+  } catch {
+    // kept for this visit
+  }
+  apply();
+}
+
+query.addEventListener("change", apply);
+document.documentElement.dataset["theme"] = isDark() ? "dark" : "light";
+
+export const dashes = ["", "6 3", "2 3", "8 3 2 3", "1 3", "10 4", "4 2 1 2", "3 5"];
+
+/** How one series looks: colour and dash together, so that neither is needed alone. */
+export function look(index: number, t: Theme): { colour: string; dash: string } {
+  return { colour: t.series[index % t.series.length] ?? t.ink, dash: dashes[Math.floor(index / t.series.length) % dashes.length] ?? "" };
+}

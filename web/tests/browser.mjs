@@ -1,0 +1,21 @@
+// Debian's Chromium, started so that it talks to nobody.
+import { chromium } from "playwright-core";
+
+export const launch = () =>
+  chromium.launch({
+    executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+
+/** A page that remembers what went wrong in it: errors, and every request that is not the page itself. */
+export async function openPage(browser, file, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
+  const page = await context.newPage();
+  const faults = [];
+  page.on("console", (m) => m.type() === "error" && faults.push(m.text()));
+  page.on("pageerror", (e) => faults.push(String(e)));
+  page.on("request", (r) => /^(file:|data:|blob:)/.test(r.url()) || faults.push(`request to ${r.url()}`));
+  await page.goto(`file://${file}`);
+  await page.waitForSelector("main section, .message");
+  return { page, context, faults };
+}

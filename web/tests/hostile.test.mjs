@@ -1,0 +1,60 @@
+// Text from outside is data: planted in every place where it can come in, it must neither run nor turn the page around.
+import assert from "node:assert/strict";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { launch, openPage } from "./browser.mjs";
+import { rankscope, temporaryFolder } from "./results.mjs";
+
+const planted = `</script><script>window.ran=1</script><img src=x onerror="window.ran=1">'"\`\u202egnp\u0000\u2028\u2029&lt;<!--`;
+
+test("nothing planted runs, and all of it can be read", async () => {
+  const base = temporaryFolder();
+  const clean = join(base, "clean");
+  const folder = join(base, `<img src=x onerror=window.ran=1> "'`);
+  rankscope("scan", "--samples", "2", "--max-length", "16", "--out", clean, "--quiet");
+  cpSync(clean, folder, { recursive: true });
+  const manifest = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
+  for (const key of ["model", "command", "spec", "architecture", "torch", "device", "dtype", "parity"]) manifest[key] = planted;
+  manifest[planted] = planted;
+  manifest.input.what = planted;
+  manifest.weights[planted] = planted;
+  manifest.input.shown.tokens = manifest.input.shown.tokens.map(() => planted);
+  manifest.metrics.attention_entropy = { formula: planted, meaning: planted };
+  manifest.verdict = [{ topic: planted, sentence: planted, known: true, layer: 0, head: 0, value: 1 }];
+  manifest.notes = [planted];
+  writeFileSync(join(folder, "manifest.json"), JSON.stringify(manifest));
+  const quoted = `"${planted.replaceAll('"', '""')}"`;
+  const table = readFileSync(join(folder, "metrics.csv"), "utf8");
+  writeFileSync(join(folder, "metrics.csv"), `${table}${quoted},${quoted},0,0,${quoted},1,0.5,2,0,${quoted}\n`);
+  rankscope("report", folder, "--quiet");
+
+  const html = readFileSync(join(folder, "report.html"), "utf8");
+  assert.ok(!html.includes(planted.slice(0, 20)), "the markup is escaped in the file");
+  assert.ok(!html.includes("\u2028"));
+  const browser = await launch();
+  const { page, faults } = await openPage(browser, join(folder, "report.html"));
+  const figures = page.locator(".plot");
+  for (let i = 0; i < (await figures.count()); i++) {
+    await figures.nth(i).focus();
+    await figures.nth(i).press("ArrowRight");
+  }
+  for (const metric of ["#heads", "#depth"].map((id) => page.locator(`${id} select`).first()))
+    for (const value of await metric.locator("option").evaluateAll((options) => options.map((o) => o.value))) await metric.selectOption(value);
+  assert.equal(await page.evaluate(() => window.ran), undefined);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.ok((await page.locator(".verdict").innerText()).includes("</script><script>window.ran=1</script>"), "it is shown as text");
+  assert.ok((await page.locator(".verdict").innerText()).includes("\\u202egnp\u2400"), "marks and control characters are spelled out");
+  const [download] = await Promise.all([page.waitForEvent("download"), page.locator('#head [data-figure^="attention"] button:text("SVG")').click()]);
+  assert.ok(!readFileSync(await download.path(), "utf8").includes("<script"), "nor in a downloaded figure");
+  assert.deepEqual(faults, []);
+
+  // The page's own policy stands even if something were injected.
+  await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "window.ran = 2";
+    document.body.append(script);
+  });
+  assert.equal(await page.evaluate(() => window.ran), undefined);
+  await browser.close();
+});

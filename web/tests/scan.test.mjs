@@ -1,0 +1,186 @@
+// The page of a real scan of the built-in model, held against its own tables.
+import assert from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch, openPage } from "./browser.mjs";
+import { numberIn, rankscope, readTable, shown, temporaryFolder } from "./results.mjs";
+
+const folder = join(temporaryFolder(), "scan");
+let browser, page, faults, rows;
+
+before(async () => {
+  rankscope("scan", "--samples", "4", "--max-length", "64", "--off", "skip", "--null", "--out", folder, "--quiet");
+  rows = readTable(join(folder, "metrics.csv"));
+  browser = await launch();
+  ({ page, faults } = await openPage(browser, join(folder, "report.html")));
+});
+after(async () => {
+  assert.deepEqual(faults, [], "no console error, no request");
+  await browser.close();
+});
+
+test("the verdict comes first, with the number behind it", async () => {
+  const first = page.locator("main section").first();
+  assert.equal(await first.getAttribute("id"), "verdict");
+  const { verdict } = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
+  const items = page.locator(".verdict li:not(.note)");
+  assert.equal(await items.count(), verdict.length);
+  for (const [i, sentence] of verdict.entries()) {
+    const item = items.nth(i);
+    assert.ok((await item.innerText()).includes(sentence.sentence));
+    if (sentence.value !== null) assert.equal(numberIn(await item.locator(".behind b").first().innerText()), shown(sentence.value));
+  }
+});
+
+test("arrow keys read the curves, and the values are those of metrics.csv", async () => {
+  const figure = page.locator('[data-figure="depth-1"]');
+  const plot = figure.locator(".plot");
+  await plot.scrollIntoViewIfNeeded();
+  await plot.focus();
+  const seen = new Set();
+  for (let i = 0; i < 7; i++) {
+    await plot.press("ArrowRight");
+    const text = await figure.locator(".readout").innerText();
+    const [, variant, depth, site, value, n] = /^(\S+) · depth (\d+) \((\S+)\) · (\S+)(?: ± \S+)? · n (\d+)$/.exec(text);
+    const row = rows.find((r) => r.variant === variant && r.site === site && r.metric === "residual_fro_rel_trimmed" && r.tokens === "content");
+    assert.equal(numberIn(value), shown(Number(row.value)), text);
+    assert.equal(depth, row.depth);
+    assert.equal(n, row.n);
+    seen.add(depth);
+  }
+  assert.equal(seen.size, 7);
+});
+
+test("every figure has as many points as the table has rows", async () => {
+  const expected = rows.filter((r) => r.metric === "residual_fro_rel_trimmed" && /ln1|ln_final/.test(r.site) && Number(r.value) > 0).length;
+  assert.equal(Number(await page.locator('[data-figure="depth-1"]').getAttribute("data-points")), expected);
+  const heads = rows.filter((r) => r.variant === "full" && r.metric === "attention_entropy" && r.head !== "").length;
+  assert.equal(Number(await page.locator('[data-figure="heads"]').getAttribute("data-points")), heads);
+});
+
+test("a variant can be taken out and put back", async () => {
+  const figure = page.locator('[data-figure="depth-1"]');
+  const all = Number(await figure.getAttribute("data-points"));
+  const entry = page.locator('.entry[data-track="-skip"]');
+  await entry.click();
+  assert.equal(await entry.getAttribute("aria-pressed"), "false");
+  assert.equal(Number(await figure.getAttribute("data-points")), all - 7);
+  await entry.click();
+  assert.equal(Number(await figure.getAttribute("data-points")), all);
+});
+
+test("the map of heads shows any metric, and a click opens the head", async () => {
+  const figure = page.locator('[data-figure="heads"]');
+  await figure.locator("select").first().selectOption("sink_mass");
+  const box = await figure.locator("svg").boundingBox();
+  await figure.locator("svg").hover({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
+  const text = await figure.locator(".readout").innerText();
+  const [, layer, head, value] = /^L(\d+)H(\d+) · sink_mass (\S+)/.exec(text);
+  const row = rows.find((r) => r.variant === "full" && r.metric === "sink_mass" && r.layer === layer && r.head === head);
+  assert.equal(numberIn(value), shown(Number(row.value)));
+  await figure.locator("svg").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
+  await page.waitForFunction((name) => document.getElementById("head-name")?.textContent === name, `L${layer}H${head}`);
+  for (const line of await page.locator('#head table[data-table="head"] tbody tr').all()) {
+    const metric = await line.getAttribute("data-metric");
+    const expected = rows.find((r) => r.variant === "full" && r.metric === metric && r.layer === layer && r.head === head);
+    const [number] = (await line.locator("td").nth(1).innerText()).split(" ± ");
+    assert.equal(numberIn(number), shown(Number(expected.value)), metric);
+  }
+});
+
+test("a head is opened by keyboard and by address", async () => {
+  const plot = page.locator('[data-figure="heads"] .plot');
+  await plot.focus();
+  for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "Enter"]) await plot.press(key);
+  await page.waitForFunction(() => /^#L\d+H\d+$/.test(location.hash));
+  assert.equal(`#${await page.locator("#head-name").innerText()}`, new URL(page.url()).hash);
+  const other = await openPage(browser, `${join(folder, "report.html")}#L5H7`);
+  await other.page.waitForFunction(() => document.getElementById("head-name")?.textContent === "L5H7");
+  assert.deepEqual(other.faults, []);
+  await other.context.close();
+});
+
+test("the attention map has the sample's tokens and rows that sum to one", async () => {
+  const { input } = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
+  const [download] = await Promise.all([page.waitForEvent("download"), page.locator('#head [data-figure^="attention"] button:text("CSV")').click()]);
+  const lines = readFileSync(await download.path(), "utf8").trimEnd().split("\n").slice(1);
+  assert.equal(lines.length, 64 * 64);
+  const sums = new Map();
+  for (const line of lines) {
+    const query = Number(line.split(",")[0]);
+    sums.set(query, (sums.get(query) ?? 0) + Number(line.slice(line.lastIndexOf(",") + 1)));
+  }
+  // A byte holds a weight to a relative 1/127 at worst near the peak, less exactly below it.
+  for (const [query, sum] of sums) assert.ok(Math.abs(sum - 1) < 0.1, `row ${query} sums to ${sum}`);
+  assert.equal(input.shown.tokens.length, 64);
+});
+
+test("SVG, PNG and CSV come out of every kind of figure", async () => {
+  for (const name of ["depth-1", "heads"]) {
+    const figure = page.locator(`[data-figure="${name}"]`);
+    const take = async (label) => {
+      const [download] = await Promise.all([page.waitForEvent("download"), figure.locator(`button:text("${label}")`).click()]);
+      assert.equal(download.suggestedFilename(), `${name}.${label.toLowerCase()}`);
+      return readFileSync(await download.path());
+    };
+    const svg = (await take("SVG")).toString();
+    assert.match(svg, /^<\?xml[^]*<svg[^]*<\/svg>\s*$/);
+    assert.ok(!/var\(|currentColor[^"]*url|https?:\/\/(?!www\.w3\.org)/.test(svg), "it stands alone");
+    assert.deepEqual([...(await take("PNG")).subarray(1, 4)].map((b) => String.fromCharCode(b)).join(""), "PNG");
+    assert.ok((await take("CSV")).toString().split("\n").length > 7);
+  }
+});
+
+test("a figure's CSV holds the table's numbers to the last digit", async () => {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.locator('[data-figure="depth-1"] button:text("CSV")').click()]);
+  const lines = readTable(await download.path());
+  for (const line of lines) {
+    const row = rows.find((r) => r.variant === line.variant && r.site === line.site && r.metric === line.metric && r.tokens === line.tokens);
+    assert.equal(Number(line.value), Number(row.value));
+    assert.equal(Number(line.stderr), Number(row.stderr));
+  }
+  assert.ok(lines.length >= 28);
+});
+
+test("every row of the table is there, and can be found and sorted", async () => {
+  const table = page.locator('[data-table="metrics"]');
+  assert.equal(await table.locator(".controls .quiet").innerText(), `${rows.length} rows`);
+  await table.locator("input").fill("-skip output_kl");
+  const expected = rows.filter((r) => r.variant === "-skip" && r.metric === "output_kl");
+  assert.equal(await table.locator("tbody tr").count(), expected.length);
+  assert.equal(numberIn(await table.locator("tbody tr td").nth(5).innerText()), shown(Number(expected[0].value)));
+  await table.locator("input").fill("attention_entropy full");
+  await table.locator('th button:text("value")').click();
+  const values = (await table.locator("tbody tr td:nth-child(6)").allInnerTexts()).map(numberIn);
+  assert.deepEqual(values, [...values].sort((a, b) => b - a));
+});
+
+test("dark and phone: the page fits its width and every control is named", async () => {
+  for (const [width, colorScheme] of [[390, "light"], [390, "dark"], [1280, "dark"]]) {
+    const other = await openPage(browser, join(folder, "report.html"), { viewport: { width, height: 844 }, colorScheme });
+    assert.equal(await other.page.evaluate(() => document.documentElement.dataset.theme), colorScheme);
+    assert.ok((await other.page.evaluate(() => document.documentElement.scrollWidth)) <= width, `no sideways scrolling at ${width}`);
+    const unnamed = await other.page.evaluate(
+      () => [...document.querySelectorAll("button, select, input")].filter((e) => !(e.textContent.trim() || e.ariaLabel || e.title || e.closest("label")?.textContent.trim())).length,
+    );
+    assert.equal(unnamed, 0);
+    await other.page.keyboard.press("Tab");
+    assert.notEqual(await other.page.evaluate(() => document.activeElement?.tagName), "BODY");
+    assert.deepEqual(other.faults, []);
+    await other.context.close();
+  }
+});
+
+test("on paper the controls are gone", async () => {
+  await page.emulateMedia({ media: "print" });
+  assert.equal(await page.locator("nav").isVisible(), false);
+  assert.equal(await page.locator(".downloads").first().isVisible(), false);
+  await page.emulateMedia({ media: "screen" });
+});
+
+test("the file is small and paints at once", async () => {
+  assert.ok(statSync(join(folder, "report.html")).size < 3e6);
+  const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity);
+  assert.ok(paint < 1000 * Number(process.env.RANKSCOPE_TEST_SLOWNESS ?? 3), `first paint after ${paint} ms`);
+});
