@@ -173,6 +173,7 @@ TEST_F(CudaSmallAttention, IsAsExactAsFloatAtEveryHeadWidth) {
   for (int64_t width : {1, 2, 3, 4, 5, 8, 12, 16, 20, 32, 64, 100, 128})
     for (int64_t heads : {1, 3, 8}) {
       Shape s;
+      s.sequences = 8;
       s.width_qk = s.width_v = width * heads;
       s.heads = {static_cast<int32_t>(heads)};
       expect_right(s);

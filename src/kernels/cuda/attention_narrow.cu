@@ -203,8 +203,10 @@ __global__ __launch_bounds__(kThreads) void forward_kernel(const __grid_constant
   }
 }
 
+// Width 8 would leave registers for two blocks a processor: a third hides more than its few spills cost.
 template <int W, int S>
-__global__ __launch_bounds__(kThreads) void backward_kernel(const __grid_constant__ Backward b) {
+__global__ __launch_bounds__(kThreads,
+                             W == 8 ? 3 : 1) void backward_kernel(const __grid_constant__ Backward b) {
   using Sh = Shape<W, S>;
   __shared__ alignas(16) typename Sh::Rows queries;
   __shared__ alignas(16) typename Sh::Rows gradients;
@@ -221,7 +223,7 @@ __global__ __launch_bounds__(kThreads) void backward_kernel(const __grid_constan
   const float scale = place.scale * kLog2E;
   const int head = threadIdx.x / S * W;
   const Powers<W, S> powers(k);
-#pragma unroll 2
+#pragma unroll(W == 8 ? 1 : 2)
   for (int i = 0; i < kTokens; ++i) {
     alignas(16) float q[W], g[W];
     float e[Sh::kKeys], ds[Sh::kKeys], dq[W] = {};
@@ -271,23 +273,17 @@ dim3 grid_of(const Group& group, int threads_per_head, const char* kernel) {
 
 }  // namespace
 
-#ifndef SFWD
-#define SFWD(W) (W < 4 ? 1 : W / 2)
-#endif
-#ifndef SBWD
-#define SBWD(W) (W < 2 ? 1 : W < 4 ? 2 : W / 2)
-#endif
-
 template <int W>
 void narrow_forward(const Forward& f, cudaStream_t stream) {
-  constexpr int S = SFWD(W);
+  constexpr int S = W < 4 ? 1 : W / 2;  // threads a head
   forward_kernel<W, S><<<grid_of(f.group, S, "narrow_forward"), kThreads, 0, stream>>>(f);
   check_launch("narrow_forward");
 }
 
 template <int W>
 void narrow_backward(const Backward& b, cudaStream_t stream) {
-  constexpr int S = SBWD(W);
+  // More threads a head need fewer registers each, but more sums over threads: the fastest of those measured.
+  constexpr int S = W < 4 ? 1 : 4;
   backward_kernel<W, S><<<grid_of(b.group, S, "narrow_backward"), kThreads, 0, stream>>>(b);
   check_launch("narrow_backward");
 }
