@@ -75,13 +75,13 @@ void print_plan(const Study& study, const Runner& runner, const std::vector<Axis
   io.out << fmt::format("{}: {}\n{}\n\n", study.name, terminal_text(study.title),
                         spec_text(study, overrides));
   const std::vector<std::string> keys = varying(points);
-  io.out << fmt::format("{:<18}{:>5}  {:<9}{}\n", "trial", "stack", "FLOP", fmt::join(keys, " "));
+  io.out << fmt::format("{:<18}{:>5}  {:<10}{}\n", "trial", "stack", "FLOP", "point");
   for (const Trial& trial : trials) {
     std::vector<std::string> words;
     for (const std::string& key : keys)
       words.push_back(fmt::format("{}={}", key, to_text(trial.config.at(key))));
     const auto stack = stack_of.find(trial.id);
-    io.out << fmt::format("{:<18}{:>5}  {:<9.3g}{}\n", trial.id,
+    io.out << fmt::format("{:<18}{:>5}  {:<10.3g}{}\n", trial.id,
                           stack == stack_of.end() ? "done" : fmt::format("{}", stack->second),
                           runner.flops(trial.config), fmt::join(words, " "));
   }

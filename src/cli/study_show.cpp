@@ -108,14 +108,19 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
 
 using Cells = std::vector<std::string>;
 
+// Columns in which no row has anything to say are left out.
 void print_cells(const std::vector<Cells>& rows, std::ostream& out) {
   std::vector<int> widths(rows.front().size(), 0);
-  for (const Cells& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  std::vector<bool> says(widths.size(), false);
+  for (size_t r = 0; r < rows.size(); ++r)
+    for (size_t i = 0; i < widths.size(); ++i) {
+      widths[i] = std::max(widths[i], display_width(rows[r][i]));
+      says[i] = says[i] || (r > 0 && rows[r][i] != "-" && !rows[r][i].empty());
+    }
   for (const Cells& row : rows) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i)
-      line += (i + 1 == row.size() ? row[i] : pad_left(row[i], widths[i])) + "  ";
+      if (says[i]) line += (i + 1 == row.size() ? row[i] : pad_left(row[i], widths[i])) + "  ";
     out << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
   }
 }
@@ -131,7 +136,7 @@ Cells row_of(const Study& study, const std::string& metric, const Point& point, 
   for (const double value : {s.mean, s.stderr_, s.median, s.best}) row.push_back(number_text(value));
   std::string published = "-", ratio = "-";
   for (const Published& table : study.published) {
-    const std::optional<double> value = published_value(table, point.config);
+    const std::optional<double> value = published_value(study, table, point.config);
     if (table.metric != metric || !value) continue;
     published = number_text(*value);
     ratio = fmt::format("{:.2f}", (table.statistic == "mean" ? s.mean : s.best) / *value);
@@ -146,9 +151,10 @@ Cells row_of(const Study& study, const std::string& metric, const Point& point, 
 
 void print_table(const Study& study, const std::string& metric, const std::vector<Point>& all,
                  std::ostream& out) {
-  Cells keys = varying(all);
-  if (!study.figure.x.empty() && std::find(keys.begin(), keys.end(), study.figure.x) == keys.end())
-    keys.push_back(study.figure.x);
+  Cells keys = study.figure.by;  // as the figure reads, then whatever else varies
+  keys.push_back(study.figure.x);
+  for (const std::string& key : varying(all))
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   Cells header = keys;
   for (const char* name : {"seeds", "mean", "s.e.", "median", "best", "published", "ratio", "bound", ""})
     header.emplace_back(name);
@@ -163,7 +169,7 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
   for (const Published& table : study.published) {
     if (table.metric != metric) continue;
     const auto beside = std::count_if(all.begin(), all.end(), [&](const Point& point) {
-      return published_value(table, point.config).has_value();
+      return published_value(study, table, point.config).has_value();
     });
     const std::string note = fmt::format(
         "published: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.",

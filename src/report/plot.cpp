@@ -134,8 +134,9 @@ std::vector<std::string> draw_plot(const std::vector<PlotCurve>& curves, const P
   for (int r = 0; r < height; ++r) {
     const bool labelled = r == 0 || r == height - 1 || (height > 8 && r == height / 2);
     const std::string label = labelled ? number_text(y.value(1 - (r + 0.5) / height)) : "";
+    const std::string row = canvas.row(r, unicode);
     out.push_back(
-        fmt::format("{} {} {}", pad_left(label, kLabel), unicode ? "│" : "|", canvas.row(r, unicode)));
+        fmt::format("{} {}{}{}", pad_left(label, kLabel), unicode ? "│" : "|", row.empty() ? "" : " ", row));
   }
   std::string rule;
   for (int c = 0; c <= columns; ++c) rule += unicode ? "─" : "-";

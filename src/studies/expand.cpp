@@ -39,7 +39,8 @@ struct Plan {
 };
 
 std::vector<Plan> plans(const Study& study, const std::vector<Axis>& overrides) {
-  std::vector<Plan> all{{study.settings, study.grid}};
+  std::vector<Plan> all{{study.fixed, study.grid}};
+  all[0].settings.insert(study.protocol.begin(), study.protocol.end());
   if (study.seeds > 0) {
     Axis seeds{{"seed"}, {}};
     for (int64_t s = 0; s < study.seeds; ++s) seeds.points.push_back({s});

@@ -97,7 +97,7 @@ void note(Study& study, const std::string& key, const toml::node& node) {
         .in(study.place);
 }
 
-void read_settings(Study& study, const Reader& from) {
+void read_settings(Study& study, const Reader& from, Config& to) {
   for (const auto& [key, node] : from.table()) {
     const std::string name(key.str());
     if (name == "seeds") {
@@ -108,7 +108,7 @@ void read_settings(Study& study, const Reader& from) {
       continue;
     }
     note(study, name, node);
-    study.settings[name] = from.scalar(name, node);
+    to[name] = from.scalar(name, node);
   }
 }
 
@@ -234,8 +234,10 @@ Study parse_study(std::string_view toml, const std::string& name, const std::str
   study.runner = top.string("runner");
   if (study.runner.empty())
     throw usage_error("the study names no runner").in(place).hint("runner = \"train\"");
-  for (const char* section : {"fixed", "protocol"})
-    if (const toml::table* table = part(file, section, place)) read_settings(study, {*table, place, section});
+  if (const toml::table* table = part(file, "fixed", place))
+    read_settings(study, {*table, place, "fixed"}, study.fixed);
+  if (const toml::table* table = part(file, "protocol", place))
+    read_settings(study, {*table, place, "protocol"}, study.protocol);
   if (const toml::table* table = part(file, "grid", place)) read_grid(study, {*table, place, "grid"});
   if (const toml::table* table = part(file, "figure", place)) {
     const Reader figure(*table, place, "figure");

@@ -42,7 +42,7 @@ struct Published {
 struct Study {
   std::string name, title, question, paper, runner;
   std::string source, place;  // its text and where that came from
-  Config settings;            // [fixed] and [protocol]
+  Config fixed, protocol;
   std::vector<Axis> grid;
   int64_t seeds = 0;  // 0: the grid says
   Figure figure;

@@ -130,7 +130,7 @@ std::string published_csv(const Study& study, const std::vector<Point>& all) {
       bool any = false;
       const Published only{table.metric, table.statistic, {}, {}, table.columns, {published}};
       for (const Point& point : all)
-        if (published_value(only, point.config)) {
+        if (published_value(study, only, point.config)) {
           write(point.config, summarise(point, table.metric));
           any = true;
         }

@@ -55,13 +55,16 @@ std::vector<std::string> varying(const std::vector<Point>& points) {
   return out;
 }
 
-std::optional<double> published_value(const Published& table, const Config& config) {
+std::optional<double> published_value(const Study& study, const Published& table, const Config& config) {
+  const auto agrees = [&](const std::string& key, const Scalar& value) {
+    const auto ours = config.find(key);
+    return ours != config.end() && to_text(ours->second) == to_text(value);
+  };
+  for (const auto& [key, value] : study.fixed)
+    if (!agrees(key, value)) return {};
   for (const Published::Row& row : table.rows) {
     bool same = true;
-    for (size_t i = 0; i < table.columns.size() && same; ++i) {
-      const auto ours = config.find(table.columns[i]);
-      same = ours != config.end() && to_text(ours->second) == to_text(row.point[i]);
-    }
+    for (size_t i = 0; i < table.columns.size() && same; ++i) same = agrees(table.columns[i], row.point[i]);
     if (same) return row.value;
   }
   return {};

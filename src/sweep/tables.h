@@ -30,8 +30,9 @@ Summary summarise(const Point& point, const std::string& metric);
 /// Keys that take more than one value, the seed left out.
 std::vector<std::string> varying(const std::vector<Point>& points);
 
-/// The published value for this configuration, where the table has one.
-std::optional<double> published_value(const Published& table, const Config& config);
+/// The published value for this configuration, where the table has one: its columns agree, and what the study
+/// fixes is as the study has it. The budget may differ; that is what the ratio is about.
+std::optional<double> published_value(const Study& study, const Published& table, const Config& config);
 
 /// What theory says to the values, each trial with its own standard error: "fault of the experiment" when one
 /// lies below its lower bound, "no selection learned" when none is better than a predictor without selection.

@@ -21,6 +21,15 @@ TEST(Progress, SaysHowFarHowFastAndHowLong) {
   EXPECT_TRUE(out.str().ends_with(kClear));
 }
 
+TEST(Progress, WorkInUnequalPiecesIsAFraction) {
+  std::ostringstream out;
+  double now = 0;
+  Progress progress(out, true, 80, [&] { return now; });
+  now = 10;
+  progress.update(0.25, "4/15 trials");
+  EXPECT_EQ(out.str(), kClear + " 25%  30s left  4/15 trials");
+}
+
 TEST(Progress, WritesNothingUnlessEnabled) {
   std::ostringstream out;
   {

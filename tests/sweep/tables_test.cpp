@@ -32,9 +32,13 @@ TEST(Tables, SeedsAreGroupedAndEverySeedIsKept) {
 
 TEST(Tables, APublishedValueIsFoundByItsColumnsWhateverTheTypeOfTheNumber) {
   const Published table{"test_mse", "best", "", "", {"rank"}, {{{int64_t{1}}, 0.5}, {{8.0}, 0.25}}};
-  EXPECT_EQ(published_value(table, {{"rank", int64_t{8}}, {"d", int64_t{16}}}), 0.25);
-  EXPECT_FALSE(published_value(table, {{"rank", int64_t{4}}}));
-  EXPECT_FALSE(published_value(table, {{"heads", int64_t{1}}}));
+  Study study;
+  EXPECT_EQ(published_value(study, table, {{"rank", int64_t{8}}, {"d", int64_t{16}}}), 0.25);
+  EXPECT_FALSE(published_value(study, table, {{"rank", int64_t{4}}}));
+  EXPECT_FALSE(published_value(study, table, {{"heads", int64_t{1}}}));
+  study.fixed["d"] = int64_t{16};  // another width is another experiment
+  EXPECT_EQ(published_value(study, table, {{"rank", int64_t{8}}, {"d", int64_t{16}}}), 0.25);
+  EXPECT_FALSE(published_value(study, table, {{"rank", int64_t{8}}, {"d", int64_t{32}}}));
 }
 
 TEST(Tables, AValueBelowTheBoundIsAFaultAndOneAtTheFloorHasLearnedNoSelection) {
