@@ -42,8 +42,8 @@ Axis log_axis(double low, double high, int count) {
   const std::vector<double> factors = decades < 2 ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
   const int every = std::max(1, static_cast<int>(std::ceil(decades / std::max(count, 1))));
   std::vector<double> all;
-  const auto first = static_cast<int>(std::floor(std::log10(low))) - 1;
-  const auto last = static_cast<int>(std::ceil(std::log10(high))) + 1;
+  const auto first = static_cast<int>(std::floor(std::log10(low))) - every;
+  const auto last = static_cast<int>(std::ceil(std::log10(high))) + every;
   for (int k = first; k <= last; ++k)
     if (k % every == 0)
       for (const double f : factors) all.push_back(f * std::pow(10, k));

@@ -9,6 +9,7 @@ The program alone says what it can do.
     diff       Compare two scans of the same tokens: the layers and heads that changed
     inspect    Show what a checkpoint is, without reading its weights
     lenses     List what can be measured, what each metric means and what it costs
+    plot       Draw a figure for a paper from result tables: SVG, PDF or the terminal
     report     Show saved results as one HTML page, several folders side by side
     scan       Scan a checkpoint: how much rank is left, who holds it up, what to do
     study      Train small models to answer a question about rank, beside the published figure
@@ -26,7 +27,7 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in bound diff inspect lenses report scan study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  > for c in bound diff inspect lenses plot report scan study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
   Usage: rankscope bound [OPTIONS]
   Examples:
     rankscope bound --d 64 --rank 8 --heads 64
@@ -39,6 +40,9 @@ Every command explains itself with examples, and needs no torch for it.
   Usage: rankscope lenses [OPTIONS]
   Examples:
     rankscope lenses
+  Usage: rankscope plot [OPTIONS] TABLE...
+  Examples:
+    rankscope plot out/bert --y residual_l1inf_rel --site resid_post --band stderr --log --out fig.pdf
   Usage: rankscope report [OPTIONS] FOLDER...
   Examples:
     rankscope report out/bert
@@ -92,7 +96,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, diff, bound   (rankscope --help shows all 9)
+    try  scan, bound, diff   (rankscope --help shows all 10)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"

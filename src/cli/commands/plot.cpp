@@ -1,0 +1,170 @@
+// rankscope plot: a figure for a paper out of result tables, or a quick look at it in the terminal.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "report/figure.h"
+#include "report/plot.h"
+#include "report/terminal.h"
+#include "report/text.h"
+
+namespace rankscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kRows = 16;  // of a plot in the terminal
+
+struct Options {
+  std::vector<std::string> tables, where;
+  FigureRequest request;
+  FigureStyle style;
+  std::string tokens, size = "3.25x2.2in", out;
+};
+
+// "3.25x2.2in", "85x60mm", "9x6cm", "240x160pt".
+void parse_size(const std::string& text, FigureStyle& style) {
+  const std::map<std::string, double> units{{"in", 72}, {"cm", 72 / 2.54}, {"mm", 72 / 25.4}, {"pt", 1}};
+  const size_t cross = text.find('x');
+  const auto unit = units.find(text.size() > 2 ? text.substr(text.size() - 2) : "");
+  try {
+    if (cross != std::string::npos && unit != units.end()) {
+      const std::string height = text.substr(cross + 1, text.size() - cross - 3);
+      size_t used_w = 0, used_h = 0;
+      const double w = std::stod(text, &used_w), h = std::stod(height, &used_h);
+      style.width = w * unit->second;
+      style.height = h * unit->second;
+      const bool sane =
+          style.width >= 36 && style.height >= 36 && style.width <= 7200 && style.height <= 7200;
+      if (used_w == cross && used_h == height.size() && sane) return;
+    }
+  } catch (const std::logic_error&) {
+  }
+  throw usage_error(
+      fmt::format("expected a size as 3.25x2.2in (in, cm, mm or pt), but got \"{}\"", printable(text)))
+      .in("--size");
+}
+
+// A folder stands for the table in it.
+fs::path table_of(const std::string& name) {
+  if (!fs::is_directory(name)) return name;
+  for (const char* file : {"metrics.csv", "trials.csv"})
+    if (fs::exists(fs::path(name) / file)) return fs::path(name) / file;
+  throw Error("there is no metrics.csv and no trials.csv").in(name);
+}
+
+bool has(const CellTable& table, const std::string& column) {
+  return std::find(table.columns.begin(), table.columns.end(), column) != table.columns.end();
+}
+
+// Tables are told apart by their folder; one table by its variants.
+void name_curves(std::vector<CellTable>& tables, const Options& o, FigureRequest& request) {
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (has(tables[i], "table")) continue;
+    tables[i].columns.emplace_back("table");
+    const fs::path path = fs::absolute(o.tables[i]).lexically_normal();
+    const std::string name =
+        path.extension() == ".csv" ? path.parent_path().filename().string() : path.filename().string();
+    for (auto& row : tables[i].rows) row.push_back(name);
+  }
+  if (!request.by.empty()) return;
+  if (tables.size() > 1) request.by.emplace_back("table");
+  if (has(tables.front(), "variant")) request.by.emplace_back("variant");
+}
+
+void draw_in_terminal(const std::vector<FigureCurve>& curves, const FigureStyle& style, Io& io) {
+  std::vector<PlotCurve> lines;
+  for (const FigureCurve& c : curves) {
+    PlotCurve curve{
+        .label = terminal_text(c.name, 60), .points = {}, .shape = static_cast<int>(lines.size())};
+    for (const FigurePoint& p : c.points) curve.points.emplace_back(p.x, p.y);
+    lines.push_back(std::move(curve));
+  }
+  const TerminalStyle terminal = terminal_style(STDOUT_FILENO);
+  const PlotAxes axes{style.x_label, style.y_label, style.log_x, style.log_y};
+  for (const std::string& line : draw_plot(lines, axes, terminal.width, kRows, terminal.unicode))
+    io.out << line << "\n";
+}
+
+int run(Options& o, Io& io) {
+  parse_size(o.size, o.style);
+  FigureRequest& request = o.request;
+  for (const std::string& text : o.where) {
+    const size_t at = text.find('=');
+    if (at == std::string::npos)
+      throw usage_error(fmt::format("expected COLUMN=VALUE, but got \"{}\"", printable(text))).in("--where");
+    request.where.emplace_back(text.substr(0, at), text.substr(at + 1));
+  }
+  std::vector<CellTable> tables;
+  for (const std::string& name : o.tables) tables.push_back(read_table(table_of(name)));
+  // One kind of tokens a figure: papers plot all of them.
+  if (has(tables.front(), "tokens") && (!o.tokens.empty() || has(tables.front(), "metric")))
+    request.where.emplace_back("tokens", o.tokens.empty() ? "all" : o.tokens);
+  name_curves(tables, o, request);
+  const std::vector<FigureCurve> curves = select_curves(tables, request);
+  if (o.style.x_label.empty()) o.style.x_label = request.x;
+  if (o.style.y_label.empty()) o.style.y_label = request.y;
+  if (o.out.empty()) {
+    draw_in_terminal(curves, o.style, io);
+    return 0;
+  }
+  draw_figure(o.out, curves, o.style);
+  if (!io.quiet) io.err << fmt::format("wrote {}\n", o.out);
+  return 0;
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  FigureRequest& r = o->request;
+  app.add_option("TABLE", o->tables, "CSV tables, or folders with metrics.csv or trials.csv")->required();
+  app.add_option("--y", r.y, "A metric (residual_l1inf_rel) or, of other tables, a column (test_mse)")
+      ->type_name("NAME")
+      ->required();
+  app.add_option("--x", r.x, "A column: depth, layer, head, rank, ...")
+      ->type_name("COLUMN")
+      ->capture_default_str();
+  app.add_option("--site", r.site, "Rows of this site only: resid_post, ln1.hook_normalized")
+      ->type_name("NAME");
+  app.add_option("--by", r.by,
+                 "Columns that tell the curves apart, by commas; variant, and table for several")
+      ->type_name("LIST")
+      ->delimiter(',');
+  app.add_option("--band", r.band, "A column for the band around a curve: stderr")->type_name("COLUMN");
+  app.add_option("--tokens", o->tokens, "all (as papers plot) or content")->type_name("NAME");
+  app.add_option("--where", o->where, "Only rows with this value: variant=full; repeat for more")
+      ->type_name("COLUMN=VALUE")
+      ->allow_extra_args(false);
+  app.add_flag("--log", o->style.log_y, "Logarithmic y axis");
+  app.add_flag("--log-x", o->style.log_x, "Logarithmic x axis");
+  app.add_option("--size", o->size, "Width and height: 3.25x2.2in, 85x60mm")
+      ->type_name("WxH")
+      ->capture_default_str();
+  app.add_option("--title", o->style.title, "Above the figure")->type_name("TEXT");
+  app.add_option("--x-label", o->style.x_label, "Instead of the name of the column")->type_name("TEXT");
+  app.add_option("--y-label", o->style.y_label, "Instead of the name of the metric")->type_name("TEXT");
+  app.add_option("--out", o->out, "A file that ends in .svg or .pdf; the terminal when left out")
+      ->type_name("FILE");
+  return [o](Io& io) { return run(*o, io); };
+}
+
+}  // namespace
+
+extern const Command command_plot{
+    .name = "plot",
+    .summary = "Draw a figure for a paper from result tables: SVG, PDF or the terminal",
+    .examples =
+        {"rankscope plot out/bert --y residual_l1inf_rel --site resid_post --band stderr --log --out fig.pdf",
+         "rankscope plot out/base out/tuned --y effective_rank_rel --site resid_post --where variant=full",
+         "rankscope plot out/fig1 --x rank --y test_mse --by layers,width --log --log-x --out fig1.svg"},
+    .prepare = prepare};
+
+}  // namespace rankscope

@@ -1,0 +1,70 @@
+#include "report/figure.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+CellTable metrics() {
+  return {{"variant", "site", "metric", "value", "stderr", "depth"},
+          {{"full", "blocks.0.hook_resid_post", "r", "0.5", "0.1", "1"},
+           {"full", "blocks.1.hook_resid_post", "r", "0.25", "", "2"},
+           {"full", "blocks.1.ln1.hook_normalized", "r", "7", "", "2"},
+           {"full", "blocks.1.hook_resid_post", "other", "9", "", "2"},
+           {"-skip", "blocks.0.hook_resid_post", "r", "", "", "1"},
+           {"-skip", "blocks.1.hook_resid_post", "r", "0.125", "", "2"}}};
+}
+
+TEST(Figure, SelectsRowsOfOneMetricAndSite) {
+  const auto curves =
+      select_curves({metrics()}, {.y = "r", .site = "resid_post", .by = {"variant"}, .band = "stderr"});
+  ASSERT_EQ(curves.size(), 2u);
+  EXPECT_EQ(curves[0].name, "full");
+  ASSERT_EQ(curves[0].points.size(), 2u);
+  EXPECT_EQ(curves[0].points[0].x, 1);
+  EXPECT_EQ(curves[0].points[0].low, 0.4);
+  EXPECT_EQ(curves[0].points[1].low, 0.25);  // no error, no band
+  EXPECT_EQ(curves[1].points.size(), 1u);    // an empty cell is no point
+}
+
+FigureRequest request(const std::string& y, const std::string& site = "", const std::string& x = "depth") {
+  FigureRequest r;
+  r.x = x;
+  r.y = y;
+  r.site = site;
+  return r;
+}
+
+TEST(Figure, ASiteIsMeantByItsEndAndNotByItsMiddle) {
+  EXPECT_EQ(select_curves({metrics()}, request("r", "hook_normalized"))[0].points.size(), 1u);
+  EXPECT_THROW(select_curves({metrics()}, request("r", "post")), Error);
+  EXPECT_THROW(select_curves({metrics()}, request("r", "resid")), Error);
+}
+
+TEST(Figure, RowsOfOnePointBecomeTheirMean) {
+  const CellTable trials{{"rank", "seed", "mse"}, {{"1", "0", "0.5"}, {"1", "1", "0.7"}, {"2", "0", "0.2"}}};
+  FigureRequest wanted = request("mse", "", "rank");
+  wanted.band = "seed";  // any column of numbers asks for a band
+  const auto curves = select_curves({trials}, wanted);
+  ASSERT_EQ(curves.size(), 1u);
+  EXPECT_DOUBLE_EQ(curves[0].points[0].y, 0.6);
+  EXPECT_NEAR(curves[0].points[0].high - 0.6, 0.1, 1e-15);  // of two values: half their distance
+}
+
+TEST(Figure, UnknownNamesAreRefused) {
+  EXPECT_THROW(select_curves({metrics()}, request("r", "", "dept")), Error);
+  EXPECT_THROW(select_curves({metrics()}, request("s")), Error);
+  FigureRequest wanted = request("r");
+  wanted.by = {"seed"};
+  EXPECT_THROW(select_curves({metrics()}, wanted), Error);
+  wanted = request("r");
+  wanted.where = {{"variant", "none"}};
+  EXPECT_THROW(select_curves({metrics()}, wanted), Error);
+}
+
+}  // namespace
+}  // namespace rankscope
