@@ -24,6 +24,16 @@ foreach(file ${study_files})
   file(READ ${file} text)
   string(APPEND table "    {\"${stem}\", R\"toml(${text})toml\"},\n")
 endforeach()
+# So do the results that a command reads.
+file(GLOB result_files CONFIGURE_DEPENDS src/studies/results/*.csv)
+list(SORT result_files)
+set(results "")
+foreach(file ${result_files})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  get_filename_component(stem ${file} NAME_WE)
+  file(READ ${file} text)
+  string(APPEND results "  if (name == \"${stem}\") return R\"csv(${text})csv\";\n")
+endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/builtin_studies.cpp CONTENT
 "// Generated from src/studies/*.toml: do not edit.
 #include \"studies/builtin.h\"
@@ -35,6 +45,10 @@ std::span<const BuiltinStudy> builtin_study_files() {
   static const std::vector<BuiltinStudy> table{
 ${table}  };
   return table;
+}
+
+std::string_view builtin_result(std::string_view name) {
+${results}  return {};
 }
 }  // namespace rankscope
 " @ONLY)

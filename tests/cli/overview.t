@@ -6,6 +6,7 @@ The program alone says what it can do.
   Usage: rankscope COMMAND [options]
 
     bound      Say what heads of a given rank can reach at best, without training
+    choose     How many heads: cost, bound and trained error of each choice
     diff       Compare two scans of the same tokens: the layers and heads that changed
     inspect    Show what a checkpoint is, without reading its weights
     lenses     List what can be measured, what each metric means and what it costs
@@ -27,10 +28,13 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in bound diff inspect lenses plot report scan study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  > for c in bound choose diff inspect lenses plot report scan study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
   Usage: rankscope bound [OPTIONS]
   Examples:
     rankscope bound --d 64 --rank 8 --heads 64
+  Usage: rankscope choose [OPTIONS]
+  Examples:
+    rankscope choose --width 1024 --layers 24 --heads 4,8,16,32
   Usage: rankscope diff [OPTIONS] A B
   Examples:
     rankscope diff out/base out/tuned
@@ -96,7 +100,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, bound, diff   (rankscope --help shows all 10)
+    try  scan, bound, diff   (rankscope --help shows all 11)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"

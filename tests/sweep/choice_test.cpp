@@ -1,0 +1,65 @@
+#include "studies/choice.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "theory/lower_bound.h"
+
+namespace rankscope {
+namespace {
+
+TEST(Choose, CountsWhatABlockHas) {
+  // d = 8, mlp 32: 4 d^2 + 2 d 32 matrices, 4 d + 32 + d biases... two norms of 2 d
+  const HeadChoice c = choose_heads({.width = 8, .layers = 3, .context = 10}, {2}).choices.front();
+  EXPECT_EQ(c.rank, 4);
+  EXPECT_EQ(c.parameters, 3 * (4 * 64 + 2 * 8 * 32 + 4 * 8 + 32 + 8 + 4 * 8));
+  EXPECT_EQ(c.flops, 3 * (2 * (4 * 64 + 2 * 8 * 32) + 4 * 10 * 8));
+  EXPECT_EQ(c.kv_bytes, 3 * 2 * 8 * 2);
+  EXPECT_EQ(c.bound, lower_bound(8, 4, 2));
+}
+
+TEST(Choose, SharedKeysAndValuesShrinkTheCache) {
+  const HeadChoices r = choose_heads({.width = 64, .layers = 1, .kv_heads = 2}, {4, 8});
+  EXPECT_EQ(r.choices[0].kv_bytes, 2 * 2 * 16 * 2);
+  EXPECT_EQ(r.choices[1].kv_bytes, 2 * 2 * 8 * 2);
+}
+
+TEST(Choose, MoreHeadsAtEqualCostTrainWorseOnATaskThatNeedsRank) {
+  const HeadChoices r = choose_heads({.width = 1024, .layers = 24}, {1, 4, 16, 64});
+  for (size_t i = 1; i < r.choices.size(); ++i) {
+    ASSERT_TRUE(r.choices[i].proxy);
+    EXPECT_GT(r.choices[i].proxy->mean, r.choices[i - 1].proxy->mean);
+    EXPECT_FALSE(r.choices[i].proxy->between);
+    EXPECT_EQ(r.choices[i].parameters, r.choices[0].parameters);
+  }
+}
+
+TEST(Choose, BetweenTwoTrainedRanksTheErrorIsInterpolatedAndSaysSo) {
+  const HeadChoices r = choose_heads({.width = 768, .layers = 12}, {8, 12, 16, 96});
+  ASSERT_TRUE(r.choices[1].proxy);
+  EXPECT_TRUE(r.choices[1].proxy->between);
+  EXPECT_GT(r.choices[1].proxy->mean, r.choices[0].proxy->mean);
+  EXPECT_LT(r.choices[1].proxy->mean, r.choices[2].proxy->mean);
+  EXPECT_FALSE(r.choices[3].proxy);  // below the smallest rank that was trained
+}
+
+TEST(Choose, SaysWhereTheBoundDoesNotDiscriminate) {
+  EXPECT_NE(choose_heads({.width = 1024, .layers = 24}, {4, 8, 16, 32})
+                .remarks[1]
+                .find("does not tell these choices apart"),
+            std::string::npos);
+  EXPECT_NE(choose_heads({.width = 16, .layers = 2}, {1, 16}).remarks[1].find("tells them apart"),
+            std::string::npos);
+}
+
+TEST(Choose, HeadsThatDoNotDivideTheWidthAreRefused) {
+  try {
+    choose_heads({.width = 1024, .layers = 24}, {4, 12});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "12 heads do not divide the width 1024");
+  }
+}
+
+}  // namespace
+}  // namespace rankscope
