@@ -1,0 +1,153 @@
+study list: the built-in studies, without torch.
+
+  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -v '^ ' | cut -d' ' -f1
+  feature-representation
+  fig1
+  figN
+  fig_d
+  in-context-regression
+  layernorm-history
+  n2-trained
+  perfect
+  positions
+  quick
+  random-features
+  square-wave
+  vote
+  warm-start
+  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -A3 '^quick'
+  quick                   Rank against heads, in five minutes
+                          At equal parameters, do many heads of low rank reach
+                          what one head of full rank does?
+                          5 points x 3 seeds, runner train
+
+--dry-run: the trials, what they cost, how they stack, how long that takes.
+
+  $ rankscope study run quick rank=8..16*2 lr=1e-2 --seeds 2 --threads 2 --dry-run
+  quick: Rank against heads, in five minutes
+  train batch=256 d=16 data=ortho model=layer n=2 queries=1 steps=3000 task=nearest test_sequences=16384 rank=8,16 seed=0,1 lr=0.01
+
+  trial             stack  FLOP      point
+  ...
+
+  4 trials in 2 stacks, 2.27e+10 FLOP, about 1s at 30 GFLOP/s (a guess for 2 threads, until a trial is finished)
+  $ rankscope study run fig1 rank=48 --seeds 3 --steps 10000 --dry-run | tail -1 | cut -d, -f1
+  27 trials in 9 stacks
+  $ test -e out || echo "nothing was made"
+  nothing was made
+
+What cannot be is refused before anything runs, by name.
+
+  $ rankscope study run quick rank=1,32
+  error: rank=32 seed=0: a head's rank of 32 is not between 1 and the width 16
+    in   study quick
+    try  a smaller rank
+  [2]
+  $ rankscope study run fig1 rank=0 heads=5
+  error: layers=1 width=1 rank=0 seed=0 heads=5: 5 heads do not divide the width 64
+    in   study fig1
+    try  give rank= too, or other heads
+  [2]
+  $ rankscope study run quick n=32
+  error: rank=1 seed=0 n=32: there are no 32 orthonormal points in 16 dimensions
+    in   study quick
+    try  n of at most d, or data=iid
+  [2]
+  $ rankscope study run quick rnak=8
+  error: there is no key "rnak"
+    in   rnak=8
+    try  rank, task, n
+  [2]
+  $ rankscope study run quick rank=eight
+  error: rank: expected a whole number, but got eight
+    in   rank=eight
+  [2]
+  $ rankscope study run quick lr
+  error: expected KEY=VALUES, but got "lr"
+    try  rank=1,8,64
+  [2]
+  $ rankscope study run quikc
+  error: there is no study "quikc"
+    try  quick, fig1, figN   (rankscope study list shows all 14)
+  [2]
+  $ rankscope study runn quick
+  error: there is no study command "runn"
+    try  run, list, resume   (rankscope study --help shows all 7)
+  [2]
+  $ rankscope study run quick --sedes 3
+  error: there is no option "--sedes"
+    try  --seeds, --steps, --lease   (--help shows all 12)
+  [2]
+  $ printf 'title = "Mine"\nrunner = "train"\n[fixed]\nd = 16\n[grid]\nrnak = [1, 8]\n' > mine.toml; rankscope study run mine.toml
+  error: there is no key "rnak"
+    in   mine.toml, line 6
+    try  rank, task, n
+  [2]
+  $ printf 'title = "Mine"\nruner = "train"\n' > mine.toml; rankscope study run mine.toml
+  error: there is no key "runer"
+    in   mine.toml, line 2
+    try  runner, paper, fixed
+  [2]
+  $ printf 'title = "Mine"\nrunner = "trian"\n' > mine.toml; rankscope study run mine.toml
+  error: there is no runner "trian"
+    in   mine.toml
+    try  train, vote, features
+  [2]
+  $ rankscope study resume nowhere
+  error: there is no study in this folder: it has no study.db
+    in   nowhere
+    try  rankscope study run NAME --out nowhere
+  [1]
+  $ test -e out || echo "nothing was made"
+  nothing was made
+
+A small study, run, added to, looked at.
+
+  $ rankscope study run quick d=4 rank=1,4 --seeds 2 --steps 20 test_sequences=64 --threads 1 --out s > shown; tail -n +1 shown | head -2
+  quick: 4 trials, 4 of them new, in s
+  quick: Rank against heads, in five minutes
+  At equal parameters, do many heads of low rank reach what one head of full rank
+  $ grep -A1 '^test_mse$' shown | tail -1 | tr -s ' '
+  rank seeds mean s.e. median best bound
+  $ rankscope study run quick d=4 rank=1,2 --seeds 2 --steps 20 test_sequences=64 --threads 1 --out s > shown
+  quick: 6 trials, 2 of them new, in s
+  $ rankscope study status s
+  quick: Rank against heads, in five minutes
+  6 of 6 done, 0 pending, 0 running, 0 failed
+  $ rankscope study resume s -q | diff - shown && echo same
+  same
+  $ mv s moved; rankscope study run quick d=4 rank=1,2,4 --seeds 2 --steps 20 test_sequences=64 --out moved --dry-run | tail -1 | cut -d, -f1-2
+  0 trials in 0 stacks, 0 FLOP
+  $ rankscope study run fig1 --out moved
+  error: this folder holds the study quick, not fig1
+    in   moved
+    try  another --out
+  [2]
+
+Exports: tables for pandas, and a model that scan reads.
+
+  $ rankscope study export moved
+  wrote moved/trials.csv, summary.csv, published.csv, study.json
+  $ head -1 moved/trials.csv | cut -d, -f1-7; wc -l < moved/trials.csv
+  id,study,state,device,attempts,wall_seconds,reason
+  7
+  $ rankscope study export moved --format jsonl --to tables; wc -l < tables/trials.jsonl
+  wrote tables/trials.jsonl, summary.csv, published.csv, study.json
+  6
+  $ rankscope study export moved --model $(ls moved/trials | head -1) model -q; rankscope scan model --random-tokens -q > /dev/null && echo scanned
+  scanned
+  $ rankscope study show moved --metric tset_mse
+  error: there is no result "tset_mse"
+    try  test_mse, start_mse, best_loss
+  [2]
+  $ rankscope study run quick d=4 rank=4 --seeds 1 --steps 20 test_sequences=64 --out moved --tensorboard -q > /dev/null; ls moved/tensorboard | wc -l
+  6
+
+Processes started together share one store (where there is an mpirun to start them).
+
+  $ command -v mpirun > /dev/null && start='mpirun --allow-run-as-root --oversubscribe --enable-recovery -n 3'
+  > $start rankscope study run quick d=4 rank=1,2,4 --seeds 2 --steps 20 test_sequences=64 --out together -q --threads 1 > /dev/null; rankscope study status together
+  quick: Rank against heads, in five minutes
+  6 of 6 done, 0 pending, 0 running, 0 failed
+  $ rankscope study export together -q; rankscope study export moved -q; cut -d, -f1,8-46 moved/trials.csv | sort > one; cut -d, -f1,8-46 together/trials.csv | sort > two; cmp one two && echo "the same numbers"
+  the same numbers
