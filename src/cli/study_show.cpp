@@ -159,7 +159,8 @@ void print_table(const Study& study, const std::string& metric, const std::vecto
   for (const char* name : {"seeds", "mean", "s.e.", "median", "best", "published", "ratio", "bound", ""})
     header.emplace_back(name);
   std::vector<Cells> rows{header};
-  for (const Point& point : all) rows.push_back(row_of(study, metric, point, keys));
+  for (const Point& point : all)
+    if (!summarise(point, metric).every.empty()) rows.push_back(row_of(study, metric, point, keys));
   out << metric << "\n";
   print_cells(rows, out);
 }
