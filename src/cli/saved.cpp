@@ -1,9 +1,12 @@
 #include "cli/saved.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "cli/arrays.h"
+#include "sweep/tables.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
@@ -14,6 +17,49 @@ SavedResults read_scan_folder(const fs::path& folder, Samples samples) {
   return saved;
 }
 
+namespace {
+
+// Tables of a store that may be changing: written aside, so that a folder that is only looked at stays as it
+// is.
+class Aside {
+ public:
+  Aside() {
+    std::string name = (fs::temp_directory_path() / "rankscope-tables-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error("cannot make a temporary folder").in(fs::temp_directory_path().string());
+    path_ = name;
+  }
+  ~Aside() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+bool has_store(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / "study.db", ignored);
+}
+
+}  // namespace
+
+std::string kind_of_folder(const fs::path& folder) {
+  if (has_store(folder) || is_study_folder(folder)) return "study";
+  return is_scan_folder(folder) ? "scan" : "";
+}
+
+StudyResults read_study_folder(const fs::path& folder) {
+  if (!has_store(folder)) return read_study(folder);
+  const Aside tables;
+  export_tables(Store(folder), tables.path(), "csv");
+  return read_study(tables.path(), folder);
+}
+
 SavedFolders read_folders(const std::vector<std::string>& folders) {
   SavedFolders out;
   const auto name_of = [&](const std::string& folder) {
@@ -21,8 +67,8 @@ SavedFolders read_folders(const std::vector<std::string>& folders) {
     return std::count_if(folders.begin(), folders.end(), same) > 1 ? folder : folder_name(folder);
   };
   for (const std::string& folder : folders) {
-    if (is_study_folder(folder)) {
-      out.studies.push_back(read_study(folder));
+    if (kind_of_folder(folder) == "study") {
+      out.studies.push_back(read_study_folder(folder));
       out.studies.back().name = name_of(folder);
     } else {
       if (!fs::is_directory(folder)) throw Error("there is no such folder").in(folder).hint("check the path");

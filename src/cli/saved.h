@@ -13,6 +13,12 @@ namespace rankscope {
 /// A scan's folder with everything a page shows of it.
 SavedResults read_scan_folder(const std::filesystem::path& folder, Samples samples = Samples::leave);
 
+/// A study's folder: its store where there is one, else the tables that were exported from it.
+StudyResults read_study_folder(const std::filesystem::path& folder);
+
+/// What a folder holds: "scan", "study", or nothing of ours.
+std::string kind_of_folder(const std::filesystem::path& folder);
+
 /// The results of several folders, in the order given; folders of the same name are told apart by their
 /// paths.
 struct SavedFolders {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -32,6 +33,34 @@ size_t column(const CellTable& table, const std::string& name, const fs::path& f
         .in(file.string())
         .hint(printable(fmt::format("{}", fmt::join(table.columns, ", ")), 400));
   return static_cast<size_t>(it - table.columns.begin());
+}
+
+std::optional<size_t> find(const CellTable& table, const std::string& name) {
+  const auto it = std::find(table.columns.begin(), table.columns.end(), name);
+  if (it == table.columns.end()) return std::nullopt;
+  return static_cast<size_t>(it - table.columns.begin());
+}
+
+// What was published of the figure's y: x, the columns of `by`, value and note, each row once.
+CellTable read_published(const fs::path& file, const StudyResults::Figure& figure) {
+  const CellTable all = read_table(file);
+  std::vector<std::string> keys{figure.x};
+  keys.insert(keys.end(), figure.by.begin(), figure.by.end());
+  const size_t value = column(all, "published", file);
+  column(all, figure.x, file);
+  const auto metric = find(all, "metric"), budget = find(all, "budget");
+  CellTable out{keys, {}};
+  out.columns.insert(out.columns.end(), {"value", "note"});
+  std::set<std::vector<std::string>> seen;
+  for (const auto& row : all.rows) {
+    if (metric && row[*metric] != figure.y) continue;
+    std::vector<std::string> cells;
+    for (const std::string& key : keys) cells.push_back(find(all, key) ? row[*find(all, key)] : "");
+    cells.push_back(row[value]);
+    cells.push_back(budget ? row[*budget] : "");
+    if (seen.insert(cells).second) out.rows.push_back(std::move(cells));
+  }
+  return out;
 }
 
 StudyResults::Figure read_figure(const Json& value, const std::string& place) {
@@ -133,11 +162,12 @@ bool is_study_folder(const fs::path& folder) {
          fs::is_regular_file(folder / "trials.csv", ignored);
 }
 
-StudyResults read_study(const fs::path& folder) {
+StudyResults read_study(const fs::path& tables, const fs::path& curves) {
+  const fs::path& folder = curves.empty() ? tables : curves;
   StudyResults s;
   s.name = folder_name(folder);
-  const fs::path about = folder / "study.json", trials = folder / "trials.csv",
-                 published = folder / "published.csv";
+  const fs::path about = tables / "study.json", trials = tables / "trials.csv",
+                 published = tables / "published.csv";
   const Json description = read_json(about, kLargestTable);
   const JsonObject o(description, about.string());
   s.title = o.string("title", s.name);
@@ -146,13 +176,11 @@ StudyResults read_study(const fs::path& folder) {
   s.trials = read_table(trials);
   const size_t id = column(s.trials, "id", trials);
   column(s.trials, "state", trials);
-  for (const std::string* name : {&s.figure.x, &s.figure.y}) column(s.trials, *name, trials);
-  if (!s.figure.bound.empty()) column(s.trials, s.figure.bound, trials);
-  for (const std::string& name : s.figure.by) column(s.trials, name, trials);
-  if (fs::exists(published)) {
-    s.published = read_table(published);
-    for (const std::string& name : {s.figure.x, std::string("value")}) column(s.published, name, published);
+  if (!s.trials.rows.empty()) {
+    column(s.trials, s.figure.x, trials);
+    for (const std::string& name : s.figure.by) column(s.trials, name, trials);
   }
+  if (fs::exists(published)) s.published = read_published(published, s.figure);
   const size_t most =
       std::clamp<size_t>(kAllPoints / std::max<size_t>(1, s.trials.rows.size()), 20, kCurvePoints);
   for (const auto& row : s.trials.rows) {

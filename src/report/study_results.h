@@ -1,8 +1,8 @@
-// A study's folder, as the report reads it:
+// A study's folder, as `rankscope study export` writes it and the report reads it:
 //
 //   study.json        {"title", "question", "figure": {"x", "y", "by": [..], "log_x", "log_y", "bound"}}
-//   trials.csv        one row a trial: id,study,state, the keys of its config, its results
-//   published.csv     the keys of the figure, "value", and "note" (the budget behind it); may be missing
+//   trials.csv        one row a trial: id, study, state, ..., the keys of its config, its results
+//   published.csv     the keys of the figure, metric, published (the value), budget; may be missing
 //   trials/<id>/curve.jsonl   {"step", "loss", "test_mse", ...} a line; may be missing
 #pragma once
 
@@ -33,13 +33,16 @@ struct StudyResults {
     std::vector<std::string> by;
     bool log_x = false, log_y = false;
   } figure;
-  CellTable trials, published;
+  CellTable trials;
+  CellTable published;                       // x, the columns of `by`, value, note: those of the figure's y
   std::map<std::string, StudyCurve> curves;  // by trial
 };
 
 /// A curve longer than the page can show is thinned; its last line is kept. A line that is not whole yet (a
-/// trial is writing it) is left out.
-StudyResults read_study(const std::filesystem::path& folder);
+/// trial is writing it) is left out. Before a trial is done there may be no column for its result.
+///
+/// `curves` is the folder that holds trials/, where it is not that of the tables.
+StudyResults read_study(const std::filesystem::path& tables, const std::filesystem::path& curves = {});
 
 /// A folder holds a study.
 bool is_study_folder(const std::filesystem::path& folder);

@@ -130,7 +130,7 @@ function learningCurves(study: Study): HTMLElement | null {
 }
 
 function cost(study: Study): HTMLElement | null {
-  const x = ["flops", "seconds"].find((c) => study.trials.some((t) => t.number(c) > 0));
+  const x = ["flops", "seconds", "wall_seconds"].find((c) => study.trials.some((t) => t.number(c) > 0));
   if (!x) return null;
   const y = study.data.figure.y;
   const groups: Series[] = study.series(y);
@@ -160,7 +160,7 @@ function tiles(study: Study): HTMLElement {
   const { states } = study.data;
   const total = study.trials.length;
   const done = states["done"] ?? 0;
-  const time = study.trials.reduce((a, t) => a + (t.number("seconds") || 0), 0);
+  const time = study.trials.reduce((a, t) => a + (t.number("seconds") || t.number("wall_seconds") || 0), 0);
   const tile = (name: string, value: string): HTMLElement => h("div", { class: "tile", "data-tile": name }, h("b", {}, value), name);
   return h(
     "div",

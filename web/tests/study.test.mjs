@@ -1,0 +1,76 @@
+// The page of a study: figure, trials, curves and cost, held against the tables it was made from.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch, openPage } from "./browser.mjs";
+import { numberIn, rankscope, shown, temporaryFolder } from "./results.mjs";
+
+const fixture = new URL("../../tests/fixtures/study", import.meta.url).pathname;
+const file = join(temporaryFolder(), "study.html");
+const columns = readFileSync(join(fixture, "trials.csv"), "utf8").split("\n")[0].split(",");
+const done = readFileSync(join(fixture, "trials.csv"), "utf8")
+  .trimEnd()
+  .split("\n")
+  .slice(1)
+  .map((line) => line.split(","))
+  .filter((cells) => cells[2] === "done")
+  .map((cells) => Object.fromEntries(cells.map((cell, i) => [columns[i], cell])));
+let browser, page, faults;
+
+before(async () => {
+  rankscope("report", fixture, "--out", file, "--quiet");
+  browser = await launch();
+  ({ page, faults } = await openPage(browser, file));
+});
+after(async () => {
+  assert.deepEqual(faults, []);
+  await browser.close();
+});
+
+test("the question stands first, with how far the study is", async () => {
+  assert.match(await page.locator("#study").innerText(), /Can more layers of low rank/);
+  assert.equal(await page.locator('[data-tile="done"] b').innerText(), String(done.length));
+  assert.equal(await page.locator("#study progress").getAttribute("max"), "24");
+});
+
+test("the figure shows seeds, means, published values and the bound", async () => {
+  const figure = page.locator('[data-figure="figure"]');
+  // 21 seeds, 7 means, 8 published, 7 bounds
+  assert.equal(Number(await figure.getAttribute("data-points")), 21 + 7 + 8 + 7);
+  const [download] = await Promise.all([page.waitForEvent("download"), figure.locator('button:text("CSV")').click()]);
+  const lines = readFileSync(await download.path(), "utf8").trimEnd().split("\n").slice(1);
+  for (const trial of done) {
+    const line = lines.find((l) => l.split(",")[4] === trial.id);
+    assert.equal(Number(line.split(",")[3]), Number(trial.test_mse), trial.id);
+  }
+  assert.equal(lines.filter((l) => l.startsWith("published")).length, 8);
+});
+
+test("the readout says what a point is", async () => {
+  const plot = page.locator('[data-figure="figure"] .plot');
+  await plot.focus();
+  await plot.press("ArrowRight");
+  const text = await page.locator('[data-figure="figure"] .readout').innerText();
+  const [, layers, rank, n, value] = /^layers=(\d) · rank (\d) · mean of (\d) seeds (\S+)$/.exec(text);
+  const same = done.filter((t) => t.layers === layers && t.rank === rank).map((t) => Number(t.test_mse));
+  assert.equal(Number(n), same.length);
+  assert.equal(numberIn(value), shown(Math.exp(same.reduce((a, x) => a + Math.log(x), 0) / same.length)));
+});
+
+test("trials sort by any column", async () => {
+  const table = page.locator('[data-table="trials"]');
+  await table.locator('th button:text("test_mse")').click();
+  const at = columns.indexOf("test_mse") + 1;
+  const values = (await table.locator(`tbody tr td:nth-child(${at})`).allInnerTexts()).filter((t) => t !== "").map(numberIn);
+  assert.equal(values.length, done.length);
+  assert.deepEqual(values, done.map((t) => shown(Number(t.test_mse))).sort((a, b) => b - a));
+});
+
+test("learning curves follow the choice of trials; the cost has a point a trial", async () => {
+  const figure = page.locator('[data-figure="curves"]');
+  assert.equal(Number(await figure.getAttribute("data-points")), 12 * 8);
+  await figure.locator("select").first().selectOption("layers=3");
+  assert.equal(Number(await figure.getAttribute("data-points")), 9 * 8 + 2 * 3);
+  assert.equal(Number(await page.locator('[data-figure="cost"]').getAttribute("data-points")), done.length);
+});
