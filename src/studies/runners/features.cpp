@@ -17,7 +17,7 @@ std::vector<Key> keys() {
            "how queries and keys are drawn",
            0,
            0,
-           {"gaussian", "uniform", "equal", "as_coded"}},
+           {"gaussian", "uniform", "equal", "as-coded"}},
           {"d", int64_t{16}, "width of a point", 2, 4096},
           {"heads", int64_t{128}, "heads", 1, 1 << 18},
           {"tolerance", 1e-7, "of the residual, relative", 1e-14, 1},
