@@ -33,6 +33,7 @@ fs::path find_library() {
 const Engine& load() {
   // Read by the libraries when they load: BLAS workers that spin after each call would starve OpenMP's.
   setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
+  setenv("GOMP_SPINCOUNT", "10000", 0);  // small training steps meet at barriers thousands of times a second
   const fs::path path = find_library();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) throw Error(fmt::format("cannot load the engine: {}", dlerror())).in(path.string());

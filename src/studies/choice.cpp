@@ -15,7 +15,7 @@ namespace rankscope {
 namespace {
 
 constexpr double kProxyWidth = 64;
-constexpr double kSame = 0.01;  // bounds nearer than this, relative, are alike
+constexpr double kSame = 0.05;  // bounds nearer than this, relative, decide nothing
 
 std::vector<std::string> cells(const std::string& line) {
   std::vector<std::string> out;

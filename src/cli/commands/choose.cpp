@@ -36,7 +36,7 @@ void print(const HeadChoices& result, std::ostream& out) {
                      "FLOP/token", "KV/token", "bound", "proxy error");
   for (const HeadChoice& c : result.choices) {
     const std::string proxy = !c.proxy ? "-"
-                                       : fmt::format("{}{:.3f} +- {:.3f}", c.proxy->between ? "~" : "",
+                                       : fmt::format("{}{:.3f} +- {:.4f}", c.proxy->between ? "~" : "",
                                                      c.proxy->mean, c.proxy->stderr_);
     out << fmt::format("{:>6} {:>6} {:>11} {:>11} {:>9} {:>8.4f} {:>16}\n", c.heads, c.rank,
                        scaled(c.parameters), scaled(c.flops), scaled(c.kv_bytes) + "B", c.bound, proxy);
