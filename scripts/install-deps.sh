@@ -13,7 +13,7 @@ build_packages=(
   libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev libfmt-dev libicu-dev libssl-dev libbenchmark-dev
   libtomlplusplus-dev libsqlite3-dev  # studies and their store
   libopenmpi-dev openmpi-bin          # studies over machines
-  libcairo2-dev                       # figures for papers
+  libcairo2-dev libcpp-httplib-dev    # figures for papers, results in the browser
 )
 torch_packages=(libtorch-dev)
 test_packages=(

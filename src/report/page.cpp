@@ -40,15 +40,28 @@ std::string inert(std::string_view json) {
   return out;
 }
 
-void write_page(const PageContent& content, const TextSink& sink) {
+namespace {
+
+template <class WriteData>
+void write_around(bool live, const TextSink& sink, WriteData write_data) {
   const std::string_view page = page_template();
   const size_t data = place_of(page, kData), network = place_of(page, kNoNetwork);
   sink(page.substr(0, network));
-  sink(content.live ? kOwnServer : kNoNetwork);
+  sink(live ? kOwnServer : kNoNetwork);
   const size_t after = network + kNoNetwork.size();
   sink(page.substr(after, data - after));
-  write_page_data(content, [&](std::string_view piece) { sink(inert(piece)); });
+  write_data([&](std::string_view piece) { sink(inert(piece)); });
   sink(page.substr(data + kData.size()));
+}
+
+}  // namespace
+
+void write_page(const PageContent& content, const TextSink& sink) {
+  write_around(content.live, sink, [&](const TextSink& to) { write_page_data(content, to); });
+}
+
+void write_page_around(std::string_view data, bool live, const TextSink& sink) {
+  write_around(live, sink, [&](const TextSink& to) { to(data); });
 }
 
 void write_page(const std::filesystem::path& path, const PageContent& content) {

@@ -33,6 +33,9 @@ void write_page_data(const PageContent& content, const TextSink& sink);
 /// end the element that holds it.
 void write_page(const PageContent& content, const TextSink& sink);
 
+/// The page around data that is ready as JSON.
+void write_page_around(std::string_view data, bool live, const TextSink& sink);
+
 /// write_page to a file, whole or absent.
 void write_page(const std::filesystem::path& path, const PageContent& content);
 

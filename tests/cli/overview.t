@@ -13,6 +13,7 @@ The program alone says what it can do.
     plot       Draw a figure for a paper from result tables: SVG, PDF or the terminal
     report     Show saved results as one HTML page, several folders side by side
     scan       Scan a checkpoint: how much rank is left, who holds it up, what to do
+    serve      Show a folder of results in the browser and follow it while a study runs
     study      Train small models to answer a question about rank, beside the published figure
     tokenize   Turn texts into token ids, one JSON line each
     verify     Compare every layer with activations saved from another implementation
@@ -28,7 +29,7 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in bound choose diff inspect lenses plot report scan study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  > for c in bound choose diff inspect lenses plot report scan serve study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
   Usage: rankscope bound [OPTIONS]
   Examples:
     rankscope bound --d 64 --rank 8 --heads 64
@@ -53,6 +54,9 @@ Every command explains itself with examples, and needs no torch for it.
   Usage: rankscope scan [OPTIONS] [FOLDER]
   Examples:
     rankscope scan
+  Usage: rankscope serve [OPTIONS] FOLDER
+  Examples:
+    rankscope serve out/
   Usage: rankscope study [OPTIONS] SUBCOMMAND
   Examples:
     rankscope study list
@@ -100,7 +104,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, bound, diff   (rankscope --help shows all 11)
+    try  scan, bound, diff   (rankscope --help shows all 12)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"

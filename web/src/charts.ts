@@ -21,6 +21,7 @@ export interface Curve {
   dots?: boolean;
   line?: boolean; // default true
   hollow?: boolean; // dots drawn as rings
+  legend?: string | false; // another name there, or no entry
   points: CurvePoint[];
 }
 
@@ -58,7 +59,7 @@ function drawLegend(svg: SVGSVGElement, curves: Curve[], places: { x: number; li
     const { x, line } = places[i] ?? { x: 0, line: 0 };
     const y = 10 + line * legendRow;
     svg.append(svgNode("line", { x1: left + x, x2: left + x + 18, y1: y, y2: y, stroke: c.colour, "stroke-width": 2, "stroke-dasharray": c.dash ?? "" }));
-    const text = svgNode("text", { x: left + x + 23, y: y + 4, fill: t.ink, "font-size": 11, "font-family": "system-ui, sans-serif" });
+    const text = svgNode("text", { x: left + x + 23, y: y + 4, fill: t.ink, "font-size": 11, "text-anchor": "start", "font-family": "system-ui, sans-serif" });
     text.textContent = c.name;
     svg.append(text);
   });
@@ -82,15 +83,18 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const shown = curves.map((c) => ({ ...c, points: c.points.filter(fits) })).filter((c) => c.points.length > 0);
   const data: Datum[] = shown.flatMap((c) => c.points.map((p) => ({ ...p, name: c.name })));
   const left = 58;
-  const places = layout(shown, width - left);
+  const named = shown.filter((c) => c.legend !== false).map((c) => ({ ...c, name: c.legend || c.name }));
+  const places = layout(named, width - left);
   const top = 22 + (alone ? (1 + Math.max(0, ...places.map((p) => p.line))) * legendRow : 0);
   const floor = Math.min(...data.map((d) => d.y));
   const edge = (d: CurvePoint, y: number | undefined): number => (y === undefined || !Number.isFinite(y) ? d.y : o.logY ? Math.max(y, floor / 10) : y);
+  const steps = [...new Set(data.map((d) => d.x))].sort((a, b) => a - b);
+  const xTicks = steps.length <= 10 ? steps : steps.length > 0 ? logTicks(steps) : 6;
   const ticks = o.logY && data.length > 0 ? logTicks(data.map((d) => d.y)) : 6;
   const marks: Plot.Markish[] = [
     Plot.gridY({ stroke: t.grid, strokeOpacity: 1, ticks }),
     Plot.axisY({ ticks, label: null, tickSize: 0, ...(o.logY ? { tickFormat: tick } : {}) }),
-    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(o.wholeX ? { tickFormat: (d: number) => (Number.isInteger(d) ? String(d) : "") } : {}) }),
+    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(o.logX ? { ticks: xTicks, tickFormat: tick } : {}), ...(o.wholeX ? { tickFormat: (d: number) => (Number.isInteger(d) ? String(d) : "") } : {}) }),
     Plot.text([o.yLabel], { frameAnchor: "top-left", dy: -16, dx: -left + 4, textAnchor: "start", fill: t.quiet }),
   ];
   for (const rule of o.rules ?? []) {
@@ -114,11 +118,11 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
     marginRight: 14,
     marginTop: top,
     marginBottom: 42,
-    x: { type: o.logX ? "log" : "linear", ...(o.logX ? { base: 2, tickFormat: tick } : {}), ...(data.length === 0 ? { domain: [1, 10] } : {}) },
-    y: { type: o.logY ? "log" : "linear", nice: true, ...(data.length === 0 ? { domain: [1, 10] } : {}) },
+    x: { type: o.logX ? "log" : "linear", ...(data.length === 0 ? { domain: [1, 10] } : {}) },
+    y: { type: o.logY ? "log" : "linear", nice: !o.logY || typeof ticks === "number", ...(data.length === 0 ? { domain: [1, 10] } : {}) },
     marks,
   }) as unknown as SVGSVGElement & { scale(name: string): { apply(v: number): number } };
-  if (alone) drawLegend(svg, shown, places, left, t);
+  if (alone) drawLegend(svg, named, places, left, t);
   const x = svg.scale("x");
   const y = svg.scale("y");
   const points: Point[] = data.map((d) => ({ x: x.apply(d.x), y: y.apply(d.y), says: d.says, series: d.name, ...(d.pick ? { pick: d.pick } : {}) }));

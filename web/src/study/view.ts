@@ -32,16 +32,18 @@ function paperFigure(studies: Study[]): HTMLElement {
         });
         out.push({
           name: `${label(series.key)}, seeds`,
+          legend: false,
           colour,
           line: false,
           points: series.points.map((p) => ({ x: p.x, y: p.y, says: `${label(series.key)} · ${f.x} ${short(p.x)} · ${f.y} ${short(p.y)} · trial ${p.trial?.id ?? ""}` })),
         });
       }
     }
-    for (const series of study.published()) {
+    for (const [i, series] of study.published().entries()) {
       const { colour } = look(keys.indexOf(series.key), t);
       out.push({
         name: `${series.key}, published`,
+        legend: i === 0 ? "published" : false,
         colour,
         dash: "2 4",
         width: 1.4,
@@ -51,10 +53,11 @@ function paperFigure(studies: Study[]): HTMLElement {
     }
     const bound = f.bound;
     if (bound !== null)
-      for (const series of study.series(bound)) {
+      for (const [i, series] of study.series(bound).entries()) {
         const { colour } = look(keys.indexOf(series.key), t);
         out.push({
           name: `${series.key}, bound`,
+          legend: i === 0 ? "bound" : false,
           colour,
           dash: "1 3",
           width: 1.4,

@@ -1,0 +1,46 @@
+// rankscope serve: a folder of results in the browser, updated while a study runs.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/server.h"
+
+namespace rankscope {
+namespace {
+
+struct Options {
+  std::string folder;
+  int port = 8765;
+};
+
+int run(const Options& o, Io& io) {
+  FolderPages pages(o.folder);
+  serve_pages(pages, o.port, [&](int port) {
+    io.out << fmt::format("http://127.0.0.1:{}/\n", port) << std::flush;
+    if (!io.quiet) io.err << "for this machine only, until Ctrl-C\n";
+  });
+  return 0;
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  app.add_option("FOLDER", o->folder, "Results of a scan or a study, or a folder of such folders")
+      ->required();
+  app.add_option("--port", o->port, "On 127.0.0.1; 0 takes a free one")
+      ->check(whole_number(0, 65535))
+      ->capture_default_str();
+  return [o](Io& io) { return run(*o, io); };
+}
+
+}  // namespace
+
+extern const Command command_serve{
+    .name = "serve",
+    .summary = "Show a folder of results in the browser and follow it while a study runs",
+    .examples = {"rankscope serve out/", "rankscope serve out/fig1 --port 0"},
+    .prepare = prepare};
+
+}  // namespace rankscope

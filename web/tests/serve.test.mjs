@@ -1,0 +1,126 @@
+// `rankscope serve`: one folder, this machine only, whatever a client sends.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch } from "./browser.mjs";
+import { program, temporaryFolder } from "./results.mjs";
+
+const fixture = new URL("../../tests/fixtures/study", import.meta.url).pathname;
+const outer = temporaryFolder();
+const root = join(outer, "root");
+let server, url, port;
+
+before(async () => {
+  mkdirSync(root);
+  cpSync(fixture, join(root, "one"), { recursive: true });
+  cpSync(fixture, join(root, "deep", "er", "two"), { recursive: true });
+  cpSync(fixture, join(outer, "secret"), { recursive: true });
+  symlinkSync(join(outer, "secret"), join(root, "link"));
+  server = spawn(program, ["serve", root, "--port", "0"], { stdio: ["ignore", "pipe", "ignore"] });
+  url = await new Promise((done, fail) => {
+    server.stdout.once("data", (text) => done(String(text).trim()));
+    server.once("exit", (code) => fail(new Error(`the server ended with ${code}`)));
+  });
+  port = Number(new URL(url).port);
+});
+after(() => server.kill());
+
+/** Sends bytes as they are and gives back what comes. */
+const raw = (bytes, wait = 6000) =>
+  new Promise((done) => {
+    let text = "";
+    const socket = connect(port, "127.0.0.1", () => socket.write(bytes));
+    socket.on("data", (piece) => (text += piece));
+    socket.on("close", () => done(text));
+    socket.on("error", () => done(text));
+    setTimeout(() => socket.destroy(), wait);
+  });
+const get = (path, headers = {}) => fetch(new URL(path, url), { headers });
+
+test("it lists what lies in the folder and shows each", async () => {
+  const { folders } = await (await get("/data.json")).json();
+  assert.deepEqual(folders, [{ path: "deep/er/two", kind: "study" }, { path: "one", kind: "study" }]);
+  const page = await (await get("/?folder=one")).text();
+  assert.ok(page.includes("Rank against depth") && page.includes("connect-src 'self'"));
+  assert.equal((await (await get("/data.json?folder=deep/er/two")).json()).studies.length, 1);
+});
+
+test("nothing outside the folder is reached", async () => {
+  for (const path of ["../secret", "one/../../secret", "/etc", join(outer, "secret"), "link", "one/../link", "..%2fsecret", "one\u0000", "one/trials", "nowhere", "....//secret", "~", "%2e%2e/secret"]) {
+    for (const place of ["/", "/data.json"]) {
+      const answer = await get(`${place}?folder=${encodeURIComponent(path)}`);
+      assert.equal(answer.status, 404, `${place} ${path}`);
+      assert.ok(!(await answer.text()).includes("Rank against depth"));
+    }
+  }
+  for (const path of ["/../secret/study.json", "/one/study.json", "/..%2f..%2fetc/passwd", "/data.json/../../x", "//etc/passwd"])
+    assert.match(await raw(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`), /^HTTP\/1.1 404/, path);
+});
+
+test("it listens on loopback alone and answers to its own name alone", async () => {
+  const others = Object.values(networkInterfaces()).flat().filter((a) => a.family === "IPv4" && !a.internal);
+  for (const { address } of others)
+    await assert.rejects(new Promise((done, fail) => connect(port, address, done).on("error", fail).setTimeout(2000, () => fail(new Error("silent")))), address);
+  for (const host of ["evil.example", `evil.example:${port}`, "127.0.0.1", "", `127.0.0.1:${port}.evil.example`])
+    assert.match(await raw(`GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`), /^HTTP\/1.1 403/, host);
+});
+
+test("malformed and oversized requests are refused, and the server lives", async () => {
+  const name = `Host: 127.0.0.1:${port}`;
+  const bad = [
+    "\r\n\r\n",
+    "nonsense\r\n\r\n",
+    "GET\r\n\r\n",
+    `GET / HTTP/9.9\r\n${name}\r\n\r\n`,
+    `GET /${"a".repeat(100_000)} HTTP/1.1\r\n${name}\r\n\r\n`,
+    `GET / HTTP/1.1\r\n${name}\r\nX: ${"a".repeat(100_000)}\r\n\r\n`,
+    `GET / HTTP/1.1\r\n${name}\r\nContent-Length: 99999999999999999999\r\n\r\n`,
+    `POST / HTTP/1.1\r\n${name}\r\nContent-Length: 1000000\r\n\r\n${"x".repeat(100_000)}`,
+    `GET /?folder=%zz%00%ff HTTP/1.1\r\n${name}\r\nConnection: close\r\n\r\n`,
+    Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 37) % 256)),
+  ];
+  for (const bytes of bad) {
+    const text = await raw(bytes);
+    assert.ok(!/^HTTP\/1.1 2/.test(text), `${String(bytes).slice(0, 40)} gave ${text.slice(0, 40)}`);
+    assert.equal((await get("/data.json")).status, 200);
+  }
+  for (const method of ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"]) assert.equal((await fetch(url, { method })).status, 405, method);
+});
+
+test("many clients are served, and those that say nothing keep nobody waiting", async () => {
+  const idle = Array.from({ length: 100 }, () => connect(port, "127.0.0.1").on("error", () => {}));
+  const begun = Date.now();
+  const answers = await Promise.all(Array.from({ length: 200 }, () => get("/data.json?folder=one").then((a) => a.json())));
+  assert.ok(answers.every((a) => a.studies.length === 1));
+  assert.ok(Date.now() - begun < 60_000);
+  for (const socket of idle) socket.destroy();
+});
+
+test("a client that knows the state is told so in few words", async () => {
+  const first = await get("/data.json?folder=one");
+  const again = await get("/data.json?folder=one", { "If-None-Match": first.headers.get("ETag") });
+  assert.equal(again.status, 304);
+});
+
+test("the page follows the study as it runs", async () => {
+  const browser = await launch();
+  const page = await browser.newPage();
+  const faults = [];
+  page.on("console", (m) => m.type() === "error" && faults.push(m.text()));
+  page.on("request", (r) => r.url().startsWith(url) || r.url().startsWith("data:") || faults.push(r.url()));
+  await page.goto(`${url}?folder=one`);
+  assert.equal(await page.locator('[data-tile="done"] b').innerText(), "21");
+  await page.waitForTimeout(2500); // the page has asked once
+  const file = join(root, "one", "trials.csv");
+  writeFileSync(file, readFileSync(file, "utf8").replace(",running,", ",done,"));
+  await page.waitForFunction(() => document.querySelector('[data-tile="done"] b')?.textContent === "22", undefined, { timeout: 15_000 });
+  writeFileSync(file, "id,state\nbroken"); // a table that is not whole: the page keeps what it has
+  await page.waitForTimeout(3000);
+  assert.equal(await page.locator('[data-tile="done"] b').innerText(), "22");
+  assert.deepEqual(faults.filter((f) => !f.includes("503")), []);
+  await browser.close();
+});
