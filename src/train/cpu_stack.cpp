@@ -3,8 +3,8 @@
 // number of threads nor the other trials of the stack change a single bit.
 #include "train/cpu_stack.h"
 
-#include <omp.h>
 #include <c10/core/GradMode.h>
+#include <omp.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>

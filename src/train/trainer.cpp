@@ -30,11 +30,16 @@ Saved start_of(const TrainJob& job) {
   return fresh;
 }
 
+// Over all trials.
+struct StepCount {
+  int64_t now = 0, before = 0;
+};
+
 class Group {
  public:
   Group(const std::vector<TrainJob>& jobs, std::vector<size_t> members, std::vector<Saved> saved,
-        const TrainOptions& options, int64_t& steps_done)
-      : jobs_(jobs), members_(std::move(members)), options_(options), steps_done_(steps_done) {
+        const TrainOptions& options, StepCount& count)
+      : jobs_(jobs), members_(std::move(members)), options_(options), count_(count) {
     std::vector<TrialSpec> specs;
     std::vector<TrainState> states;
     for (size_t i = 0; i < members_.size(); ++i) {
@@ -61,7 +66,7 @@ class Group {
       resize_chunk(chunk, now() - before);
       for (Record& r : records_) r.seconds += now() - before;
       if (step_ % kWindow == 0 || step_ == p.steps || step_ % eval_interval(p) == 0) event();
-      if (options_.progress) options_.progress(steps_done_, loss_);
+      if (options_.progress) options_.progress(count_.now, count_.before, loss_);
       if (everything_dropped()) return true;
       const bool stop = options_.stop != nullptr && options_.stop->load() && step_ < p.steps;
       const double due = std::max(options_.checkpoint_seconds, save_cost / kCheckpointShare);
@@ -102,7 +107,7 @@ class Group {
       if (dropped_[i]) continue;
       records_[i].window_sum = sums[i];
       records_[i].window_count += static_cast<double>(count);
-      steps_done_ += count;
+      count_.now += count;
     }
     if (!dropped_.front()) loss_ = (sums.front() - before) / static_cast<double>(count);
   }
@@ -188,7 +193,7 @@ class Group {
   const std::vector<TrainJob>& jobs_;
   std::vector<size_t> members_;
   const TrainOptions& options_;
-  int64_t& steps_done_;
+  StepCount& count_;
   std::vector<Curve> curves_;
   std::vector<Record> records_;
   std::vector<bool> dropped_;
@@ -201,15 +206,16 @@ class Group {
 
 void train(const std::vector<TrainJob>& jobs, const TrainOptions& options) {
   std::map<int64_t, std::pair<std::vector<size_t>, std::vector<Saved>>> groups;  // by step
+  StepCount count;
   for (size_t i = 0; i < jobs.size(); ++i) {
     Saved saved = start_of(jobs[i]);
+    count.before += saved.state.step;
     auto& [members, states] = groups[saved.state.step];
     members.push_back(i);
     states.push_back(std::move(saved));
   }
-  int64_t steps_done = 0;
   for (auto& [step, group] : groups)
-    if (!Group(jobs, std::move(group.first), std::move(group.second), options, steps_done).run()) return;
+    if (!Group(jobs, std::move(group.first), std::move(group.second), options, count).run()) return;
 }
 
 }  // namespace rankscope

@@ -28,7 +28,8 @@ struct TrainOptions {
   StackOptions stack;
   double checkpoint_seconds = 60;
   const std::atomic<bool>* stop = nullptr;
-  std::function<void(int64_t steps_done, double loss)> progress = {};  // steps over all trials, of this call
+  /// Steps over all trials: of this call, and of those before it that left checkpoints.
+  std::function<void(int64_t steps, int64_t before, double loss)> progress = {};
   std::function<void(size_t job, const TrainOutcome&)> finished = {};
 };
 

@@ -92,7 +92,7 @@ class Trained : public testing::Test {
     std::atomic<bool> stop{false};
     size_t done = 0;
     TrainOptions options{.stack = {.device = "cpu", .threads = 2}, .stop = &stop};
-    options.progress = [&](int64_t steps, double) { stop = stop_after > 0 && steps >= stop_after; };
+    options.progress = [&](int64_t steps, int64_t, double) { stop = stop_after > 0 && steps >= stop_after; };
     options.finished = [&](size_t job, const TrainOutcome& o) {
       result.outcomes[job] = o;
       ++done;

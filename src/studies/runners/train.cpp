@@ -52,46 +52,51 @@ bool use_tf32(const std::string& precision) {
   throw unknown_name("precision", precision, {"auto", "fp32", "tf32"});
 }
 
-void run_some(std::span<const TrialJob> jobs, size_t first, const RunContext& context, int64_t done_before);
+// The part of a stack that trains now.
+struct Part {
+  std::span<const TrialJob> jobs;
+  size_t first = 0;  // its place in the whole stack
+  size_t whole = 0;  // trials of that
+};
 
-void run_stack(std::span<const TrialJob> jobs, size_t first, const RunContext& context, int64_t done_before) {
+void run_stack(const Part& part, const RunContext& context) {
   std::vector<TrainJob> work;
-  for (const TrialJob& job : jobs) work.push_back({trial_of(job.config), job.folder});
+  for (const TrialJob& job : part.jobs) work.push_back({trial_of(job.config), job.folder});
   TrainOptions options{.stack = {context.device, context.threads, use_tf32(context.precision)},
                        .checkpoint_seconds = context.checkpoint_seconds,
                        .stop = context.stop};
   const double step_flops =
       training_flops(work.front().spec) / static_cast<double>(work.front().spec.protocol.steps);
-  const int64_t total = work.front().spec.protocol.steps * static_cast<int64_t>(jobs.size());
-  options.progress = [&](int64_t steps, double loss) {
+  const int64_t steps_each = work.front().spec.protocol.steps;
+  options.progress = [&](int64_t steps, int64_t before, double loss) {
     if (context.progress)
-      context.progress({.steps_done = done_before + steps,
-                        .steps_total = total,
-                        .flops_done = step_flops * static_cast<double>(done_before + steps),
+      context.progress({.steps_done = steps_each * static_cast<int64_t>(part.first) + before + steps,
+                        .steps_total = steps_each * static_cast<int64_t>(part.whole),
+                        .flops_done = step_flops * static_cast<double>(steps),
                         .what = fmt::format("loss {:.4g}", loss)});
   };
   options.finished = [&](size_t job, const TrainOutcome& o) {
-    context.finished(first + job, outcome(work[job].spec, o));
+    context.finished(part.first + job, outcome(work[job].spec, o));
   };
   train(work, options);
 }
 
 // A stack that does not fit splits itself.
-void run_some(std::span<const TrialJob> jobs, size_t first, const RunContext& context, int64_t done_before) {
+void run_part(const Part& part, const RunContext& context) {
   try {
-    run_stack(jobs, first, context, done_before);
+    run_stack(part, context);
   } catch (const c10::OutOfMemoryError&) {
-    if (jobs.size() == 1) throw Error("one trial alone does not fit in the memory of the device");
-    const size_t half = jobs.size() / 2;
-    run_some(jobs.first(half), first, context, done_before);
-    run_some(jobs.subspan(half), first + half, context, done_before);
+    if (part.jobs.size() == 1) throw Error("one trial alone does not fit in the memory of the device");
+    const size_t half = part.jobs.size() / 2;
+    run_part({part.jobs.first(half), part.first, part.whole}, context);
+    run_part({part.jobs.subspan(half), part.first + half, part.whole}, context);
   }
 }
 
 void run(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   try {
-    run_some(jobs, 0, context, 0);
+    run_part({jobs, 0, jobs.size()}, context);
   } catch (const c10::Error& e) {
     const std::string text = e.what_without_backtrace();
     throw Error(fmt::format("torch: {}", text.substr(0, text.find('\n'))));
