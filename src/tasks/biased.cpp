@@ -5,9 +5,6 @@
 namespace rankscope {
 namespace {
 
-int64_t width(const TaskSpec& spec) { return spec.d; }
-int64_t answers(const TaskSpec& spec) { return spec.queries; }
-
 TaskBatch sample(const TaskSpec& spec, const Draw& draw) {
   TaskBatch batch;
   batch.tokens = draw_points(spec, draw);
@@ -24,9 +21,9 @@ extern const Task task_biased{
     .name = "biased",
     .summary = "the nearest point, the first one favoured by a bias; Gaussian queries",
     .queries = "separate",
-    .token_width = width,
-    .answer_width = width,
-    .answers = answers,
+    .token_width = point_width,
+    .answer_width = point_width,
+    .answers = asked,
     .check = check_points,
     .sample = sample};
 

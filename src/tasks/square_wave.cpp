@@ -9,9 +9,6 @@
 namespace rankscope {
 namespace {
 
-int64_t width(const TaskSpec& spec) { return spec.d; }
-int64_t answers(const TaskSpec& spec) { return spec.queries; }
-
 void check(const TaskSpec& spec) {
   check_points(spec);
   if (token_count(spec) != 2)
@@ -47,9 +44,9 @@ extern const Task task_square_wave{
     .name = "square-wave",
     .summary = "an alternating sum of 2 d^2 + 1 biased nearest neighbours of 2 points",
     .queries = "separate",
-    .token_width = width,
-    .answer_width = width,
-    .answers = answers,
+    .token_width = point_width,
+    .answer_width = point_width,
+    .answers = asked,
     .check = check,
     .sample = sample};
 

@@ -51,6 +51,18 @@ at::Tensor pick(const at::Tensor& points, const at::Tensor& scores) {
   return points.gather(-2, index.expand(shape));
 }
 
+TaskBatch neighbours(const TaskSpec& spec, const Draw& draw, double sign) {
+  TaskBatch batch;
+  batch.tokens = draw_points(spec, draw);
+  if (spec.queries > 0) batch.queries = draw_queries(spec, draw);
+  const at::Tensor& ask = spec.queries > 0 ? batch.queries : batch.tokens;
+  batch.target = pick(batch.tokens, at::matmul(ask, batch.tokens.transpose(-1, -2)) * sign);
+  return batch;
+}
+
+int64_t point_width(const TaskSpec& spec) { return spec.d; }
+int64_t asked(const TaskSpec& spec) { return spec.queries > 0 ? spec.queries : token_count(spec); }
+
 void check_points(const TaskSpec& spec) {
   if (spec.data != "iid" && spec.data != "ortho" && spec.data != "doubled")
     throw unknown_name("law of points", spec.data, {"iid", "ortho", "doubled"});

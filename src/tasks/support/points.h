@@ -21,6 +21,13 @@ at::Tensor gaussian(const Draw& draw, uint32_t stream, int64_t count, int64_t d)
 /// The point with the largest score for each query: points [.., N, d], scores [.., Q, N] -> [.., Q, d].
 at::Tensor pick(const at::Tensor& points, const at::Tensor& scores);
 
+/// The point whose inner product with the query, times `sign`, is the largest; every point asks where there
+/// are no separate queries.
+TaskBatch neighbours(const TaskSpec& spec, const Draw& draw, double sign);
+
+int64_t point_width(const TaskSpec& spec);  // d
+int64_t asked(const TaskSpec& spec);        // queries, or points where every point asks
+
 /// Refuses more orthonormal points than dimensions, and laws that do not exist.
 void check_points(const TaskSpec& spec);
 
