@@ -27,7 +27,7 @@ build: deps-build configure  ## build the program: build/rankscope
 
 demo: build  ## scan the built-in model on the built-in text
 	$(BUILD)/rankscope scan --out out/demo
-	@echo "Look at out/demo/metrics.csv (every number above, one per row); next: $(BUILD)/rankscope scan PATH/TO/MODEL --text FILE"
+	@echo "Open out/demo/report.html in a browser, or load out/demo/metrics.csv; next: $(BUILD)/rankscope scan PATH/TO/MODEL --text FILE"
 
 test:  ## build and run every test, then fuzz the readers for a minute
 	@$(MAKE) --no-print-directory TESTS=ON deps-test configure

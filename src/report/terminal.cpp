@@ -13,12 +13,16 @@
 #include <ostream>
 #include <string_view>
 
+#include "report/plot.h"
 #include "report/profile.h"
 #include "report/text.h"
 
 namespace rankscope {
 namespace {
 
+constexpr size_t kMostCurves = 6;  // in one picture
+constexpr int kPlotRows = 10;
+constexpr double kLogFrom = 5;         // a range that large is drawn on a logarithmic axis
 constexpr size_t kMostAblations = 12;  // single heads taken out: more lines than this say little
 
 struct Column {
@@ -172,6 +176,31 @@ void print_variants(const std::vector<VariantProfile>& all, Page& page) {
   page.line();
 }
 
+// The residuals of all variants in one picture: where they part is easier seen than read.
+void print_curves(const std::vector<VariantProfile>& all, Page& page) {
+  std::vector<PlotCurve> curves;
+  double least = INFINITY, most = 0;
+  for (const VariantProfile& p : all) {
+    if (is_ablation(p)) continue;
+    PlotCurve curve{
+        .label = terminal_text(p.variant, 40), .points = {}, .shape = static_cast<int>(curves.size())};
+    for (size_t i = 0; i < p.layers.size(); ++i) {
+      const double y = p.layers[i].residual;
+      if (!(y > 0)) continue;
+      curve.points.emplace_back(static_cast<double>(i), y);
+      least = std::min(least, y);
+      most = std::max(most, y);
+    }
+    if (curve.points.size() > 1) curves.push_back(std::move(curve));
+  }
+  if (curves.size() < 2 || curves.size() > kMostCurves) return;
+  const bool log = least * kLogFrom < most;
+  for (const std::string& text :
+       draw_plot(curves, {"layer", "residual", false, log}, page.width(), kPlotRows, page.style().unicode))
+    page.line(text);
+  page.line();
+}
+
 void print_verdict(const Results& results, Page& page) {
   if (!results.verdict.empty()) page.heading("verdict");
   for (const Sentence& s : results.verdict)
@@ -215,6 +244,7 @@ void print_results(const Results& results, const TerminalStyle& style, std::ostr
     if (!is_ablation(p)) print_layers(p, page);
   print_legend(all, page);
   print_variants(all, page);
+  print_curves(all, page);
   print_verdict(results, page);
 }
 

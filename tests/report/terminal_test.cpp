@@ -45,6 +45,18 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "\n");
 }
 
+TEST(Terminal, SeveralVariantsAreDrawnInOnePicture) {
+  ResultTable t;
+  add_variant(t, "full", 4, 0.02, 0.0);
+  EXPECT_EQ(print(t).find("└"), std::string::npos);
+  add_variant(t, "-skip", 4, 0.2, 0.5);
+  const std::string both = print(t);
+  EXPECT_NE(both.find("residual (log)"), std::string::npos) << both;  // from 0.9 to 0.1
+  EXPECT_NE(both.find("└"), std::string::npos);
+  EXPECT_LE(widest(both), 80);
+  EXPECT_EQ(print(t, {}, {.width = 80, .colour = false, .unicode = false}).find("\xE2"), std::string::npos);
+}
+
 TEST(Terminal, PreNormModelsAreReadWhereAttentionSeesThem) {
   ResultTable t;
   add_tokens(t, "full", "blocks.0.hook_resid_post", 0, 1, 0.1);

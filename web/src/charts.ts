@@ -65,10 +65,10 @@ function drawLegend(svg: SVGSVGElement, curves: Curve[], places: { x: number; li
   });
 }
 
-/** Powers of ten where there is room for several of them; what lies between where there is not. */
+/** Powers of ten where there are several of them; the library's choice where there are not. */
 function logTicks(values: number[]): number[] | number {
-  const low = Math.floor(Math.log10(Math.min(...values)) + 1e-9);
-  const high = Math.ceil(Math.log10(Math.max(...values)) - 1e-9);
+  const low = Math.ceil(Math.log10(Math.min(...values)) - 1e-9);
+  const high = Math.floor(Math.log10(Math.max(...values)) + 1e-9);
   if (!(high - low >= 2)) return 6;
   const step = Math.ceil((high - low) / 8);
   return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => 10 ** (low + i * step));
@@ -90,7 +90,7 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const edge = (d: CurvePoint, y: number | undefined): number => (y === undefined || !Number.isFinite(y) ? d.y : o.logY ? Math.max(y, floor / 10) : y);
   const steps = [...new Set(data.map((d) => d.x))].sort((a, b) => a - b);
   const xTicks = steps.length <= 10 ? steps : steps.length > 0 ? logTicks(steps) : 6;
-  const ticks = o.logY && data.length > 0 ? logTicks(data.map((d) => d.y)) : 6;
+  const ticks = o.logY && data.length > 0 ? logTicks([...data.map((d) => d.y), ...(o.rules ?? []).map((r) => r.y)]) : 6;
   const marks: Plot.Markish[] = [
     Plot.gridY({ stroke: t.grid, strokeOpacity: 1, ticks }),
     Plot.axisY({ ticks, label: null, tickSize: 0, ...(o.logY ? { tickFormat: tick } : {}) }),
@@ -119,7 +119,7 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
     marginTop: top,
     marginBottom: 42,
     x: { type: o.logX ? "log" : "linear", ...(data.length === 0 ? { domain: [1, 10] } : {}) },
-    y: { type: o.logY ? "log" : "linear", nice: !o.logY || typeof ticks === "number", ...(data.length === 0 ? { domain: [1, 10] } : {}) },
+    y: { type: o.logY ? "log" : "linear", nice: !o.logY, ...(data.length === 0 ? { domain: [1, 10] } : {}) },
     marks,
   }) as unknown as SVGSVGElement & { scale(name: string): { apply(v: number): number } };
   if (alone) drawLegend(svg, named, places, left, t);

@@ -46,7 +46,7 @@ export function sinks(scan: Scan, open: (layer: number, head: number) => void): 
         title: "Massive activations",
         about: "Largest over median activation of the residual stream, against depth.",
         hint: "Largest over median activation of the residual stream.",
-        draw: (t, width, alone) =>
+        draw: (t, width) =>
           drawCurves(
             variants.map((v, i) => ({
               name: v,
@@ -59,7 +59,7 @@ export function sinks(scan: Scan, open: (layer: number, head: number) => void): 
             { xLabel: "depth (blocks passed)", yLabel: "massive_ratio", logY: true, wholeX: true, rules: limit === undefined ? [] : [{ y: limit, label: "massive" }] },
             t,
             width,
-            alone,
+            variants.length > 1,
           ),
         table: () => ({ columns: ["variant", "site", "depth", "massive_ratio", "stderr"], rows: massive.map((r) => [r.variant, r.site, r.depth, r.value, r.stderr]) }),
       }).element,

@@ -102,10 +102,14 @@ function learningCurves(study: Study): HTMLElement | null {
       drawCurves(
         mine().map((trial, i) => {
           const c = study.data.curves[trial.id];
-          const name = `${x}=${String(trial.get(x) ?? "")} ${trial.get("seed") === null ? "" : `seed ${String(trial.get("seed"))}`}`.trim();
+          const value = String(trial.get(x) ?? "");
+          const name = `${x}=${value} ${trial.get("seed") === null ? "" : `seed ${String(trial.get("seed"))}`}`.trim();
+          const values = [...new Set(mine().map((other) => String(other.get(x) ?? "")))];
+          const first = mine().findIndex((other) => String(other.get(x) ?? "") === value) === i;
           return {
             name,
-            ...look(i, t),
+            legend: first ? `${x}=${value}` : false,
+            ...look(values.indexOf(value), t), // seeds of one point share its colour
             width: 1.5,
             dots: false,
             points: (c?.step ?? []).map((step, k) => ({ x: step, y: toNumber(c?.[what][k]), says: `${name} · step ${step} · ${what} ${short(toNumber(c?.[what][k]))} · ${trial.state}` })),
@@ -114,7 +118,7 @@ function learningCurves(study: Study): HTMLElement | null {
         { xLabel: "step", yLabel: what, logY: true },
         t,
         width,
-        mine().length <= 12,
+        true,
       ),
     table: () => ({
       columns: ["trial", "step", "loss", "test_mse"],
