@@ -196,7 +196,7 @@ void print_curves(const std::vector<VariantProfile>& all, Page& page) {
   if (curves.size() < 2 || curves.size() > kMostCurves) return;
   const bool log = least * kLogFrom < most;
   for (const std::string& text :
-       draw_plot(curves, {"layer", "residual", false, log}, page.width(), kPlotRows, page.style().unicode))
+       draw_plot(curves, {"depth", "residual", false, log}, page.width(), kPlotRows, page.style().unicode))
     page.line(text);
   page.line();
 }

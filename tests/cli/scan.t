@@ -113,6 +113,11 @@ Another checkpoint to judge against, on the same input; weak heads taken out; do
   output_kl: divergence from full in nats; where the output heads differ, relative
   change of the last hidden state
 
+  residual (log)
+  ...
+   ● full
+   ■ baseline
+
   verdict
   head      L2H0 writes little
 
