@@ -65,13 +65,19 @@ function drawLegend(svg: SVGSVGElement, curves: Curve[], places: { x: number; li
   });
 }
 
-/** Powers of ten where there are several of them; the library's choice where there are not. */
+/** Powers of ten where there are several of them; 1, 2, 5 or every multiple of them where there are not. */
 function logTicks(values: number[]): number[] | number {
-  const low = Math.ceil(Math.log10(Math.min(...values)) - 1e-9);
-  const high = Math.floor(Math.log10(Math.max(...values)) + 1e-9);
-  if (!(high - low >= 2)) return 6;
-  const step = Math.ceil((high - low) / 8);
-  return Array.from({ length: Math.floor((high - low) / step) + 1 }, (_, i) => 10 ** (low + i * step));
+  const low = Math.min(...values) * (1 - 1e-9);
+  const high = Math.max(...values) * (1 + 1e-9);
+  const from = Math.floor(Math.log10(low));
+  const to = Math.ceil(Math.log10(high));
+  const step = Math.ceil((to - from) / 8);
+  for (const factors of [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]]) {
+    const ticks: number[] = [];
+    for (let k = from; k <= to; k += factors.length > 1 ? 1 : step) ticks.push(...factors.map((f) => f * 10 ** k).filter((x) => x >= low && x <= high));
+    if (ticks.length >= 3) return ticks;
+  }
+  return 6;
 }
 
 interface Datum extends CurvePoint {

@@ -42,7 +42,7 @@ export class Table {
     this.sort = spec.sort;
     const search = h("input", {
       type: "search",
-      placeholder: "filter, e.g. L3 entropy",
+      placeholder: "filter",
       "aria-label": `Filter ${spec.caption}`,
       oninput: () => ((this.words = search.value.toLowerCase().split(/\s+/).filter(Boolean)), (this.shown = this.page), this.fill()),
     });

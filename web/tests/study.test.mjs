@@ -61,7 +61,10 @@ test("the readout says what a point is", async () => {
 test("trials sort by any column", async () => {
   const table = page.locator('[data-table="trials"]');
   await table.locator('th button:text("test_mse")').click();
-  const at = columns.indexOf("test_mse") + 1;
+  const titles = (await table.locator("thead th").allInnerTexts()).map((t) => t.replace(/ [▲▼]$/, ""));
+  assert.deepEqual(titles.slice(0, 5), ["id", "state", "layers", "rank", "test_mse"]);
+  assert.deepEqual([...titles].sort(), [...columns].sort());
+  const at = titles.indexOf("test_mse") + 1;
   const values = (await table.locator(`tbody tr td:nth-child(${at})`).allInnerTexts()).filter((t) => t !== "").map(numberIn);
   assert.equal(values.length, done.length);
   assert.deepEqual(values, done.map((t) => shown(Number(t.test_mse))).sort((a, b) => b - a));

@@ -185,6 +185,12 @@ export function studyView(data: StudyData[]): View {
   if (curves.length > 0) sections.push(section("curves", "Learning curves", h("div", { class: "pair" }, ...curves)));
   const costs = studies.map(cost).filter((x) => x !== null);
   if (costs.length > 0) sections.push(section("cost", "Cost", h("div", { class: "pair" }, ...costs)));
+  // What the figure is about comes first: on a phone the rest is out of sight.
+  const ordered = (s: Study): number[] => {
+    const { by, x, y, bound } = s.data.figure;
+    const first = ["id", "state", ...by, x, y, bound ?? ""].map((name) => s.data.columns.indexOf(name)).filter((i) => i >= 0);
+    return [...new Set([...first, ...s.data.columns.keys()])];
+  };
   const numeric = (s: Study, i: number): boolean => s.data.trials.some((r) => typeof r[i] === "number");
   sections.push(
     section(
@@ -195,8 +201,8 @@ export function studyView(data: StudyData[]): View {
           new Table({
             name: "trials",
             caption: `Every trial of ${s.data.name}`,
-            columns: s.data.columns.map((title, i) => ({ title, numeric: numeric(s, i) })),
-            rows: s.data.trials,
+            columns: ordered(s).map((i) => ({ title: s.data.columns[i] ?? "", numeric: numeric(s, i) })),
+            rows: s.data.trials.map((row) => ordered(s).map((i) => row[i] ?? null)),
             search: true,
           }).element,
       ),
