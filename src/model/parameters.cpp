@@ -12,6 +12,8 @@ class List {
   explicit List(std::string part) : part_(std::move(part)) {}
   void matrix(const char* name, int64_t rows, int64_t columns) { add(name, {rows, columns}, Role::matrix); }
   void bias(const char* name, int64_t size) { add(name, {size}, Role::bias); }
+  /// A vector drawn like a matrix.
+  void drawn(const char* name, int64_t size) { add(name, {size}, Role::matrix); }
   void norm(const char* name, const NormSpec& norm, int64_t size) {
     if (norm.kind == NormKind::none) return;
     const std::string stem = *name == '\0' ? "" : std::string(name) + ".";
@@ -72,9 +74,10 @@ std::vector<Parameter> block(const ModelSpec& spec, int64_t index) {
   if (a.output_bias) list.bias("attn.b_O", d);
   if (spec.position == PositionKind::relative) {
     list.matrix("attn.W_R", a.heads * a.d_qk, d);
-    list.bias("attn.r_w_bias", a.heads * a.d_qk);
-    list.bias("attn.r_r_bias", a.heads * a.d_qk);
-    list.bias("attn.r_s_bias", a.heads * a.d_qk);
+    // Called biases, but XLNet draws them like its matrices; at initialisation they outweigh the queries.
+    list.drawn("attn.r_w_bias", a.heads * a.d_qk);
+    list.drawn("attn.r_r_bias", a.heads * a.d_qk);
+    list.drawn("attn.r_s_bias", a.heads * a.d_qk);
     list.matrix("attn.seg_embed", 2, a.heads * a.d_qk);
   }
   if (b.mlp.kind != MlpKind::none) {
