@@ -12,7 +12,8 @@
 namespace rankscope {
 
 struct FrozenNetwork::Impl {
-  at::Tensor input, output, bias, head_output, head_bias;
+  at::Tensor input, output, head_output;
+  at::Tensor bias, head_bias;  // filled in when first asked for
   AffineChain trunk, head;
 };
 
@@ -42,7 +43,9 @@ class Freezer {
     if (spec_.output.kind != HeadKind::transformed) return {};
     const Weights w = source_.load("unembed");
     begin();
-    add(PartKind::dense, -1, freeze_dense(branch_, w.get("W_T"), w.get("b_T"), spec_.output.activation));
+    at::Tensor written;
+    auto dense = freeze_dense(branch_, w.get("W_T"), w.get("b_T"), spec_.output.activation, written);
+    add(PartKind::dense, -1, std::move(dense), written);
     end(false);
     if (spec_.output.norm.kind != NormKind::none) norm_step(-1, spec_.output.norm, w, "ln");
     return std::move(chain_);
@@ -70,7 +73,9 @@ class Freezer {
     if (block.mlp.kind != MlpKind::none) {
       begin();
       if (pre && norm) add(PartKind::norm, l, freeze_norm(branch_, block.norm, w, "ln2"));
-      add(PartKind::mlp, l, freeze_mlp(branch_, block.mlp, w));
+      at::Tensor written;
+      auto mlp = freeze_mlp(branch_, block.mlp, w, written);
+      add(PartKind::mlp, l, std::move(mlp), written);
       end(block.mlp_skip);
       if (!pre && norm) norm_step(l, block.norm, w, "ln2");
     }
@@ -89,9 +94,13 @@ class Freezer {
   }
 
   void begin() { branch_ = x_; }
-  void add(PartKind kind, int l, std::shared_ptr<const LinearPart> part) {
-    branch_ = part->apply(branch_.unsqueeze(0)).squeeze(0);
-    if (const at::Tensor bias = part->bias(); bias.defined()) branch_ = branch_.add_(bias);
+  void add(PartKind kind, int l, std::shared_ptr<const LinearPart> part, const at::Tensor& written = {}) {
+    if (written.defined()) {
+      branch_ = written;
+    } else {
+      branch_ = part->apply(branch_.unsqueeze(0)).squeeze(0);
+      if (const at::Tensor bias = part->bias(); bias.defined()) branch_ = branch_.add_(bias);
+    }
     elements_.push_back({kind, l, std::move(part)});
   }
   void end(bool skip) {
@@ -125,10 +134,8 @@ FrozenNetwork::FrozenNetwork(const ModelSpec& spec, WeightSource& source, const 
   impl_->input = freezer.start();
   impl_->trunk = freezer.trunk();
   impl_->output = freezer.state();
-  impl_->bias = impl_->trunk.affine(at::zeros_like(impl_->input));
   impl_->head = freezer.head();
   impl_->head_output = freezer.state();
-  impl_->head_bias = impl_->head.affine(impl_->bias);
 }
 
 FrozenNetwork::FrozenNetwork(FrozenNetwork&&) noexcept = default;
@@ -136,11 +143,19 @@ FrozenNetwork::~FrozenNetwork() = default;
 
 const at::Tensor& FrozenNetwork::input() const { return impl_->input; }
 const at::Tensor& FrozenNetwork::output() const { return impl_->output; }
-const at::Tensor& FrozenNetwork::bias() const { return impl_->bias; }
+const at::Tensor& FrozenNetwork::bias() const {
+  const c10::NoGradGuard no_grad;
+  if (!impl_->bias.defined()) impl_->bias = impl_->trunk.affine(at::zeros_like(impl_->input));
+  return impl_->bias;
+}
 const AffineChain& FrozenNetwork::trunk() const { return impl_->trunk; }
 const AffineChain& FrozenNetwork::head() const { return impl_->head; }
 const at::Tensor& FrozenNetwork::head_output() const { return impl_->head_output; }
-const at::Tensor& FrozenNetwork::head_bias() const { return impl_->head_bias; }
+const at::Tensor& FrozenNetwork::head_bias() const {
+  const c10::NoGradGuard no_grad;
+  if (!impl_->head_bias.defined()) impl_->head_bias = impl_->head.affine(bias());
+  return impl_->head_bias;
+}
 
 at::Tensor FrozenNetwork::row_slice(int64_t token, const at::Tensor& u) const {
   return impl_->trunk.adjoint(one_row(impl_->output, token, u));

@@ -14,15 +14,15 @@ namespace rankscope {
 
 class FrozenNetwork {
  public:
-  /// Costs one forward pass and one application. `source` and what it reads from must outlive this. An
-  /// activation that is not finite is an error that names the block.
+  /// Costs one forward pass; the biases cost an application when first asked for. `source` and what it reads
+  /// from must outlive this. An activation that is not finite is an error that names the block.
   FrozenNetwork(const ModelSpec& spec, WeightSource& source, const Batch& batch);
   FrozenNetwork(FrozenNetwork&&) noexcept;
   ~FrozenNetwork();
 
   const at::Tensor& input() const;   // [N, d], the residual stream before the first block
   const at::Tensor& output() const;  // [N, d], after the final norm: trunk T x + b
-  const at::Tensor& bias() const;    // [N, d], b of the trunk
+  const at::Tensor& bias() const;    // [N, d], b of the trunk; not to be asked for from two threads at once
 
   const AffineChain& trunk() const;  // input to output
   /// output to what the vocabulary matrix multiplies, [N, w]; no step at all for a linear head.

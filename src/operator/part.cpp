@@ -180,9 +180,8 @@ double slope_at_zero(Activation activation) {
 }
 
 // act(h) / h, entry by entry.
-at::Tensor gain_of(const at::Tensor& h, Activation activation) {
-  const at::Tensor out = apply_activation(h.clone(), activation).div_(h);
-  return at::where(h == 0, at::full({}, slope_at_zero(activation), h.options()), out);
+at::Tensor gain_of(const at::Tensor& h, const at::Tensor& activated, Activation activation) {
+  return at::where(h == 0, at::full({}, slope_at_zero(activation), h.options()), activated / h);
 }
 
 // z -> (z W_in^T * G) W_out^T; without W_out the gains are the end.
@@ -246,19 +245,32 @@ std::shared_ptr<const LinearPart> freeze_norm(const at::Tensor& x, const NormSpe
   return std::make_shared<Norm>(x, norm, weights, name);
 }
 
-std::shared_ptr<const LinearPart> freeze_mlp(const at::Tensor& x, const MlpSpec& mlp, const Weights& w) {
-  if (mlp.kind == MlpKind::activation) return std::make_shared<ActivationOnly>(gain_of(x, mlp.activation));
-  const at::Tensor gain =
-      mlp.kind == MlpKind::gated
-          ? apply_activation(at::linear(x, w.get("mlp.W_gate"), w.get_or_none("mlp.b_gate")), mlp.activation)
-          : gain_of(at::linear(x, w.get("mlp.W_in"), w.get_or_none("mlp.b_in")), mlp.activation);
-  return std::make_shared<Gained>(w.get("mlp.W_in"), w.get_or_none("mlp.b_in"), gain, w.get("mlp.W_out"),
-                                  w.get_or_none("mlp.b_out"));
+std::shared_ptr<const LinearPart> freeze_mlp(const at::Tensor& x, const MlpSpec& mlp, const Weights& w,
+                                             at::Tensor& written) {
+  if (mlp.kind == MlpKind::activation) {
+    written = apply_activation(x.clone(), mlp.activation);
+    return std::make_shared<ActivationOnly>(gain_of(x, written, mlp.activation));
+  }
+  const at::Tensor &W_in = w.get("mlp.W_in"), &b_in = w.get_or_none("mlp.b_in");
+  const at::Tensor &W_out = w.get("mlp.W_out"), &b_out = w.get_or_none("mlp.b_out");
+  const at::Tensor h = at::linear(x, W_in, b_in);
+  at::Tensor gain, hidden;
+  if (mlp.kind == MlpKind::gated) {
+    gain = apply_activation(at::linear(x, w.get("mlp.W_gate"), w.get_or_none("mlp.b_gate")), mlp.activation);
+    hidden = h * gain;
+  } else {
+    hidden = apply_activation(h.clone(), mlp.activation);
+    gain = gain_of(h, hidden, mlp.activation);
+  }
+  written = at::linear(hidden, W_out, b_out);
+  return std::make_shared<Gained>(W_in, b_in, gain, W_out, b_out);
 }
 
 std::shared_ptr<const LinearPart> freeze_dense(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b,
-                                               Activation activation) {
-  return std::make_shared<Gained>(W, b, gain_of(at::linear(x, W, b), activation), at::Tensor(), at::Tensor());
+                                               Activation activation, at::Tensor& written) {
+  const at::Tensor h = at::linear(x, W, b);
+  written = apply_activation(h.clone(), activation);
+  return std::make_shared<Gained>(W, b, gain_of(h, written, activation), at::Tensor(), at::Tensor());
 }
 
 }  // namespace rankscope

@@ -43,11 +43,13 @@ std::shared_ptr<const FrozenAttention> freeze_attention(const at::Tensor& x, con
 std::shared_ptr<const LinearPart> freeze_norm(const at::Tensor& x, const NormSpec& norm,
                                               const Weights& weights, std::string_view name);
 
-/// The MLP at what it reads, x [N, d]. At h = 0 the gain is act'(0) (relu: 0).
-std::shared_ptr<const LinearPart> freeze_mlp(const at::Tensor& x, const MlpSpec& mlp, const Weights& weights);
+/// The MLP at what it reads, x [N, d], and what it writes there, bias included. At h = 0 the gain is act'(0)
+/// (relu: 0).
+std::shared_ptr<const LinearPart> freeze_mlp(const at::Tensor& x, const MlpSpec& mlp, const Weights& weights,
+                                             at::Tensor& written);
 
-/// act(x W^T + b) at x [N, d]: the dense layer of a transformed head.
+/// act(x W^T + b) at x [N, d], and its value there: the dense layer of a transformed head.
 std::shared_ptr<const LinearPart> freeze_dense(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b,
-                                               Activation activation);
+                                               Activation activation, at::Tensor& written);
 
 }  // namespace rankscope
