@@ -1,0 +1,26 @@
+// What the cubic bound (theory/collapse_bound.h) is made of, at one layer and one input.
+#pragma once
+
+#include "model/spec.h"
+#include "model/weights.h"
+#include "operator/split.h"
+
+namespace rankscope {
+
+/// E_h = scale R W_QK,h R^T with R the residual at the mean, D_ii = max_{j,j'} |E_ij - E_ij'|.
+struct AttentionBound {
+  double log_residual;  // log ||R||_{1,inf}
+  double score;         // max |E|, over heads
+  double spread;        // max D_ii, over heads: to be held against kSpreadLimit
+  double gamma;         // max_h sqrt(sum_i D_ii max_i D_ii) / (2 ||E||_1)
+  double beta;          // with separate maxima
+  double c;             // cubic_constant of this layer
+};
+
+AttentionBound attention_bound(const SplitTokens& tokens, const AttentionSpec& spec, const Weights& weights);
+
+/// Whether the theorem speaks of this attention: softmax over all tokens, without positions inside the
+/// scores.
+bool bound_applies(const AttentionSpec& spec);
+
+}  // namespace rankscope

@@ -1,0 +1,18 @@
+#include "theory/collapse_bound.h"
+
+#include <cmath>
+
+namespace rankscope {
+
+double cubic_constant(double gamma, double beta, double heads, double scale) {
+  return 4 * gamma * beta * heads * scale;
+}
+
+double log_collapse_bound(double c, double log_r0, int layers) {
+  const double half = 0.5 * std::log(c);
+  return std::pow(3.0, layers) * (half + log_r0) - half;
+}
+
+double collapse_margin(double c, double log_r0) { return std::exp(0.5 * std::log(c) + log_r0); }
+
+}  // namespace rankscope

@@ -1,0 +1,23 @@
+// The cubic bound of Dong, Cordonnier and Loukas (2021, second version), evaluated instead of quoted:
+//   r_{l+1} <= c r_l^3,   c = 4 gamma beta H scale,   r in the composite norm sqrt(||.||_1 ||.||_inf),
+// so r_L <= c^{-1/2} (sqrt(c) r_0)^{3^L}, which shrinks only where sqrt(c) r_0 < 1. The composite has no
+// triangle inequality, so beta takes its maxima separately: max_h ||W_QK||_1 sqrt(max_h ||W_h||_1 max_h
+// ||W_h||_inf). gamma depends on the input: the smallest one for which the proof's step holds there.
+#pragma once
+
+namespace rankscope {
+
+/// The proof needs max_{j,j'} |E_ij - E_ij'| below this in every row: the root of e^x = 1 + 2 x.
+constexpr double kSpreadLimit = 1.2564312086261697;
+/// The same bound without gamma needs max |E| below this: e^m (e^m - 1) / m <= 2.
+constexpr double kScoreLimit = 0.45;
+
+double cubic_constant(double gamma, double beta, double heads, double scale);
+
+/// log of c^{(3^L - 1) / 2} r_0^{3^L}, natural; +inf where it overflows.
+double log_collapse_bound(double c, double log_r0, int layers);
+
+/// sqrt(c) r_0: the bound says something only below 1.
+double collapse_margin(double c, double log_r0);
+
+}  // namespace rankscope

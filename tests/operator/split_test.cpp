@@ -1,0 +1,117 @@
+// The split arithmetic against plain double precision where that still resolves, and against the cubic law
+// where nothing else does.
+#include "operator/split.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/dense_reference.h"
+#include "support/reference.h"
+
+namespace rankscope {
+namespace {
+
+using namespace test;
+
+at::Tensor start(const ModelSpec& spec, WeightSource& source, const Batch& batch) {
+  return embed(batch, spec, source.load("embed"), source);
+}
+
+class EveryFixtureSplit : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryFixtureSplit, AgreesWithFloat64AfterEveryBlock) {
+  const Loaded m = load(GetParam(), "float64");
+  for (const char* off : {"", "attention-skip", "attention-skip+mlp", "skip", "norm"}) {
+    const ModelSpec spec = *off == '\0' ? m.spec : without(m.spec, off);
+    std::vector<Sample> samples(1);
+    if (spec.embedding.vocabulary > 0)
+      samples = random_samples({7}, spec.embedding.vocabulary);
+    else
+      samples[0].pixels.assign(
+          m.batch.pixels.begin(),
+          m.batch.pixels.begin() + static_cast<std::ptrdiff_t>(m.batch.pixels.size() / 2));
+    const Batch batch = make_batches(samples, spec, 1).front();
+    at::Tensor x = start(spec, *m.source, batch);
+    SplitTokens split(x);
+    BlockObserver nobody;
+    for (const BlockSpec& block : spec.blocks) {
+      const Weights w = m.source->load("blocks." + std::to_string(block.weights));
+      x = run_block(x, block, w, batch, nobody);
+      split.advance(block, w, batch);
+      EXPECT_LE(distance(split.whole(), x), 1e-10) << off;
+      // Plain double loses eps times the size of the tokens.
+      const double plain = reference::composite(reference::centered(x));
+      EXPECT_NEAR(std::exp(split.residual().log_l1inf), plain,
+                  1e-10 * plain + 1e-13 * reference::composite(x))
+          << off;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Split, EveryFixtureSplit, testing::ValuesIn(model_fixtures()), fixture_name);
+
+// Attention alone, scaled down from BERT-base with what decides kept: scores of the same size at
+// initialisation.
+ModelSpec pure_attention(int64_t depth) {
+  ModelSpec s = tiny_spec(NormPlace::post, depth);
+  s.width = s.embedding.width = 192;
+  s.init_std = 0.04;  // BERT's 0.02 times sqrt(768 / 192)
+  for (BlockSpec& b : s.blocks) {
+    b.attention.heads = b.attention.kv_heads = 12;
+    b.attention.d_qk = b.attention.d_v = 16;
+    b.attention.scale = 0.25;
+    b.mlp.kind = MlpKind::none;
+    b.attention_skip = false;
+  }
+  return s;
+}
+
+std::vector<double> log_residuals(const ModelSpec& spec, uint64_t seed) {
+  const auto source = random_source(spec, seed, "float64", "cpu");
+  const Batch batch = make_batches(random_samples({48}, 50, seed), spec, 1).front();
+  at::manual_seed(static_cast<int64_t>(seed));
+  SplitTokens split(at::randn({48, spec.width}, at::kDouble));
+  std::vector<double> out{split.residual().log_l1inf_rel};
+  for (const BlockSpec& block : spec.blocks) {
+    split.advance(block, source->load("blocks." + std::to_string(block.weights)), batch);
+    out.push_back(split.residual().log_l1inf_rel);
+  }
+  return out;
+}
+
+TEST(Split, FollowsTheCubicLawBelowTheSmallestDouble) {
+  for (const uint64_t seed : {1u, 2u, 3u}) {
+    const std::vector<double> r = log_residuals(pure_attention(8), seed);
+    for (size_t l = 2; l + 1 < r.size(); ++l)
+      EXPECT_NEAR((r[l + 1] - r[l]) / (r[l] - r[l - 1]), 3.0, 0.15) << "seed " << seed << ", layer " << l;
+    EXPECT_LT(r[6], std::log(1e-160));
+    EXPECT_LT(r[7], std::log(std::numeric_limits<double>::denorm_min()));
+    EXPECT_TRUE(std::isfinite(r[8]));
+  }
+}
+
+TEST(Split, WithSkipsItDoesNotCollapse) {
+  ModelSpec spec = pure_attention(8);
+  for (BlockSpec& b : spec.blocks) b.attention_skip = true;
+  EXPECT_GT(log_residuals(spec, 1).back(), std::log(0.05));
+}
+
+TEST(Split, AMaskMakesItGeometric) {
+  // The first token sees only itself: rows differ at order one, and the residual falls by a factor a layer.
+  ModelSpec spec = pure_attention(12);
+  for (BlockSpec& b : spec.blocks) b.attention.causal = true;
+  const std::vector<double> r = log_residuals(spec, 1);
+  for (size_t l = 8; l + 1 < r.size(); ++l) EXPECT_GT(r[l + 1] - r[l], std::log(1e-3));
+  EXPECT_GT(r.back(), std::log(1e-40));
+}
+
+TEST(Split, EqualTokensHaveNoResidual) {
+  const ModelSpec spec = pure_attention(2);
+  const auto source = random_source(spec, 1, "float64", "cpu");
+  const Batch batch = make_batches(random_samples({5}, 50), spec, 1).front();
+  SplitTokens split(at::ones({5, 192}, at::kDouble));
+  split.advance(spec.blocks[0], source->load("blocks.0"), batch);
+  EXPECT_EQ(split.residual().log_l1inf, -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+}  // namespace rankscope
