@@ -1,0 +1,70 @@
+#include "operator/jacobian.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "model/block.h"
+#include "model/norm.h"
+#include "model/surgery.h"
+
+namespace rankscope {
+namespace {
+
+constexpr uint32_t kStream = 0x6a61636f;  // "jaco"
+constexpr double kStep = 1e-5;            // relative: the error is its square and rounding over it
+
+// The trunk as a function of the residual stream before the first block, its weights held.
+class Trunk {
+ public:
+  Trunk(const ModelSpec& spec, WeightSource& source, const Batch& batch) : spec_(spec), batch_(batch) {
+    for (const BlockSpec& stored : spec.blocks) {
+      BlockSpec block = stored;
+      Weights weights = source.load(fmt::format("blocks.{}", block.weights));
+      if (block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0)
+        weights = truncated(weights, block);
+      blocks_.emplace_back(block, std::move(weights));
+    }
+    if (spec.final_norm.kind != NormKind::none) final_norm_ = source.load("ln_final");
+  }
+  at::Tensor operator()(at::Tensor x) const {
+    BlockObserver nobody;
+    for (const auto& [block, weights] : blocks_) x = run_block(x, block, weights, batch_, nobody);
+    return apply_norm(x, spec_.final_norm, final_norm_, "");
+  }
+
+ private:
+  const ModelSpec& spec_;
+  const Batch& batch_;
+  std::vector<std::pair<BlockSpec, Weights>> blocks_;
+  Weights final_norm_;
+};
+
+}  // namespace
+
+JacobianDistance jacobian_distance(const FrozenNetwork& frozen, const ModelSpec& spec, WeightSource& source,
+                                   const Batch& batch, int64_t probes, uint64_t seed) {
+  const c10::NoGradGuard no_grad;
+  const at::Tensor& x = frozen.input();
+  if (x.scalar_type() != at::kDouble)
+    throw Error("the Jacobian is taken by differences: they need --dtype float64");
+  const Trunk trunk(spec, source, batch);
+  double apart = 0, true_norm = 0, frozen_norm = 0;
+  for (int64_t k = 0; k < probes; ++k) {
+    at::Tensor v = at::empty_like(x);
+    const Philox random{seed, kStream, static_cast<uint32_t>(k)};
+    for (int64_t i = 0; i < v.numel(); ++i) v.data_ptr<double>()[i] = random.normal(static_cast<uint64_t>(i));
+    const double h = kStep * x.norm().item<double>() / v.norm().item<double>();
+    const at::Tensor Jv = (trunk(x + v * h) - trunk(x - v * h)) / (2 * h);
+    const at::Tensor Tv = frozen.trunk().apply(v);
+    apart += (Jv - Tv).square().sum().item<double>();
+    true_norm += Jv.square().sum().item<double>();
+    frozen_norm += Tv.square().sum().item<double>();
+  }
+  return {std::sqrt(apart / true_norm), std::sqrt(frozen_norm / true_norm), probes};
+}
+
+}  // namespace rankscope
