@@ -39,6 +39,14 @@ const Engine engine{
     .verify = [](const VerifyRequest& r) { return translated([&] { return verify(r); }); },
     .lenses = lens_list,
     .runners = runners,
+    .paths = [](const PathsRequest& r,
+                const ProgressCallback& p) { return translated([&] { return measure_paths(r, p); }); },
+    .collapse = [](const CollapseRequest& r,
+                   const ProgressCallback& p) { return translated([&] { return measure_collapse(r, p); }); },
+    .linear_operator =
+        [](const OperatorRequest& r, const ProgressCallback& p) {
+          return translated([&] { return measure_operator(r, p); });
+        },
 };
 
 }  // namespace

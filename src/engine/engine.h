@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "scan/collapse.h"
+#include "scan/operator.h"
+#include "scan/paths.h"
 #include "scan/scan.h"
 #include "scan/verify.h"
 #include "studies/runner.h"
@@ -25,6 +28,9 @@ struct Engine {
   std::vector<LayerError> (*verify)(const VerifyRequest&);
   std::vector<LensInfo> (*lenses)();
   const std::vector<const Runner*>& (*runners)();
+  ScanResult (*paths)(const PathsRequest&, const ProgressCallback&);
+  ScanResult (*collapse)(const CollapseRequest&, const ProgressCallback&);
+  OperatorResult (*linear_operator)(const OperatorRequest&, const ProgressCallback&);
 };
 
 }  // namespace rankscope

@@ -44,10 +44,11 @@ Json definitions(const ResultTable& table) {
 
 }  // namespace
 
-Json make_manifest(const ScanRequest& request, const Checkpoint& checkpoint, const ScanInput& input,
+Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, const ScanInput& input,
                    const ScanResult& result, const std::vector<std::string>& variants, double seconds) {
   std::vector<std::filesystem::path> weights;
-  for (const auto& file : checkpoint.store().files()) weights.push_back(file->path());
+  if (checkpoint != nullptr)
+    for (const auto& file : checkpoint->store().files()) weights.push_back(file->path());
   int64_t tokens = 0;
   for (const Sample& s : input.samples) tokens += static_cast<int64_t>(s.ids.size());
   struct rusage usage {};

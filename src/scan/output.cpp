@@ -13,11 +13,6 @@ namespace {
 constexpr int64_t kVocabularyTile = 4096;
 constexpr const char* kLogits = "unembed.hook_out";
 
-std::string hidden_site(const ModelSpec& spec) {
-  return spec.final_norm.kind != NormKind::none ? "ln_final.hook_normalized"
-                                                : fmt::format("blocks.{}.hook_resid_post", spec.depth() - 1);
-}
-
 // Per token, over the vocabulary tiles seen so far: with logits a (full) and b (other),
 //   KL = E_p[a - b] - log Z_a + log Z_b,
 // accumulated as a running softmax does, in double.
@@ -170,6 +165,11 @@ class Comparison {
 };
 
 }  // namespace
+
+std::string hidden_site(const ModelSpec& spec) {
+  return spec.final_norm.kind != NormKind::none ? "ln_final.hook_normalized"
+                                                : fmt::format("blocks.{}.hook_resid_post", spec.depth() - 1);
+}
 
 std::string output_site(const ModelSpec& spec) {
   return spec.output.kind != HeadKind::none ? kLogits : hidden_site(spec);

@@ -16,7 +16,10 @@ void compare_outputs(const FinalState& full, const PassPlan& plan,
                      const std::vector<const FinalState*>& others, const PassPlan& other_plan,
                      ResultTable& table, std::vector<std::string>& notes);
 
-/// Where a model's output is compared with itself: at the vocabulary, or at the last hidden state without a head.
+/// Where a model's output is compared with itself: at the vocabulary, or at the last hidden state without a
+/// head.
 std::string output_site(const ModelSpec& spec);
+/// The last hidden state: after the final norm where there is one.
+std::string hidden_site(const ModelSpec& spec);
 
 }  // namespace rankscope

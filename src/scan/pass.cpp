@@ -139,6 +139,60 @@ std::vector<std::vector<size_t>> group_by(const std::vector<size_t>& variants, K
   return groups;
 }
 
+// What the variants of one state have in common inside a block, computed once a batch. A factorial of skips,
+// MLPs and norms asks for the same attention of the first block again and again.
+class Common {
+ public:
+  explicit Common(bool in_use) : in_use_(in_use) {}
+
+  /// The block's output, from whatever is already known of it.
+  at::Tensor run(const at::Tensor& x, const BlockSpec& block, const Weights& weights, const Batch& batch,
+                 size_t b, BlockObserver& observer) {
+    if (!in_use_ || observer.wants_pattern() || observer.wants_heads())
+      return run_block(x, block, weights, batch, observer);
+    BlockSpec key = block;  // what the result depends on; the rest is made equal
+    key.mlp = {};
+    key.mlp_skip = false;
+    BlockSpec attention_key = key;
+    attention_key.attention_skip = false;
+    const bool pre = block.norm.place == NormPlace::pre;
+    if (!pre) attention_key.norm = {};
+    const at::Tensor* known = find(attention_, attention_key, b);
+    if (known != nullptr && pre) observer.normalized(apply_norm(x, block.norm, weights, "ln1"));
+    const at::Tensor written = known != nullptr ? *known
+                                                : keep(attention_, attention_key, b,
+                                                       attention_output(x, block, weights, batch, observer));
+    known = find(middle_, key, b);
+    const at::Tensor u = known != nullptr
+                             ? *known
+                             : keep(middle_, key, b, after_attention(x, written.clone(), block, weights));
+    if (block.mlp.kind == MlpKind::none) return u.clone();
+    key.mlp = block.mlp;
+    known = find(mlp_, key, b);
+    const at::Tensor m = known != nullptr ? *known : keep(mlp_, key, b, mlp_output(u, block, weights));
+    return after_mlp(u, m.clone(), block, weights);
+  }
+
+ private:
+  struct Entry {
+    BlockSpec key;
+    size_t batch;
+    at::Tensor value;
+  };
+  static const at::Tensor* find(const std::vector<Entry>& entries, const BlockSpec& key, size_t batch) {
+    for (const Entry& e : entries)
+      if (e.batch == batch && e.key == key) return &e.value;
+    return nullptr;
+  }
+  static at::Tensor keep(std::vector<Entry>& entries, const BlockSpec& key, size_t batch, at::Tensor value) {
+    entries.push_back({key, batch, value});
+    return value;
+  }
+
+  bool in_use_;
+  std::vector<Entry> attention_, middle_, mlp_;
+};
+
 class Pass {
  public:
   Pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
@@ -199,8 +253,9 @@ class Pass {
           return variant(v).spec.blocks[static_cast<size_t>(l)];
         };
         const auto groups = group_by(state.variants, key);
+        Common common(groups.size() > 1);
         for (size_t g = 0; g < groups.size(); ++g)
-          advance(state, groups[g], l, *weights, g + 1 == groups.size(), next);
+          advance(state, groups[g], l, *weights, g + 1 == groups.size(), common, next);
       }
     }
     states_ = std::move(next);
@@ -213,7 +268,7 @@ class Pass {
 
   // Takes one group of a state through block l; the last group may use up the state's activations.
   void advance(State& state, const std::vector<size_t>& group, int l, const Weights& stored, bool last,
-               std::vector<State>& next) {
+               Common& common, std::vector<State>& next) {
     const Variant& first = variant(group.front());
     BlockSpec block = first.spec.blocks[static_cast<size_t>(l)];
     const bool cut = block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0;
@@ -225,7 +280,8 @@ class Pass {
     try {
       for (size_t b = 0; b < state.x.size(); ++b) {
         observer.enter(batches(state)[b]);
-        out.x.push_back(run_block(state.x[b], block, weights, batches(state)[b], observer));
+        out.x.push_back(cut ? run_block(state.x[b], block, weights, batches(state)[b], observer)
+                            : common.run(state.x[b], block, weights, batches(state)[b], b, observer));
         if (last) state.x[b].reset();
         observer.output(out.x.back());
       }

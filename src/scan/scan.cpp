@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <malloc.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,11 +9,11 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/random_source.h"
-#include "model/torch_compat.h"
 #include "scan/input.h"
 #include "scan/manifest.h"
 #include "scan/output.h"
 #include "scan/pass.h"
+#include "scan/subject.h"
 #include "scan/variants.h"
 
 namespace rankscope {
@@ -43,7 +42,7 @@ class Scan {
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    result_.manifest = make_manifest(request_, checkpoint_, input_, result_, names_, seconds.count());
+    result_.manifest = make_manifest(request_, &checkpoint_, input_, result_, names_, seconds.count());
     return std::move(result_);
   }
 
@@ -209,14 +208,7 @@ class Scan {
 }  // namespace
 
 ScanResult scan(const ScanRequest& request, const ProgressCallback& progress) {
-  dtype_of(request.dtype);  // a wrong word is answered before anything is read
-  device_of(request.device);
-  if (request.batch_size < 1) throw usage_error("--batch-size should be at least 1");
-  use_threads(request.threads);
-  // Left alone, glibc raises its mmap threshold and keeps what it frees: the peak would grow with every
-  // block.
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 16 << 20);
+  prepare_run(request);
   return Scan(request, progress).run();
 }
 

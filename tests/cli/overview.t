@@ -7,9 +7,12 @@ The program alone says what it can do.
 
     bound      Say what heads of a given rank can reach at best, without training
     choose     How many heads: cost, bound and trained error of each choice
+    collapse   Take skips, MLPs and norms out in every combination: who holds the rank up
     diff       Compare two scans of the same tokens: the layers and heads that changed
     inspect    Show what a checkpoint is, without reading its weights
     lenses     List what can be measured, what each metric means and what it costs
+    operator   Read the network as one linear map: spectrum, ranks, which token is made of which
+    paths      Sum all paths of each length exactly: which ones carry the output
     plot       Draw a figure for a paper from result tables: SVG, PDF or the terminal
     report     Show saved results as one HTML page, several folders side by side
     scan       Scan a checkpoint: how much rank is left, who holds it up, what to do
@@ -29,13 +32,17 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in bound choose diff inspect lenses plot report scan serve study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  > for c in bound choose collapse diff inspect lenses operator paths plot report scan serve study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+
   Usage: rankscope bound [OPTIONS]
   Examples:
     rankscope bound --d 64 --rank 8 --heads 64
   Usage: rankscope choose [OPTIONS]
   Examples:
     rankscope choose --width 1024 --layers 24 --heads 4,8,16,32
+  Usage: rankscope collapse [OPTIONS] [FOLDER]
+  Examples:
+    rankscope collapse
   Usage: rankscope diff [OPTIONS] A B
   Examples:
     rankscope diff out/base out/tuned
@@ -45,6 +52,12 @@ Every command explains itself with examples, and needs no torch for it.
   Usage: rankscope lenses [OPTIONS]
   Examples:
     rankscope lenses
+  Usage: rankscope operator [OPTIONS] [FOLDER]
+  Examples:
+    rankscope operator
+  Usage: rankscope paths [OPTIONS] [FOLDER]
+  Examples:
+    rankscope paths
   Usage: rankscope plot [OPTIONS] TABLE...
   Examples:
     rankscope plot out/bert --y residual_l1inf_rel --site resid_post --band stderr --log --out fig.pdf
@@ -104,7 +117,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, bound, diff   (rankscope --help shows all 12)
+    try  scan, bound, diff   (rankscope --help shows all 15)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"

@@ -18,6 +18,7 @@
 #include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
+#include "cli/input_options.h"
 #include "cli/options.h"
 #include "report/csv.h"
 #include "report/json.h"
@@ -85,23 +86,6 @@ void set_threshold(Thresholds& t, const std::string& text) {
   if (at == std::string::npos || !parse_positive(text.substr(at + 1), *it->second))
     throw usage_error(fmt::format("expected a threshold as {}=0.05, but got \"{}\"", name, printable(text)))
         .in("--threshold");
-}
-
-// --text takes all that follows it, so a model named last would be read as a text.
-void refuse_folders(const std::vector<std::string>& texts) {
-  for (const std::string& text : texts) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(text, ignored))
-      throw usage_error("expected a text file, but got a folder")
-          .in("--text " + text)
-          .hint("name the model before --text: rankscope scan MODEL --text FILE");
-  }
-}
-
-void require_format(const std::string& format) {
-  const std::vector<std::string> known{"table", "csv", "json"};
-  if (std::find(known.begin(), known.end(), format) == known.end())
-    throw unknown_name("format", format, known);
 }
 
 // What the model and the input are when nothing was said: the built-in ones.

@@ -1,0 +1,209 @@
+// rankscope paths: what the paths of each length carry.
+#include "scan/paths.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/engine.h"
+#include "cli/input_options.h"
+#include "cli/options.h"
+#include "report/columns.h"
+#include "report/text.h"
+#include "theory/path_counts.h"
+
+namespace rankscope {
+namespace {
+
+constexpr const char* kBelow =
+    "A path goes, at every attention, along the skip or through one head. Semantics:\n"
+    "  frozen    attention, norms and gains held at this input: the exact sum of all paths of each length\n"
+    "  rerun     the network run again along sampled paths: attention recomputed, no skips, norms without "
+    "gains\n"
+    "  subpaths  the same with skips kept: each path brings all its sub-paths\n"
+    "\n"
+    "Readings of length k: only (those paths alone), up to (with all shorter ones and the bias), without "
+    "(the\n"
+    "output less those paths). output_kl compares the model's output distribution with the whole one's.\n";
+
+struct Options {
+  InputOptions input;
+  PathsRequest request;
+  bool count = false;
+  int64_t layers = 0, heads = 0;
+};
+
+std::string cell(const ResultTable& t, const std::string& variant, const char* metric, int layer = -1,
+                 int head = -1) {
+  const Row* r = t.find(variant, metric, layer, head);
+  return r == nullptr ? "-" : number_text(r->value);
+}
+
+std::string with_error(const ResultTable& t, const std::string& variant, const char* metric) {
+  const Row* r = t.find(variant, metric, -1);
+  if (r == nullptr) return "-";
+  return std::isnan(r->stderr_) || r->stderr_ == 0 ? number_text(r->value)
+                                                   : number_text(r->value) + " ± " + number_text(r->stderr_);
+}
+
+// Columns without a single number take no room.
+void drop_empty(std::vector<Column>& columns) {
+  std::erase_if(columns, [](const Column& c) {
+    return std::all_of(c.cells.begin(), c.cells.end(), [](const std::string& s) { return s == "-"; });
+  });
+}
+
+void add_counts(std::vector<Column>& columns, int64_t layers, int64_t heads) {
+  const PathCounts counts = path_counts(layers, heads);
+  Column paths{"paths", {}}, share{"share", {}};
+  for (size_t k = 0; k < counts.share.size(); ++k) {
+    const double log10 = counts.log10_count[k];
+    paths.cells.push_back(log10 < 6 ? number_text(std::round(std::pow(10, log10)))
+                                    : fmt::format("10^{:.2f}", log10));
+    share.cells.push_back(number_text(counts.share[k]));
+  }
+  columns.push_back(paths);
+  columns.push_back(share);
+}
+
+Column lengths(int64_t layers) {
+  Column c{"length", {}};
+  for (int64_t k = 0; k <= layers; ++k) c.cells.push_back(std::to_string(k));
+  return c;
+}
+
+void print_count(int64_t layers, int64_t heads, std::ostream& out) {
+  const PathCounts counts = path_counts(layers, heads);
+  std::vector<Column> columns{lengths(layers)};
+  add_counts(columns, layers, heads);
+  print_columns(columns, terminal_style(STDOUT_FILENO), out);
+  out << fmt::format("\n10^{:.2f} paths, mean length {:.3f}, standard deviation {:.3f}\n", counts.log10_total,
+                     counts.mean, counts.deviation);
+}
+
+void print_by_length(const ScanResult& result, bool sampled, std::ostream& out) {
+  const ResultTable& t = result.table;
+  const int64_t depth = result.spec.depth();
+  std::vector<Column> columns{lengths(depth)};
+  add_counts(columns, depth, result.spec.blocks.front().attention.heads);
+  const auto column = [&](const char* title, const char* reading, const char* metric) {
+    Column c{title, {}};
+    for (int64_t k = 0; k <= depth; ++k)
+      c.cells.push_back(sampled ? with_error(t, fmt::format("{}:{}", reading, k), metric)
+                                : cell(t, fmt::format("{}:{}", reading, k), metric));
+    columns.push_back(c);
+  };
+  column("norm", "only", "path_norm");
+  column("its share", "only", "path_norm_share");
+  column("residual", "only", "residual_fro_rel");
+  column("eff.rank", "only", "effective_rank");
+  column("only: kl", "only", "output_kl");
+  column("up to: kl", "upto", "output_kl");
+  column("without: kl", "allbut", "output_kl");
+  drop_empty(columns);
+  print_columns(columns, terminal_style(STDOUT_FILENO), out);
+}
+
+void print_by_layer(const ScanResult& result, std::ostream& out) {
+  const ResultTable& t = result.table;
+  std::vector<Column> columns{
+      {"layer", {}}, {"norm", {}}, {"residual", {}}, {"eff.rank", {}}, {"without: kl", {}}};
+  for (int64_t k = 1; k <= result.spec.depth(); ++k) columns.push_back({fmt::format("norm, {}", k), {}});
+  for (int l = 0; l < static_cast<int>(result.spec.depth()); ++l) {
+    columns[0].cells.push_back(std::to_string(l));
+    columns[1].cells.push_back(cell(t, "through", "path_norm", l));
+    columns[2].cells.push_back(cell(t, "through", "residual_fro_rel", l));
+    columns[3].cells.push_back(cell(t, "through", "effective_rank", l));
+    columns[4].cells.push_back(cell(t, "through", "output_kl", l));
+    for (int64_t k = 1; k <= result.spec.depth(); ++k)
+      columns[static_cast<size_t>(k) + 4].cells.push_back(
+          cell(t, fmt::format("through:{}", k), "path_norm", l));
+  }
+  drop_empty(columns);
+  print_columns(columns, terminal_style(STDOUT_FILENO), out);
+}
+
+void print_by_head(const ScanResult& result, std::ostream& out) {
+  std::vector<Column> columns{{"layer", {}}};
+  const int64_t heads = result.spec.blocks.front().attention.heads;
+  for (int64_t h = 0; h < heads; ++h) columns.push_back({fmt::format("H{}", h), {}});
+  for (int l = 0; l < static_cast<int>(result.spec.depth()); ++l) {
+    columns[0].cells.push_back(std::to_string(l));
+    for (int h = 0; h < static_cast<int>(heads); ++h)
+      columns[static_cast<size_t>(h) + 1].cells.push_back(cell(result.table, "through", "path_norm", l, h));
+  }
+  out << "norm of all paths through each head\n";
+  print_columns(columns, terminal_style(STDOUT_FILENO), out);
+}
+
+int run(Options& o, Io& io) {
+  const bool sizes = o.layers > 0 || o.heads > 0;
+  if (sizes && !o.count) throw usage_error("--layers and --heads belong to --count");
+  if (o.count && sizes) {
+    if (o.layers < 1 || o.heads < 1) throw usage_error("--count needs both --layers and --heads, or a model");
+    print_count(o.layers, o.heads, io.out);
+    return 0;
+  }
+  settle(o.input);
+  o.request.scan = o.input.request;
+  o.request.init = o.input.init;
+  return run_and_report(
+      o.input, io, [&](const ProgressCallback& progress) { return engine().paths(o.request, progress); },
+      [&](const ScanResult& result, std::ostream& out) {
+        if (o.request.by == "head")
+          print_by_head(result, out);
+        else
+          o.request.by == "layer" ? print_by_layer(result, out)
+                                  : print_by_length(result, o.request.semantics != "frozen", out);
+        out << '\n';
+        print_sentences(result, terminal_style(STDOUT_FILENO), out);
+      });
+}
+
+std::function<int(Io&)> prepare(CLI::App& app) {
+  auto o = std::make_shared<Options>();
+  o->input.request.samples = 8;
+  o->input.request.batch_size = 1;
+  add_input_options(app, o->input);
+  app.add_option("--by", o->request.by, "Paths by length, layer or head")
+      ->type_name("WHAT")
+      ->capture_default_str();
+  app.add_option("--semantics", o->request.semantics, "frozen, rerun or subpaths (below)")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_flag("--grade-mlp", o->request.grade_mlp, "Count MLPs as parts of their own");
+  app.add_flag("--grade-norm", o->request.grade_norm, "Count norms too, as what they do beyond passing on");
+  app.add_option("--paths", o->request.paths, "rerun, subpaths: different paths in a draw")
+      ->check(whole_number(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--repeats", o->request.repeats, "rerun, subpaths: draws, for the error bars")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  app.add_option("--dtype", o->input.request.dtype, "Arithmetic: float32 or float64")
+      ->type_name("TYPE")
+      ->capture_default_str();
+  app.add_flag("--count", o->count, "How many paths of each length, by count; with a model also by norm");
+  app.add_option("--layers", o->layers, "With --count: layers of a model that is not there")
+      ->check(whole_number(1, 100'000));
+  app.add_option("--heads", o->heads, "With --count: heads of a model that is not there")
+      ->check(whole_number(1, 100'000));
+  app.footer(kBelow + std::string("\n") + app.get_footer());
+  return [o](Io& io) { return run(*o, io); };
+}
+
+}  // namespace
+
+extern const Command command_paths{
+    .name = "paths",
+    .summary = "Sum all paths of each length exactly: which ones carry the output",
+    .examples = {"rankscope paths", "rankscope paths bert/ --text FILE --by head",
+                 "rankscope paths bert/ --text FILE --semantics rerun --paths 20 --repeats 5",
+                 "rankscope paths --count --layers 12 --heads 12"},
+    .prepare = prepare};
+
+}  // namespace rankscope

@@ -1,0 +1,115 @@
+#include "cli/input_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "cli/builtin.h"
+#include "cli/options.h"
+#include "report/csv.h"
+#include "report/json.h"
+#include "report/write.h"
+
+namespace rankscope {
+
+void refuse_folders(const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(text, ignored))
+      throw usage_error("expected a text file, but got a folder")
+          .in("--text " + text)
+          .hint("name the model before --text: rankscope scan MODEL --text FILE");
+  }
+}
+
+void require_format(const std::string& format) {
+  const std::vector<std::string> known{"table", "csv", "json"};
+  if (std::find(known.begin(), known.end(), format) == known.end())
+    throw unknown_name("format", format, known);
+}
+
+void add_input_options(CLI::App& app, InputOptions& o) {
+  ScanRequest& r = o.request;
+  app.add_option("FOLDER", o.model, "Hugging Face folder; the built-in model when left out");
+  app.add_option("--init", o.init,
+                 "A shape at random initialisation instead: bert-base, albert-base, gpt2, ...")
+      ->type_name("SHAPE");
+  app.add_option("--text", r.texts,
+                 "Text files, one sample per line; JSONL takes text and text_pair; - is stdin")
+      ->type_name("FILE");
+  app.add_flag("--whole", r.whole, "Cut the texts into windows of --max-length instead of lines");
+  app.add_option("--token-ids", o.token_ids, "File with one sample of token ids per line")->type_name("FILE");
+  app.add_option("--pixels", o.pixels, "safetensors file with pixel_values, for models that read images")
+      ->type_name("FILE");
+  app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels)");
+  app.add_option("--samples", r.samples, "At most this many samples")
+      ->check(whole_number(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--max-length", r.max_length, "Cut samples to this many tokens")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--batch-size", r.batch_size, "Samples computed at once")
+      ->check(whole_number(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
+  app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
+      ->check(whole_number(0, 1024))
+      ->capture_default_str();
+  app.add_option("--seed", r.seed, "Seed of everything random")
+      ->check(whole_number(0))
+      ->capture_default_str();
+  app.add_option("--out", o.out, "Folder for metrics.csv, samples.csv and manifest.json")
+      ->type_name("FOLDER");
+  const auto format = app.add_option("--format", o.format, "What is printed: table, csv or json")
+                          ->type_name("NAME")
+                          ->capture_default_str();
+  app.add_flag("--json", o.json, "The same as --format json")->excludes(format);
+}
+
+void settle(InputOptions& o) {
+  ScanRequest& r = o.request;
+  if (!o.token_ids.empty()) r.token_ids = o.token_ids;
+  if (!o.pixels.empty()) r.pixels = o.pixels;
+  const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.random_tokens;
+  if (o.init.empty()) {
+    r.model = o.model.empty() ? builtin_model() : std::filesystem::path(o.model);
+    if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
+  } else {
+    r.model = o.model;
+    r.random_tokens = r.random_tokens || !input;
+  }
+  if (o.json) o.format = "json";
+  require_format(o.format);
+  refuse_folders(r.texts);
+  if (!o.out.empty()) require_writable(o.out);  // before the work, not after it
+}
+
+int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const ProgressCallback&)>& work,
+                   const std::function<void(const ScanResult&, std::ostream&)>& table) {
+  ScanResult result;
+  {
+    Progress line(io.err, progress_wanted(io.quiet));
+    result =
+        work([&](int64_t done, int64_t total, const std::string& what) { line.update(done, total, what); });
+  }
+  result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
+  if (!o.out.empty()) write_results(o.out, result);
+  const TextSink sink = [&](std::string_view text) { io.out << text; };
+  if (o.format == "json")
+    write_json(result, sink);
+  else if (o.format == "csv")
+    write_metrics_csv(result.table, sink);
+  else
+    table(result, io.out);
+  if (!o.out.empty() && !io.quiet)
+    io.err << fmt::format("wrote {}/metrics.csv, samples.csv, manifest.json\n", o.out);
+  return 0;
+}
+
+}  // namespace rankscope

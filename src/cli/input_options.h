@@ -1,0 +1,38 @@
+// The options that say what is looked at, in which arithmetic, and where results go: shared by the commands
+// that read a model and an input.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "report/results.h"
+#include "scan/scan.h"
+
+namespace rankscope {
+
+struct InputOptions {
+  ScanRequest request;
+  std::string model, init;
+  std::string token_ids, pixels, out, format = "table";
+  bool json = false;
+};
+
+/// FOLDER, --init, the ways to give an input, --dtype, --device, --threads, --seed, --out, --format.
+void add_input_options(CLI::App& app, InputOptions& o);
+
+/// What the words mean together: the built-in model and text where nothing was said, random tokens for a
+/// shape.
+void settle(InputOptions& o);
+
+/// Runs `work` with progress on stderr, then writes and prints what it gave; `table` prints the terminal's
+/// form.
+int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const ProgressCallback&)>& work,
+                   const std::function<void(const ScanResult&, std::ostream&)>& table);
+
+/// --text takes all that follows it, so a model named last would be read as a text.
+void refuse_folders(const std::vector<std::string>& texts);
+void require_format(const std::string& format);
+
+}  // namespace rankscope

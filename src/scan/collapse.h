@@ -1,0 +1,39 @@
+// `rankscope collapse`, whole: every combination of parts on the same texts, and who holds the rank up. Knows
+// nothing of torch.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scan/scan.h"
+
+namespace rankscope {
+
+struct CollapseRequest {
+  ScanRequest scan;                    // model and input
+  std::string init;                    // a shape at random initialisation instead of a model
+  std::string preset;                  // "factorial", "paper", "published"; empty: by the arithmetic
+  std::string arithmetic = "float32";  // "float32", "float64", "split"
+  bool positions = false;              // a further factor: positions left out
+  bool minimiser = false;              // residuals at the norms' own minimisers, too
+  bool theory = true;                  // the cubic bound, evaluated beside the curves
+};
+
+/// One network of the experiment: a name and the parts it lacks. Presets named after the paper: SAN, SAN+MLP,
+/// SAN+skip, transformer; as published, ALBERT keeps the activation, the skip and the norm of its MLP.
+struct CollapseVariant {
+  std::string name;
+  ModelSpec spec;
+  bool attention_skip = true, norm = true;
+  int mlp = 2;  // 2: with its skip, 1: without, 0: off
+};
+std::vector<CollapseVariant> collapse_variants(const ModelSpec& spec, const std::string& preset,
+                                               bool positions);
+
+/// Rows of the lens residual at every depth, with: residual_l1inf_rel_mean, the arithmetic mean the paper
+/// plots; residual_l1inf_rel_log10 (split: below the smallest double); local_exponent, 3 for the cubic law
+/// and 1 for a geometric one; published and published_ratio where the paper has the curve; noise_floor;
+/// bound_* of the variant "theory".
+ScanResult measure_collapse(const CollapseRequest& request, const ProgressCallback& progress);
+
+}  // namespace rankscope

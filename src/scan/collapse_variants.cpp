@@ -1,0 +1,55 @@
+#include <array>
+
+#include "base/error.h"
+#include "model/surgery.h"
+#include "scan/collapse.h"
+
+namespace rankscope {
+namespace {
+
+std::vector<CollapseVariant> factorial(const ModelSpec& spec, bool positions) {
+  std::vector<CollapseVariant> out;
+  for (const bool position : {true, false})
+    for (const bool skip : {true, false})
+      for (const bool norm : {true, false})
+        for (const int mlp : {2, 1, 0}) {
+          if (!position && !positions) continue;
+          std::string parts;
+          const auto off = [&](const char* part) { parts += (parts.empty() ? "" : "+") + std::string(part); };
+          if (!skip) off("attention-skip");
+          if (mlp == 1) off("mlp-skip");
+          if (mlp == 0) off("mlp");
+          if (!norm) off("norm");
+          if (!position) off("position");
+          out.push_back({parts.empty() ? "full" : "-" + parts, parts.empty() ? spec : without(spec, parts),
+                         skip, norm, mlp});
+        }
+  return out;
+}
+
+// The surgery of Dong, Cordonnier and Loukas: the norm after attention is never taken out.
+std::vector<CollapseVariant> of_the_paper(const ModelSpec& spec, bool as_published) {
+  const auto without_mlp = [&](ModelSpec s) {
+    if (!as_published || spec.architecture != "albert") return without(std::move(s), "mlp");
+    // There the two matrices became the identity: y = N2(u + act(u)).
+    for (BlockSpec& b : s.blocks) b.mlp.kind = MlpKind::activation;
+    return s;
+  };
+  const ModelSpec no_skip = without(spec, "attention-skip");
+  return {{"transformer", spec, true, true, 2},
+          {"SAN", without_mlp(no_skip), false, true, 0},
+          {"SAN+MLP", no_skip, false, true, 2},
+          {"SAN+skip", without_mlp(spec), true, true, 0}};
+}
+
+}  // namespace
+
+std::vector<CollapseVariant> collapse_variants(const ModelSpec& spec, const std::string& preset,
+                                               bool positions) {
+  if (preset == "factorial") return factorial(spec, positions);
+  if (preset == "paper") return of_the_paper(spec, false);
+  if (preset == "published") return of_the_paper(spec, true);
+  throw unknown_name("preset", preset, {"factorial", "paper", "published"}, "rankscope collapse --help");
+}
+
+}  // namespace rankscope

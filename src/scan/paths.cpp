@@ -1,0 +1,221 @@
+#include "scan/paths.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <tuple>
+
+#include "base/error.h"
+#include "operator/frozen.h"
+#include "operator/paths.h"
+#include "operator/rerun.h"
+#include "scan/manifest.h"
+#include "scan/output.h"
+#include "scan/paths_sampled.h"
+#include "scan/readings.h"
+#include "scan/subject.h"
+#include "theory/path_counts.h"
+
+namespace rankscope {
+namespace {
+
+class FrozenPaths {
+ public:
+  FrozenPaths(const PathsRequest& request, const ModelSpec& spec, WeightSource& source, ResultTable& table)
+      : request_(request),
+        spec_(spec),
+        source_(source),
+        table_(table),
+        site_(hidden_site(spec)),
+        has_head_(spec.output.kind != HeadKind::none) {}
+
+  void see(const Batch& batch) {
+    const FrozenNetwork frozen(spec_, source_, batch);
+    if (request_.by == "length")
+      by_length(frozen, batch);
+    else if (request_.by == "layer")
+      by_layer(frozen, batch);
+    else
+      by_head(frozen, batch);
+  }
+
+  void finish() {
+    for (const auto& reading : readings_) reading->finish(table_);
+  }
+
+ private:
+  // Readings appear in the table in the order in which they are first asked for.
+  Reading& reading(const std::string& variant, int layer = -1, int head = -1) {
+    const auto [it, fresh] = places_.emplace(std::tuple(variant, layer, head), readings_.size());
+    if (fresh)
+      readings_.push_back(std::make_unique<Reading>(
+          variant, Site{site_, layer, static_cast<int>(spec_.depth())}, spec_, head));
+    return *readings_[it->second];
+  }
+
+  void by_length(const FrozenNetwork& frozen, const Batch& batch) {
+    const at::Tensor sums =
+        path_sums(frozen.trunk(), frozen.input(), {request_.grade_mlp, request_.grade_norm});
+    const at::Tensor lengths = sums.sum(2).sum(1);  // [K, N, d]
+    std::vector<std::string> names;
+    std::vector<at::Tensor> states;
+    const auto add = [&](std::string name, const at::Tensor& x) {
+      names.push_back(std::move(name));
+      states.push_back(x);
+    };
+    reading("full").see(frozen.output(), batch);
+    at::Tensor so_far = frozen.bias().clone();
+    for (int64_t k = 0; k < lengths.size(0); ++k) {
+      so_far = so_far + lengths[k];
+      add(fmt::format("only:{}", k), lengths[k]);
+      add(fmt::format("upto:{}", k), so_far);
+      add(fmt::format("allbut:{}", k), frozen.output() - lengths[k]);
+    }
+    add("bias", frozen.bias());
+    for (size_t i = 0; i < states.size(); ++i) reading(names[i]).see(states[i], batch);
+    norms(lengths, batch, "only");
+    if (request_.grade_mlp) norms(sums.sum(2).sum(0), batch, "mlp");
+    if (request_.grade_norm) norms(sums.sum(1).sum(0), batch, "norm");
+    if (!has_head_) return;
+    const auto kl = output_kl(frozen.output(), states, spec_, source_, batch);
+    for (size_t i = 0; i < states.size(); ++i)
+      for (size_t s = 0; s < kl[i].size(); ++s)
+        reading(names[i]).sample("output_kl", batch.samples[s], kl[i][s]);
+  }
+
+  // path_norm of each sum, and its share of the sum of the norms.
+  void norms(const at::Tensor& sums, const Batch& batch, const char* kind) {
+    std::vector<std::vector<double>> rms;
+    std::vector<double> total(static_cast<size_t>(batch.count()), 0.0);
+    for (int64_t k = 0; k < sums.size(0); ++k) {
+      rms.push_back(rms_by_sample(sums[k], batch));
+      for (size_t s = 0; s < total.size(); ++s) total[s] += rms.back()[s];
+    }
+    for (size_t k = 0; k < rms.size(); ++k) {
+      Reading& r = reading(fmt::format("{}:{}", kind, k));
+      for (size_t s = 0; s < total.size(); ++s) {
+        r.sample("path_norm", batch.samples[s], rms[k][s]);
+        r.sample("path_norm_share", batch.samples[s], total[s] > 0 ? rms[k][s] / total[s] : kNone);
+      }
+    }
+  }
+
+  void by_layer(const FrozenNetwork& frozen, const Batch& batch) {
+    const at::Tensor marginals = layer_marginals(frozen.trunk(), frozen.input());  // [L, K, N, d]
+    std::vector<at::Tensor> all;
+    for (int64_t l = 0; l < marginals.size(0); ++l) {
+      all.push_back(marginals[l].sum(0));
+      part("through", all.back(), batch, static_cast<int>(l), -1);
+      for (int64_t k = 1; k < marginals.size(1); ++k) {
+        Reading& r = reading(fmt::format("through:{}", k), static_cast<int>(l));
+        const std::vector<double> rms = rms_by_sample(marginals[l][k], batch);
+        for (size_t s = 0; s < rms.size(); ++s) r.sample("path_norm", batch.samples[s], rms[s]);
+      }
+    }
+    without(frozen, all, batch,
+            [&](size_t i) -> Reading& { return reading("through", static_cast<int>(i)); });
+  }
+
+  void by_head(const FrozenNetwork& frozen, const Batch& batch) {
+    std::vector<std::pair<int, int>> which;
+    const at::Tensor heads = head_marginals(frozen.trunk(), frozen.input(), which);
+    for (size_t i = 0; i < which.size(); ++i)
+      part("through", heads[static_cast<int64_t>(i)], batch, which[i].first, which[i].second);
+  }
+
+  void part(const std::string& variant, const at::Tensor& x, const Batch& batch, int layer, int head) {
+    Reading& r = reading(variant, layer, head);
+    r.see(x, batch);
+    const std::vector<double> rms = rms_by_sample(x, batch);
+    for (size_t s = 0; s < rms.size(); ++s) r.sample("path_norm", batch.samples[s], rms[s]);
+  }
+
+  // How far the output moves when the paths through a part are left out.
+  template <class To>
+  void without(const FrozenNetwork& frozen, const std::vector<at::Tensor>& parts, const Batch& batch, To to) {
+    if (!has_head_) return;
+    std::vector<at::Tensor> states;
+    for (const at::Tensor& x : parts) states.push_back(frozen.output() - x);
+    const auto kl = output_kl(frozen.output(), states, spec_, source_, batch);
+    for (size_t i = 0; i < states.size(); ++i)
+      for (size_t s = 0; s < kl[i].size(); ++s) to(i).sample("output_kl", batch.samples[s], kl[i][s]);
+  }
+
+  const PathsRequest& request_;
+  const ModelSpec& spec_;
+  WeightSource& source_;
+  ResultTable& table_;
+  std::string site_;
+  bool has_head_;
+  std::vector<std::unique_ptr<Reading>> readings_;
+  std::map<std::tuple<std::string, int, int>, size_t> places_;
+};
+
+// Counting and carrying, side by side.
+Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
+  const PathCounts counts = path_counts(spec.depth(), spec.blocks.front().attention.heads);
+  int64_t most = 0;
+  double share = -1;
+  for (int64_t k = 0; k <= spec.depth(); ++k)
+    if (const Row* r = table.find(fmt::format("only:{}", k), "path_norm_share", -1); r && r->value > share) {
+      share = r->value;
+      most = k;
+    }
+  Finding f;
+  f.topic = "paths";
+  f.value = share;
+  f.sentence = fmt::format(
+      "paths of length {} carry the most, {:.0f} % of the sum of the norms; counted, most paths have length "
+      "{} "
+      "({:.0f} % of 10^{:.1f})",
+      most, 100 * share, counts.mode, 100 * counts.share[static_cast<size_t>(counts.mode)],
+      counts.log10_total);
+  return f;
+}
+
+}  // namespace
+
+ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  prepare_run(request.scan);
+  const Semantics semantics = semantics_of(request.semantics);
+  const std::vector<std::string> known{"length", "layer", "head"};
+  if (std::find(known.begin(), known.end(), request.by) == known.end())
+    throw unknown_name("reading", request.by, known, "rankscope paths --help");
+  if (semantics != Semantics::frozen && request.by != "length")
+    throw usage_error("paths run again are sampled by length: only frozen paths can be read by layer or head")
+        .in("--semantics " + request.semantics);
+
+  const Subject subject(request.scan, request.init);
+  const ScanInput input = subject.input();
+  const auto source = subject.source(request.scan.dtype, request.scan.seed);
+  const std::vector<Batch> batches = make_batches(input.samples, subject.spec(), request.scan.batch_size);
+  ScanResult result;
+  result.spec = subject.spec();
+  result.notes = input.notes;
+  const auto each_batch = [&](auto see) {
+    for (size_t b = 0; b < batches.size(); ++b) {
+      see(batches[b]);
+      if (progress) progress(static_cast<int64_t>(b) + 1, static_cast<int64_t>(batches.size()), "batches");
+    }
+  };
+  if (semantics == Semantics::frozen) {
+    FrozenPaths paths(request, subject.spec(), *source, result.table);
+    each_batch([&](const Batch& batch) { paths.see(batch); });
+    paths.finish();
+    if (request.by == "length") result.verdict.push_back(where_the_norm_is(result.table, subject.spec()));
+  } else {
+    SampledPaths paths(request, semantics, subject.spec(), *source);
+    each_batch([&](const Batch& batch) { paths.see(batch); });
+    paths.finish(result.table, result.notes);
+  }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  result.manifest = make_manifest(request.scan, subject.checkpoint(), input, result, {}, seconds.count());
+  result.manifest["paths"] = {{"by", request.by}, {"semantics", request.semantics}};
+  if (!request.init.empty()) result.manifest["init"] = request.init;
+  return result;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,113 @@
+#include "scan/readings.h"
+
+#include <cmath>
+
+#include "scan/output.h"
+#include "scan/pass.h"
+#include "scan/variants.h"
+
+namespace rankscope {
+namespace {
+
+// Metrics a reading has beside the lenses'; only the kind of mean matters here.
+const Lens& own_metrics() {
+  static const Lens lens{
+      .name = "readings",
+      .summary = {},
+      .cost = {},
+      .reads = 0,
+      .metrics = {{.name = "path_norm", .formula = {}, .meaning = {}, .mean = Mean::geometric}},
+      .start = nullptr};
+  return lens;
+}
+
+// The lenses name no head; a reading may belong to one.
+class WithHead : public Recorder {
+ public:
+  WithHead(SiteRecorder& to, int head) : to_(to), head_(head) {}
+  void sample(std::string_view metric, int64_t sample, double value, int, std::string_view tokens) override {
+    to_.sample(metric, sample, value, head_, tokens);
+  }
+  void value(std::string_view metric, double value, double stderr_, int64_t n, int,
+             std::string_view tokens) override {
+    to_.value(metric, value, stderr_, n, head_, tokens);
+  }
+
+ private:
+  SiteRecorder& to_;
+  int head_;
+};
+
+}  // namespace
+
+Reading::Reading(std::string variant, Site site, const ModelSpec& spec, int head)
+    : variant_(std::move(variant)),
+      head_(head),
+      own_(std::make_unique<SiteRecorder>(own_metrics(), site, std::vector<Name>{Name(variant_)})) {
+  for (const Lens* lens : choose_lenses({"residual", "spectra"}))
+    entries_.push_back({lens->start({spec, site.layer, 0, 0}),
+                        std::make_unique<SiteRecorder>(*lens, site, std::vector<Name>{Name(variant_)})});
+}
+
+void Reading::see(const at::Tensor& x, const Batch& batch) {
+  const Packing packing{batch.offsets, batch.samples, batch.content};
+  for (Entry& e : entries_) {
+    WithHead recorder(*e.recorder, head_);
+    e.measurement->residual({x, packing}, recorder);
+  }
+}
+
+void Reading::sample(std::string_view metric, int64_t sample, double value) {
+  own_->sample(metric, sample, value, head_, "all");
+}
+
+void Reading::value(std::string_view metric, double value, double stderr_, int64_t n) {
+  own_->value(metric, value, stderr_, n, head_, "all");
+}
+
+void Reading::finish(ResultTable& table) {
+  for (Entry& e : entries_) {
+    WithHead recorder(*e.recorder, head_);
+    e.measurement->finish(recorder);
+    e.recorder->flush(table);
+  }
+  own_->flush(table);
+}
+
+std::vector<double> rms_by_sample(const at::Tensor& x, const Batch& batch) {
+  std::vector<double> out;
+  for (int64_t s = 0; s < batch.count(); ++s) {
+    const at::Tensor part = x.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s));
+    out.push_back(std::sqrt(part.to(at::kDouble).square().mean().item<double>()));
+  }
+  return out;
+}
+
+std::vector<std::vector<double>> output_kl(const at::Tensor& full, const std::vector<at::Tensor>& states,
+                                           const ModelSpec& spec, WeightSource& source, const Batch& batch) {
+  PassPlan plan;
+  plan.sources = {&source};
+  plan.inputs = {{batch}};
+  plan.variants.push_back({"full", spec, 0, 0});
+  FinalState first;
+  first.variants = {0};
+  first.x->push_back(full);
+  std::vector<FinalState> others(states.size());
+  std::vector<const FinalState*> pointers;
+  for (size_t i = 0; i < states.size(); ++i) {
+    plan.variants.push_back({std::to_string(i), spec, 0, 0});
+    others[i].variants = {i + 1};
+    others[i].x->push_back(states[i]);
+    pointers.push_back(&others[i]);
+  }
+  ResultTable table;
+  std::vector<std::string> notes;
+  compare_outputs(first, plan, pointers, plan, table, notes);
+  // Rows come state by state, the samples of each in the batch's order.
+  std::vector<std::vector<double>> out(states.size());
+  for (size_t i = 0; i < table.samples.size(); ++i)
+    out[i / static_cast<size_t>(batch.count())].push_back(table.samples[i].value);
+  return out;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,47 @@
+// Readings of states that no pass produced: sums over paths, operators applied. Each goes through the lenses
+// that read tokens, and is compared with the output it belongs to.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/table.h"
+#include "base/tensor_fwd.h"
+#include "lenses/lens.h"
+#include "model/batch.h"
+#include "scan/recorder.h"
+
+namespace rankscope {
+
+/// One state, batch by batch, under the lenses residual and spectra and whatever else is given.
+class Reading {
+ public:
+  Reading(std::string variant, Site site, const ModelSpec& spec, int head = -1);
+  const std::string& variant() const { return variant_; }
+
+  void see(const at::Tensor& x, const Batch& batch);
+  void sample(std::string_view metric, int64_t sample, double value);
+  void value(std::string_view metric, double value, double stderr_, int64_t n);
+  void finish(ResultTable& table);
+
+ private:
+  struct Entry {
+    std::unique_ptr<Measurement> measurement;
+    std::unique_ptr<SiteRecorder> recorder;
+  };
+  std::string variant_;
+  int head_;
+  std::vector<Entry> entries_;
+  std::unique_ptr<SiteRecorder> own_;
+};
+
+/// Root mean square of each sample's entries.
+std::vector<double> rms_by_sample(const at::Tensor& x, const Batch& batch);
+
+/// output_kl of each state against `full`, all [N, d] after the final norm: one value a sample
+/// (scan/output.h).
+std::vector<std::vector<double>> output_kl(const at::Tensor& full, const std::vector<at::Tensor>& states,
+                                           const ModelSpec& spec, WeightSource& source, const Batch& batch);
+
+}  // namespace rankscope

@@ -1,0 +1,18 @@
+// The published shapes --init knows: a network of that shape needs no checkpoint, only a seed. Knows nothing
+// of torch.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/spec.h"
+
+namespace rankscope {
+
+std::vector<std::string> shape_names();
+
+/// "bert-base": the spec its config.json would give. An unknown name is answered with the nearest.
+ModelSpec shape_spec(std::string_view name);
+
+}  // namespace rankscope

@@ -1,0 +1,61 @@
+// rankscope operator from the inside.
+#include "scan/operator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/source_tree.h"
+
+namespace rankscope {
+namespace {
+
+OperatorRequest on_fixture(const std::string& name) {
+  OperatorRequest r;
+  r.scan.model = test::fixtures() / "models" / name;
+  r.scan.random_tokens = true;
+  r.scan.samples = 2;
+  r.scan.max_length = 8;
+  r.scan.dtype = "float64";
+  r.top = 4;
+  return r;
+}
+
+double value(const OperatorResult& r, const char* metric) {
+  const Row* row = r.scan.table.find("full", metric, -1);
+  return row == nullptr ? kNone : row->value;
+}
+
+TEST(OperatorReadings, AreCompleteForModelsWithAndWithoutHeads) {
+  for (const char* name : {"bert", "gpt2", "llama", "xlnet", "vit"}) {
+    const OperatorResult r = measure_operator(on_fixture(name), {});
+    EXPECT_LT(value(r, "completeness"), 1e-10) << name;
+    EXPECT_LE(value(r, "sigma_1_residual"), 1e-4) << name;
+    EXPECT_GE(value(r, "sigma_1"), value(r, "sigma_2")) << name;
+    EXPECT_GE(value(r, "operator_stable_rank"), 1.0) << name;
+    EXPECT_GT(value(r, "jacobian_distance"), 0.0) << name;
+    ASSERT_EQ(r.maps.size(), 2u);
+    EXPECT_EQ(r.maps[0].in.size(), static_cast<size_t>(r.maps[0].tokens * r.maps[0].tokens));
+  }
+}
+
+TEST(OperatorReadings, OfACausalModelHaveNoFuture) {
+  const OperatorResult r = measure_operator(on_fixture("gpt2"), {});
+  const TokenMap& m = r.maps[0];
+  for (int64_t i = 0; i < m.tokens; ++i)
+    for (int64_t j = i + 1; j < m.tokens; ++j) EXPECT_EQ(m.in[static_cast<size_t>(i * m.tokens + j)], 0.0);
+}
+
+TEST(OperatorReadings, LeaveTheJacobianOutInFloat32AndSaySo) {
+  OperatorRequest request = on_fixture("bert");
+  request.scan.dtype = "float32";
+  request.map = false;
+  const OperatorResult r = measure_operator(request, {});
+  EXPECT_TRUE(std::isnan(value(r, "jacobian_distance")));
+  EXPECT_TRUE(r.maps.empty());
+  ASSERT_FALSE(r.scan.notes.empty());
+  EXPECT_NE(r.scan.notes[0].find("--dtype float64"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rankscope

@@ -1,0 +1,101 @@
+// rankscope paths from the inside: readings that must agree with each other.
+#include "scan/paths.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "support/source_tree.h"
+
+namespace rankscope {
+namespace {
+
+PathsRequest on_fixture(const char* name) {
+  PathsRequest r;
+  r.scan.model = test::fixtures() / "models" / name;
+  r.scan.random_tokens = true;
+  r.scan.samples = 3;
+  r.scan.max_length = 9;
+  r.scan.dtype = "float64";
+  return r;
+}
+
+double value(const ScanResult& r, const std::string& variant, const char* metric, int layer = -1,
+             int head = -1) {
+  const Row* row = r.table.find(variant, metric, layer, head);
+  return row == nullptr ? kNone : row->value;
+}
+
+TEST(PathReadings, UpToTheLastLengthIsTheOutput) {
+  for (const char* fixture : {"bert", "gpt2", "llama"}) {
+    const ScanResult r = measure_paths(on_fixture(fixture), {});
+    const int depth = static_cast<int>(r.spec.depth());
+    EXPECT_LT(value(r, fmt::format("upto:{}", depth), "output_kl"), 1e-12) << fixture;
+    EXPECT_NEAR(value(r, fmt::format("upto:{}", depth), "residual_fro"), value(r, "full", "residual_fro"),
+                1e-9);
+    double share = 0;
+    for (int k = 0; k <= depth; ++k) share += value(r, fmt::format("only:{}", k), "path_norm_share");
+    EXPECT_NEAR(share, 1.0, 1e-12);
+    EXPECT_GT(value(r, "allbut:1", "output_kl"), 0.0);
+    ASSERT_EQ(r.verdict.size(), 1u);
+    EXPECT_NE(r.verdict[0].sentence.find("carry the most"), std::string::npos);
+  }
+}
+
+TEST(PathReadings, ByLayerAndByHeadNameWhatTheyWentThrough) {
+  PathsRequest request = on_fixture("bert");
+  request.by = "layer";
+  const ScanResult layers = measure_paths(request, {});
+  request.by = "head";
+  const ScanResult heads = measure_paths(request, {});
+  for (int l = 0; l < static_cast<int>(layers.spec.depth()); ++l) {
+    EXPECT_GT(value(layers, "through", "path_norm", l), 0.0);
+    EXPECT_GT(value(layers, "through:1", "path_norm", l), 0.0);
+    for (int h = 0; h < static_cast<int>(layers.spec.blocks[0].attention.heads); ++h)
+      EXPECT_GT(value(heads, "through", "path_norm", l, h), 0.0);
+  }
+}
+
+TEST(PathReadings, GradedPartsAddUpToTheSameOutput) {
+  PathsRequest request = on_fixture("bert");
+  const ScanResult plain = measure_paths(request, {});
+  request.grade_mlp = request.grade_norm = true;
+  const ScanResult graded = measure_paths(request, {});
+  // Summed over MLPs and norms the lengths are what they were.
+  for (int k = 0; k <= 3; ++k)
+    EXPECT_NEAR(value(graded, fmt::format("only:{}", k), "path_norm"),
+                value(plain, fmt::format("only:{}", k), "path_norm"), 1e-10);
+  EXPECT_FALSE(std::isnan(value(graded, "mlp:3", "path_norm")));
+  EXPECT_FALSE(std::isnan(value(graded, "norm:6", "path_norm")));
+}
+
+TEST(PathReadings, SampledPathsHaveErrorBarsUnlessTheyAreAll) {
+  PathsRequest request = on_fixture("bert");
+  request.semantics = "rerun";
+  request.paths = 3;
+  request.repeats = 4;
+  const ScanResult r = measure_paths(request, {});
+  const Row* none = r.table.find("only:0", "residual_fro_rel", -1);
+  const Row* some = r.table.find("only:2", "residual_fro_rel", -1);
+  ASSERT_NE(none, nullptr);
+  ASSERT_NE(some, nullptr);
+  EXPECT_EQ(none->stderr_, 0.0);  // there is one path of length 0
+  EXPECT_GT(some->stderr_, 0.0);
+  EXPECT_EQ(some->n, 4);
+  request.semantics = "subpaths";
+  EXPECT_NE(measure_paths(request, {}).table.find("only:3", "effective_rank", -1)->value,
+            r.table.find("only:3", "effective_rank", -1)->value);
+}
+
+TEST(PathReadings, WrongWordsAreAnswered) {
+  PathsRequest request = on_fixture("bert");
+  request.by = "heads";
+  EXPECT_THROW(measure_paths(request, {}), Error);
+  request.by = "head";
+  request.semantics = "rerun";
+  EXPECT_THROW(measure_paths(request, {}), Error);
+}
+
+}  // namespace
+}  // namespace rankscope
