@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "base/error.h"
 #include "base/progress.h"
@@ -14,6 +15,7 @@
 #include "cli/options.h"
 #include "report/csv.h"
 #include "report/json.h"
+#include "report/read.h"
 #include "report/write.h"
 
 namespace rankscope {
@@ -64,7 +66,7 @@ void add_input_options(CLI::App& app, InputOptions& o) {
   app.add_option("--seed", r.seed, "Seed of everything random")
       ->check(whole_number(0))
       ->capture_default_str();
-  app.add_option("--out", o.out, "Folder for metrics.csv, samples.csv and manifest.json")
+  app.add_option("--out", o.out, "Folder for report.html, metrics.csv, samples.csv and manifest.json")
       ->type_name("FOLDER");
   const auto format = app.add_option("--format", o.format, "What is printed: table, csv or json")
                           ->type_name("NAME")
@@ -91,7 +93,10 @@ void settle(InputOptions& o) {
 }
 
 int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const ProgressCallback&)>& work,
-                   const std::function<void(const ScanResult&, std::ostream&)>& table) {
+                   const std::function<void(const ScanResult&, std::ostream&)>& table,
+                   const std::function<void()>& also) {
+  std::optional<ResultFolder> folder;
+  if (!o.out.empty()) folder.emplace(o.out);
   ScanResult result;
   {
     Progress line(io.err, progress_wanted(io.quiet));
@@ -99,7 +104,11 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
         work([&](int64_t done, int64_t total, const std::string& what) { line.update(done, total, what); });
   }
   result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
-  if (!o.out.empty()) write_results(o.out, result);
+  if (!o.out.empty()) {
+    Results results(result);
+    results.name = folder_name(o.out);
+    write_results(o.out, results, also);
+  }
   const TextSink sink = [&](std::string_view text) { io.out << text; };
   if (o.format == "json")
     write_json(result, sink);
@@ -108,7 +117,7 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
   else
     table(result, io.out);
   if (!o.out.empty() && !io.quiet)
-    io.err << fmt::format("wrote {}/metrics.csv, samples.csv, manifest.json\n", o.out);
+    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n", o.out);
   return 0;
 }
 

@@ -29,7 +29,8 @@ void settle(InputOptions& o);
 /// Runs `work` with progress on stderr, then writes and prints what it gave; `table` prints the terminal's
 /// form.
 int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const ProgressCallback&)>& work,
-                   const std::function<void(const ScanResult&, std::ostream&)>& table);
+                   const std::function<void(const ScanResult&, std::ostream&)>& table,
+                   const std::function<void()>& also = {});
 
 /// --text takes all that follows it, so a model named last would be read as a text.
 void refuse_folders(const std::vector<std::string>& texts);

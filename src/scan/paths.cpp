@@ -47,11 +47,10 @@ class FrozenPaths {
 
  private:
   // Readings appear in the table in the order in which they are first asked for.
-  Reading& reading(const std::string& variant, int layer = -1, int head = -1) {
-    const auto [it, fresh] = places_.emplace(std::tuple(variant, layer, head), readings_.size());
+  Reading& reading(const std::string& variant, int length, int layer = -1, int head = -1) {
+    const auto [it, fresh] = places_.emplace(std::tuple(variant, length, layer, head), readings_.size());
     if (fresh)
-      readings_.push_back(std::make_unique<Reading>(
-          variant, Site{site_, layer, static_cast<int>(spec_.depth())}, spec_, head));
+      readings_.push_back(std::make_unique<Reading>(variant, Site{site_, layer, length}, spec_, head));
     return *readings_[it->second];
   }
 
@@ -59,30 +58,26 @@ class FrozenPaths {
     const at::Tensor sums =
         path_sums(frozen.trunk(), frozen.input(), {request_.grade_mlp, request_.grade_norm});
     const at::Tensor lengths = sums.sum(2).sum(1);  // [K, N, d]
-    std::vector<std::string> names;
+    std::vector<Reading*> to;
     std::vector<at::Tensor> states;
-    const auto add = [&](std::string name, const at::Tensor& x) {
-      names.push_back(std::move(name));
+    const auto add = [&](const char* name, int length, const at::Tensor& x) {
+      to.push_back(&reading(name, length));
+      to.back()->see(x, batch);
       states.push_back(x);
     };
-    reading("full").see(frozen.output(), batch);
+    reading("full", -1).see(frozen.output(), batch);
     at::Tensor so_far = frozen.bias().clone();
-    for (int64_t k = 0; k < lengths.size(0); ++k) {
+    for (int k = 0; k < static_cast<int>(lengths.size(0)); ++k) {
       so_far = so_far + lengths[k];
-      add(fmt::format("only:{}", k), lengths[k]);
-      add(fmt::format("upto:{}", k), so_far);
-      add(fmt::format("allbut:{}", k), frozen.output() - lengths[k]);
+      add("only", k, lengths[k]);
+      add("upto", k, so_far);
+      add("allbut", k, frozen.output() - lengths[k]);
     }
-    add("bias", frozen.bias());
-    for (size_t i = 0; i < states.size(); ++i) reading(names[i]).see(states[i], batch);
+    add("bias", -1, frozen.bias());
     norms(lengths, batch, "only");
     if (request_.grade_mlp) norms(sums.sum(2).sum(0), batch, "mlp");
     if (request_.grade_norm) norms(sums.sum(1).sum(0), batch, "norm");
-    if (!has_head_) return;
-    const auto kl = output_kl(frozen.output(), states, spec_, source_, batch);
-    for (size_t i = 0; i < states.size(); ++i)
-      for (size_t s = 0; s < kl[i].size(); ++s)
-        reading(names[i]).sample("output_kl", batch.samples[s], kl[i][s]);
+    if (has_head_) compare(frozen, states, to, batch);
   }
 
   // path_norm of each sum, and its share of the sum of the norms.
@@ -94,53 +89,54 @@ class FrozenPaths {
       for (size_t s = 0; s < total.size(); ++s) total[s] += rms.back()[s];
     }
     for (size_t k = 0; k < rms.size(); ++k) {
-      Reading& r = reading(fmt::format("{}:{}", kind, k));
+      Reading& r = reading(kind, static_cast<int>(k));
       for (size_t s = 0; s < total.size(); ++s) {
         r.sample("path_norm", batch.samples[s], rms[k][s]);
-        r.sample("path_norm_share", batch.samples[s], total[s] > 0 ? rms[k][s] / total[s] : kNone);
+        r.sample("path_share", batch.samples[s], total[s] > 0 ? rms[k][s] / total[s] : kNone);
       }
     }
   }
 
   void by_layer(const FrozenNetwork& frozen, const Batch& batch) {
     const at::Tensor marginals = layer_marginals(frozen.trunk(), frozen.input());  // [L, K, N, d]
-    std::vector<at::Tensor> all;
-    for (int64_t l = 0; l < marginals.size(0); ++l) {
-      all.push_back(marginals[l].sum(0));
-      part("through", all.back(), batch, static_cast<int>(l), -1);
-      for (int64_t k = 1; k < marginals.size(1); ++k) {
-        Reading& r = reading(fmt::format("through:{}", k), static_cast<int>(l));
-        const std::vector<double> rms = rms_by_sample(marginals[l][k], batch);
-        for (size_t s = 0; s < rms.size(); ++s) r.sample("path_norm", batch.samples[s], rms[s]);
-      }
+    std::vector<Reading*> to;
+    std::vector<at::Tensor> without;  // the output less the paths through a layer
+    for (int l = 0; l < static_cast<int>(marginals.size(0)); ++l) {
+      const at::Tensor all = marginals[l].sum(0);
+      to.push_back(&part(all, batch, l, -1));
+      without.push_back(frozen.output() - all);
+      for (int k = 1; k < static_cast<int>(marginals.size(1)); ++k)
+        norm(reading("through", k, l), marginals[l][k], batch);
     }
-    without(frozen, all, batch,
-            [&](size_t i) -> Reading& { return reading("through", static_cast<int>(i)); });
+    if (has_head_) compare(frozen, without, to, batch);
   }
 
   void by_head(const FrozenNetwork& frozen, const Batch& batch) {
     std::vector<std::pair<int, int>> which;
     const at::Tensor heads = head_marginals(frozen.trunk(), frozen.input(), which);
     for (size_t i = 0; i < which.size(); ++i)
-      part("through", heads[static_cast<int64_t>(i)], batch, which[i].first, which[i].second);
+      part(heads[static_cast<int64_t>(i)], batch, which[i].first, which[i].second);
   }
 
-  void part(const std::string& variant, const at::Tensor& x, const Batch& batch, int layer, int head) {
-    Reading& r = reading(variant, layer, head);
+  // All paths through one part, whatever their length.
+  Reading& part(const at::Tensor& x, const Batch& batch, int layer, int head) {
+    Reading& r = reading("through", -1, layer, head);
     r.see(x, batch);
+    norm(r, x, batch);
+    return r;
+  }
+
+  static void norm(Reading& r, const at::Tensor& x, const Batch& batch) {
     const std::vector<double> rms = rms_by_sample(x, batch);
     for (size_t s = 0; s < rms.size(); ++s) r.sample("path_norm", batch.samples[s], rms[s]);
   }
 
-  // How far the output moves when the paths through a part are left out.
-  template <class To>
-  void without(const FrozenNetwork& frozen, const std::vector<at::Tensor>& parts, const Batch& batch, To to) {
-    if (!has_head_) return;
-    std::vector<at::Tensor> states;
-    for (const at::Tensor& x : parts) states.push_back(frozen.output() - x);
+  // output_kl of each state against the whole output.
+  void compare(const FrozenNetwork& frozen, const std::vector<at::Tensor>& states,
+               const std::vector<Reading*>& to, const Batch& batch) {
     const auto kl = output_kl(frozen.output(), states, spec_, source_, batch);
     for (size_t i = 0; i < states.size(); ++i)
-      for (size_t s = 0; s < kl[i].size(); ++s) to(i).sample("output_kl", batch.samples[s], kl[i][s]);
+      for (size_t s = 0; s < kl[i].size(); ++s) to[i]->sample("output_kl", batch.samples[s], kl[i][s]);
   }
 
   const PathsRequest& request_;
@@ -150,18 +146,18 @@ class FrozenPaths {
   std::string site_;
   bool has_head_;
   std::vector<std::unique_ptr<Reading>> readings_;
-  std::map<std::tuple<std::string, int, int>, size_t> places_;
+  std::map<std::tuple<std::string, int, int, int>, size_t> places_;
 };
 
 // Counting and carrying, side by side.
 Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
   const PathCounts counts = path_counts(spec.depth(), spec.blocks.front().attention.heads);
-  int64_t most = 0;
+  int most = 0;
   double share = -1;
-  for (int64_t k = 0; k <= spec.depth(); ++k)
-    if (const Row* r = table.find(fmt::format("only:{}", k), "path_norm_share", -1); r && r->value > share) {
-      share = r->value;
-      most = k;
+  for (const Row& r : table.rows)
+    if (r.variant == "only" && r.metric == "path_share" && r.value > share) {
+      share = r.value;
+      most = r.depth;
     }
   Finding f;
   f.topic = "paths";

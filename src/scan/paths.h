@@ -18,10 +18,12 @@ struct PathsRequest {
   int64_t repeats = 5;               // draws: what the error bars are made of
 };
 
-/// Rows carry the reading as their variant: "full"; "only:3", the paths of length 3 alone; "upto:3", those of
-/// at most 3 with the bias; "allbut:3", the output without them; "bias"; "mlp:2" and "norm:2" where those are
-/// graded; "through" with a layer, and perhaps a head. Metrics: those of the lenses residual and spectra,
-/// path_norm, path_norm_share, and output_kl where the model has a head.
+/// Rows carry the reading as their variant and the length as their depth: "only", the paths of that length
+/// alone; "upto", those of at most that length with the bias; "allbut", the output without them; "mlp" and
+/// "norm", by how many of those, where they are graded; "through", of a layer and perhaps a head, with a
+/// length or of all lengths; "full" and "bias", of none; "rerun" or "subpaths" for those semantics. Metrics:
+/// those of the lenses residual and spectra, path_norm (root mean square), path_share (of the sum of the
+/// norms), and output_kl where the model has a head.
 ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& progress);
 
 }  // namespace rankscope

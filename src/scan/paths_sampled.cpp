@@ -73,9 +73,9 @@ void SampledPaths::finish(ResultTable& table, std::vector<std::string>& notes) {
                 .value);
       }
       const Estimate e = arithmetic_mean(means);
-      table.rows.push_back({fmt::format("only:{}", k), site, -1, -1, key.first, e.value,
+      table.rows.push_back({request_.semantics, site, -1, -1, key.first, e.value,
                             exhaustive_.at(k) ? 0.0 : e.stderr_, static_cast<int64_t>(means.size()),
-                            static_cast<int32_t>(spec_.depth()), key.second});
+                            static_cast<int32_t>(k), key.second});
     }
   notes.push_back(
       fmt::format("{} draws of {} different paths of each length, all of them where there are no more",

@@ -43,10 +43,11 @@ class WithHead : public Recorder {
 Reading::Reading(std::string variant, Site site, const ModelSpec& spec, int head)
     : variant_(std::move(variant)),
       head_(head),
-      own_(std::make_unique<SiteRecorder>(own_metrics(), site, std::vector<Name>{Name(variant_)})) {
+      own_(std::make_unique<SiteRecorder>(own_metrics(), site, std::vector<Name>{Name(variant_)}, nullptr)) {
   for (const Lens* lens : choose_lenses({"residual", "spectra"}))
-    entries_.push_back({lens->start({spec, site.layer, 0, 0}),
-                        std::make_unique<SiteRecorder>(*lens, site, std::vector<Name>{Name(variant_)})});
+    entries_.push_back(
+        {lens->start({spec, site.layer, 0, 0}),
+         std::make_unique<SiteRecorder>(*lens, site, std::vector<Name>{Name(variant_)}, nullptr)});
 }
 
 void Reading::see(const at::Tensor& x, const Batch& batch) {

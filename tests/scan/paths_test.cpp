@@ -21,9 +21,17 @@ PathsRequest on_fixture(const char* name) {
   return r;
 }
 
-double value(const ScanResult& r, const std::string& variant, const char* metric, int layer = -1,
+const Row* find(const ScanResult& r, const char* variant, const char* metric, int length, int layer = -1,
+                int head = -1) {
+  for (const Row& row : r.table.rows)
+    if (row.variant == variant && row.metric == metric && row.depth == length && row.layer == layer &&
+        row.head == head && row.tokens == "all")
+      return &row;
+  return nullptr;
+}
+double value(const ScanResult& r, const char* variant, const char* metric, int length, int layer = -1,
              int head = -1) {
-  const Row* row = r.table.find(variant, metric, layer, head);
+  const Row* row = find(r, variant, metric, length, layer, head);
   return row == nullptr ? kNone : row->value;
 }
 
@@ -31,13 +39,12 @@ TEST(PathReadings, UpToTheLastLengthIsTheOutput) {
   for (const char* fixture : {"bert", "gpt2", "llama"}) {
     const ScanResult r = measure_paths(on_fixture(fixture), {});
     const int depth = static_cast<int>(r.spec.depth());
-    EXPECT_LT(value(r, fmt::format("upto:{}", depth), "output_kl"), 1e-12) << fixture;
-    EXPECT_NEAR(value(r, fmt::format("upto:{}", depth), "residual_fro"), value(r, "full", "residual_fro"),
-                1e-9);
+    EXPECT_LT(value(r, "upto", "output_kl", depth), 1e-12) << fixture;
+    EXPECT_NEAR(value(r, "upto", "residual_fro", depth), value(r, "full", "residual_fro", -1), 1e-9);
     double share = 0;
-    for (int k = 0; k <= depth; ++k) share += value(r, fmt::format("only:{}", k), "path_norm_share");
+    for (int k = 0; k <= depth; ++k) share += value(r, "only", "path_share", k);
     EXPECT_NEAR(share, 1.0, 1e-12);
-    EXPECT_GT(value(r, "allbut:1", "output_kl"), 0.0);
+    EXPECT_GT(value(r, "allbut", "output_kl", 1), 0.0);
     ASSERT_EQ(r.verdict.size(), 1u);
     EXPECT_NE(r.verdict[0].sentence.find("carry the most"), std::string::npos);
   }
@@ -50,10 +57,10 @@ TEST(PathReadings, ByLayerAndByHeadNameWhatTheyWentThrough) {
   request.by = "head";
   const ScanResult heads = measure_paths(request, {});
   for (int l = 0; l < static_cast<int>(layers.spec.depth()); ++l) {
-    EXPECT_GT(value(layers, "through", "path_norm", l), 0.0);
-    EXPECT_GT(value(layers, "through:1", "path_norm", l), 0.0);
+    EXPECT_GT(value(layers, "through", "path_norm", -1, l), 0.0);
+    EXPECT_GT(value(layers, "through", "path_norm", 1, l), 0.0);
     for (int h = 0; h < static_cast<int>(layers.spec.blocks[0].attention.heads); ++h)
-      EXPECT_GT(value(heads, "through", "path_norm", l, h), 0.0);
+      EXPECT_GT(value(heads, "through", "path_norm", -1, l, h), 0.0);
   }
 }
 
@@ -64,10 +71,9 @@ TEST(PathReadings, GradedPartsAddUpToTheSameOutput) {
   const ScanResult graded = measure_paths(request, {});
   // Summed over MLPs and norms the lengths are what they were.
   for (int k = 0; k <= 3; ++k)
-    EXPECT_NEAR(value(graded, fmt::format("only:{}", k), "path_norm"),
-                value(plain, fmt::format("only:{}", k), "path_norm"), 1e-10);
-  EXPECT_FALSE(std::isnan(value(graded, "mlp:3", "path_norm")));
-  EXPECT_FALSE(std::isnan(value(graded, "norm:6", "path_norm")));
+    EXPECT_NEAR(value(graded, "only", "path_norm", k), value(plain, "only", "path_norm", k), 1e-10);
+  EXPECT_FALSE(std::isnan(value(graded, "mlp", "path_norm", 3)));
+  EXPECT_FALSE(std::isnan(value(graded, "norm", "path_norm", 6)));
 }
 
 TEST(PathReadings, SampledPathsHaveErrorBarsUnlessTheyAreAll) {
@@ -76,16 +82,16 @@ TEST(PathReadings, SampledPathsHaveErrorBarsUnlessTheyAreAll) {
   request.paths = 3;
   request.repeats = 4;
   const ScanResult r = measure_paths(request, {});
-  const Row* none = r.table.find("only:0", "residual_fro_rel", -1);
-  const Row* some = r.table.find("only:2", "residual_fro_rel", -1);
+  const Row* none = find(r, "rerun", "residual_fro_rel", 0);
+  const Row* some = find(r, "rerun", "residual_fro_rel", 2);
   ASSERT_NE(none, nullptr);
   ASSERT_NE(some, nullptr);
   EXPECT_EQ(none->stderr_, 0.0);  // there is one path of length 0
   EXPECT_GT(some->stderr_, 0.0);
   EXPECT_EQ(some->n, 4);
   request.semantics = "subpaths";
-  EXPECT_NE(measure_paths(request, {}).table.find("only:3", "effective_rank", -1)->value,
-            r.table.find("only:3", "effective_rank", -1)->value);
+  EXPECT_NE(value(measure_paths(request, {}), "subpaths", "effective_rank", 3),
+            value(r, "rerun", "effective_rank", 3));
 }
 
 TEST(PathReadings, WrongWordsAreAnswered) {

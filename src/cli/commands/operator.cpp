@@ -112,7 +112,7 @@ int run(Options& o, Io& io) {
   o.request.init = o.input.init;
   o.request.map = !o.no_map;
   std::vector<TokenMap> maps;
-  const int code = run_and_report(
+  return run_and_report(
       o.input, io,
       [&](const ProgressCallback& progress) {
         OperatorResult result = engine().linear_operator(o.request, progress);
@@ -126,9 +126,10 @@ int run(Options& o, Io& io) {
         print_sources(maps, out);
         out << '\n';
         print_sentences(result, style, out);
+      },
+      [&] {
+        if (!maps.empty()) write_maps(o.input.out, maps);
       });
-  if (!o.input.out.empty() && !maps.empty()) write_maps(o.input.out, maps);
-  return code;
 }
 
 std::function<int(Io&)> prepare(CLI::App& app) {

@@ -38,14 +38,24 @@ struct Options {
   int64_t layers = 0, heads = 0;
 };
 
-std::string cell(const ResultTable& t, const std::string& variant, const char* metric, int layer = -1,
+// Rows of paths carry the length as their depth.
+const Row* find(const ResultTable& t, std::string_view variant, std::string_view metric, int length,
+                int layer = -1, int head = -1) {
+  for (const Row& r : t.rows)
+    if (r.depth == length && r.layer == layer && r.head == head && r.tokens == "all" &&
+        r.variant == variant && r.metric == metric)
+      return &r;
+  return nullptr;
+}
+
+std::string cell(const ResultTable& t, const char* variant, const char* metric, int length, int layer = -1,
                  int head = -1) {
-  const Row* r = t.find(variant, metric, layer, head);
+  const Row* r = find(t, variant, metric, length, layer, head);
   return r == nullptr ? "-" : number_text(r->value);
 }
 
-std::string with_error(const ResultTable& t, const std::string& variant, const char* metric) {
-  const Row* r = t.find(variant, metric, -1);
+std::string with_error(const ResultTable& t, const std::string& variant, const char* metric, int length) {
+  const Row* r = find(t, variant, metric, length);
   if (r == nullptr) return "-";
   return std::isnan(r->stderr_) || r->stderr_ == 0 ? number_text(r->value)
                                                    : number_text(r->value) + " ± " + number_text(r->stderr_);
@@ -86,20 +96,18 @@ void print_count(int64_t layers, int64_t heads, std::ostream& out) {
                      counts.mean, counts.deviation);
 }
 
-void print_by_length(const ScanResult& result, bool sampled, std::ostream& out) {
+void print_by_length(const ScanResult& result, std::ostream& out) {
   const ResultTable& t = result.table;
-  const int64_t depth = result.spec.depth();
+  const int depth = static_cast<int>(result.spec.depth());
   std::vector<Column> columns{lengths(depth)};
   add_counts(columns, depth, result.spec.blocks.front().attention.heads);
   const auto column = [&](const char* title, const char* reading, const char* metric) {
     Column c{title, {}};
-    for (int64_t k = 0; k <= depth; ++k)
-      c.cells.push_back(sampled ? with_error(t, fmt::format("{}:{}", reading, k), metric)
-                                : cell(t, fmt::format("{}:{}", reading, k), metric));
+    for (int k = 0; k <= depth; ++k) c.cells.push_back(cell(t, reading, metric, k));
     columns.push_back(c);
   };
   column("norm", "only", "path_norm");
-  column("its share", "only", "path_norm_share");
+  column("its share", "only", "path_share");
   column("residual", "only", "residual_fro_rel");
   column("eff.rank", "only", "effective_rank");
   column("only: kl", "only", "output_kl");
@@ -109,36 +117,63 @@ void print_by_length(const ScanResult& result, bool sampled, std::ostream& out) 
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
 }
 
+void print_sampled(const ScanResult& result, const std::string& semantics, std::ostream& out) {
+  const int depth = static_cast<int>(result.spec.depth());
+  std::vector<Column> columns{lengths(depth)};
+  add_counts(columns, depth, result.spec.blocks.front().attention.heads);
+  const auto column = [&](const char* title, const char* metric) {
+    Column c{title, {}};
+    for (int k = 0; k <= depth; ++k) c.cells.push_back(with_error(result.table, semantics, metric, k));
+    columns.push_back(c);
+  };
+  column("residual", "residual_fro_rel");
+  column("eff.rank", "effective_rank");
+  column("kl", "output_kl");
+  drop_empty(columns);
+  print_columns(columns, terminal_style(STDOUT_FILENO), out);
+}
+
 void print_by_layer(const ScanResult& result, std::ostream& out) {
-  const ResultTable& t = result.table;
-  std::vector<Column> columns{
-      {"layer", {}}, {"norm", {}}, {"residual", {}}, {"eff.rank", {}}, {"without: kl", {}}};
-  for (int64_t k = 1; k <= result.spec.depth(); ++k) columns.push_back({fmt::format("norm, {}", k), {}});
-  for (int l = 0; l < static_cast<int>(result.spec.depth()); ++l) {
-    columns[0].cells.push_back(std::to_string(l));
-    columns[1].cells.push_back(cell(t, "through", "path_norm", l));
-    columns[2].cells.push_back(cell(t, "through", "residual_fro_rel", l));
-    columns[3].cells.push_back(cell(t, "through", "effective_rank", l));
-    columns[4].cells.push_back(cell(t, "through", "output_kl", l));
-    for (int64_t k = 1; k <= result.spec.depth(); ++k)
-      columns[static_cast<size_t>(k) + 4].cells.push_back(
-          cell(t, fmt::format("through:{}", k), "path_norm", l));
-  }
+  const int depth = static_cast<int>(result.spec.depth());
+  std::vector<Column> columns{{"layer", {}}};
+  for (int l = 0; l < depth; ++l) columns[0].cells.push_back(std::to_string(l));
+  const auto column = [&](const std::string& title, const char* metric, int length) {
+    Column c{title, {}};
+    for (int l = 0; l < depth; ++l) c.cells.push_back(cell(result.table, "through", metric, length, l));
+    columns.push_back(c);
+  };
+  column("norm", "path_norm", -1);
+  column("residual", "residual_fro_rel", -1);
+  column("eff.rank", "effective_rank", -1);
+  column("without: kl", "output_kl", -1);
+  for (int k = 1; k <= depth; ++k) column(fmt::format("norm, {}", k), "path_norm", k);
   drop_empty(columns);
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
 }
 
 void print_by_head(const ScanResult& result, std::ostream& out) {
   std::vector<Column> columns{{"layer", {}}};
-  const int64_t heads = result.spec.blocks.front().attention.heads;
-  for (int64_t h = 0; h < heads; ++h) columns.push_back({fmt::format("H{}", h), {}});
+  const auto heads = static_cast<int>(result.spec.blocks.front().attention.heads);
+  for (int h = 0; h < heads; ++h) columns.push_back({fmt::format("H{}", h), {}});
   for (int l = 0; l < static_cast<int>(result.spec.depth()); ++l) {
     columns[0].cells.push_back(std::to_string(l));
-    for (int h = 0; h < static_cast<int>(heads); ++h)
-      columns[static_cast<size_t>(h) + 1].cells.push_back(cell(result.table, "through", "path_norm", l, h));
+    for (int h = 0; h < heads; ++h)
+      columns[static_cast<size_t>(h) + 1].cells.push_back(
+          cell(result.table, "through", "path_norm", -1, l, h));
   }
   out << "norm of all paths through each head\n";
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
+}
+
+void print(const ScanResult& result, const PathsRequest& request, std::ostream& out) {
+  if (request.semantics != "frozen")
+    print_sampled(result, request.semantics, out);
+  else if (request.by == "length")
+    print_by_length(result, out);
+  else
+    request.by == "layer" ? print_by_layer(result, out) : print_by_head(result, out);
+  out << '\n';
+  print_sentences(result, terminal_style(STDOUT_FILENO), out);
 }
 
 int run(Options& o, Io& io) {
@@ -154,15 +189,7 @@ int run(Options& o, Io& io) {
   o.request.init = o.input.init;
   return run_and_report(
       o.input, io, [&](const ProgressCallback& progress) { return engine().paths(o.request, progress); },
-      [&](const ScanResult& result, std::ostream& out) {
-        if (o.request.by == "head")
-          print_by_head(result, out);
-        else
-          o.request.by == "layer" ? print_by_layer(result, out)
-                                  : print_by_length(result, o.request.semantics != "frozen", out);
-        out << '\n';
-        print_sentences(result, terminal_style(STDOUT_FILENO), out);
-      });
+      [&](const ScanResult& result, std::ostream& out) { print(result, o.request, out); });
 }
 
 std::function<int(Io&)> prepare(CLI::App& app) {
