@@ -34,9 +34,10 @@ The network as one linear map: spectrum with residuals, ranks, which token is ma
 Maps go beside the tables.
 
   $ rankscope operator bert --token-ids ids.txt --top 2 --jacobian 0 --out out > /dev/null && ls out
-  wrote out/metrics.csv, samples.csv, manifest.json
+  wrote out/report.html, metrics.csv, samples.csv, manifest.json
   manifest.json
   metrics.csv
+  report.html
   samples.csv
   token_maps.safetensors
   $ grep -ao 'sample_0.in[_out]*' out/token_maps.safetensors
