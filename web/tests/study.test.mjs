@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch, openPage } from "./browser.mjs";
-import { numberIn, rankscope, shown, temporaryFolder } from "./results.mjs";
+import { numberIn, rankscope, readTable, shown, temporaryFolder } from "./results.mjs";
 
 const fixture = new URL("../../tests/fixtures/study", import.meta.url).pathname;
 const file = join(temporaryFolder(), "study.html");
@@ -76,4 +76,22 @@ test("learning curves follow the choice of trials; the cost has a point a trial"
   await figure.locator("select").first().selectOption("layers=3");
   assert.equal(Number(await figure.getAttribute("data-points")), 9 * 8 + 2 * 3);
   assert.equal(Number(await page.locator('[data-figure="cost"]').getAttribute("data-points")), done.length);
+});
+
+test("a study that was just run shows what its own export says", async () => {
+  const folder = join(temporaryFolder(), "quick");
+  rankscope("study", "run", "quick", "steps=20", "--seeds", "1", "--out", folder, "--quiet");
+  rankscope("study", "show", folder, "--quiet");
+  rankscope("study", "export", folder, "--quiet");
+  const trials = readTable(join(folder, "trials.csv"));
+  const real = await openPage(browser, join(folder, "report.html"));
+  assert.equal(await real.page.locator('[data-tile="done"] b').innerText(), String(trials.length));
+  const [download] = await Promise.all([real.page.waitForEvent("download"), real.page.locator('[data-figure="figure"] button:text("CSV")').click()]);
+  const lines = readFileSync(await download.path(), "utf8").trimEnd().split("\n").slice(1);
+  for (const trial of trials) {
+    const line = lines.find((l) => l.split(",")[4] === trial.id);
+    assert.equal(Number(line.split(",")[3]), Number(trial.test_mse), trial.id);
+  }
+  assert.ok(Number(await real.page.locator('[data-figure="curves"]').getAttribute("data-points")) >= trials.length);
+  assert.deepEqual(real.faults, []);
 });
