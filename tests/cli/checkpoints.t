@@ -97,7 +97,7 @@ Configs that cannot be, and weights that are not those of the config.
     in   m/config.json
   error: the model type "mamba" is not supported
     in   m/config.json
-    try  a checkpoint of one of albert, bert, distilbert, gpt2, llama, mistral, qwen2, roberta, xlm-roberta, camembert, vit, xlnet
+    try  a checkpoint of one of albert, bert, distilbert, gpt2, llama, mistral, qwen2, rankscope, roberta, xlm-roberta, camembert, vit, xlnet
   error: this is not valid JSON
     in   m/config.json, line 1, byte 1
   [1]
