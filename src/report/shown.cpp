@@ -81,10 +81,12 @@ void write_maps(const NamedArray& pooled, const TextSink& sink) {
   bytes.reserve(pooled.values.size());
   for (size_t h = 0; h < static_cast<size_t>(pooled.shape[0]); ++h) {
     const auto map = row(pooled, h);
-    const float peak = *std::max_element(map.begin(), map.end());
+    float peak = 0;
     for (const float v : map)
-      bytes.push_back(static_cast<unsigned char>(
-          std::lround(peak > 0 && v > 0 ? 255 * std::sqrt(std::min(v / peak, 1.0f)) : 0.0f)));
+      if (std::isfinite(v)) peak = std::max(peak, v);
+    for (const float v : map)
+      bytes.push_back(static_cast<unsigned char>(std::lround(
+          peak > 0 && v > 0 && std::isfinite(v) ? 255 * std::sqrt(std::min(v / peak, 1.0f)) : 0.0f)));
     peaks.push_back(number(peak));
   }
   sink(fmt::format("\"side\":{},\"maps\":\"{}\",\"peaks\":[{}],", pooled.shape[1], base64(bytes),
@@ -157,12 +159,16 @@ void write_shown(std::span<const NamedArray> arrays, const Json& shown, const Te
   }
   const size_t values = std::clamp<size_t>(kSpectrumNumbers / (3 * heads), 8, 64);
   const size_t pairs = std::clamp<size_t>(kAttendedPairs / heads, 5, 12);
-  const bool known = shown.is_object();
-  const Json tokens =
-      known && shown.contains("tokens") && shown["tokens"].is_array() ? shown["tokens"] : Json::array();
-  const Json sample = known && shown.contains("sample") ? shown["sample"] : Json(0);
-  sink(fmt::format("{{\"sample\":{},\"tokens\":{},\"length\":{},\"layers\":[", sample.dump(),
-                   json_text(tokens), length));
+  // The manifest is not trusted: a sample's number and texts, or nothing.
+  int64_t sample = 0;
+  std::vector<std::string> tokens;
+  if (shown.is_object() && shown.contains("sample") && shown["sample"].is_number_integer())
+    sample = shown["sample"].get<int64_t>();
+  if (shown.is_object() && shown.contains("tokens") && shown["tokens"].is_array())
+    for (const Json& token : shown["tokens"])
+      tokens.push_back(token.is_string() ? json_string(token.get<std::string>()) : "\"\"");
+  sink(fmt::format("{{\"sample\":{},\"tokens\":[{}],\"length\":{},\"layers\":[", sample,
+                   fmt::join(tokens, ","), length));
   const char* before = "";
   for (const auto& [number, layer] : layers) {
     sink(fmt::format("{}{{\"layer\":{},\"heads\":{},", before, number, layer.pooled->shape[0]));

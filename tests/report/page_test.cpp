@@ -111,5 +111,16 @@ TEST(Page, ShownSampleCarriesMapsSpectraAndWhatIsAttended) {
   EXPECT_EQ(layer["spectra"]["qk"]["values"][0], (Json{4, 0}));
 }
 
+TEST(Page, ArraysAndManifestsMayHoldAnything) {
+  const std::vector<NamedArray> arrays{
+      {"blocks.0.attn.hook_pattern.pooled", {1, 2, 2}, {INFINITY, NAN, -1, 0.5f}}};
+  const Json manifest{{"input", {{"shown", {{"sample", "x"}, {"tokens", {1, "a", nullptr}}}}}}};
+  const Json shown = data_of(page_of({}, manifest, arrays))["scans"][0]["shown"];
+  EXPECT_EQ(shown["sample"], 0);
+  EXPECT_EQ(shown["tokens"], (Json{"", "a", ""}));
+  EXPECT_EQ(shown["layers"][0]["maps"], "AAAA/w==");  // what is no weight is drawn as none
+  EXPECT_EQ(shown["layers"][0]["peaks"][0], 0.5);
+}
+
 }  // namespace
 }  // namespace rankscope

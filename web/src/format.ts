@@ -38,7 +38,7 @@ export function seconds(s: number): string {
 
 export const headName = (layer: number, head: number): string => `L${layer}H${head}`;
 
-/** RFC 4180, as metrics.csv is written; what a spreadsheet would take for a formula stays text. */
+/** RFC 4180, as metrics.csv is written. */
 export function csv(columns: string[], rows: (string | number | null)[][]): string {
   const cell = (x: string | number | null): string => {
     if (x === null || (typeof x === "number" && Number.isNaN(x))) return "";

@@ -58,3 +58,18 @@ test("nothing planted runs, and all of it can be read", async () => {
   assert.equal(await page.evaluate(() => window.ran), undefined);
   await browser.close();
 });
+
+test("a manifest of wrong types still gives a page", async () => {
+  const folder = join(temporaryFolder(), "odd");
+  rankscope("scan", "--samples", "2", "--max-length", "16", "--lens", "attention,residual", "--out", folder, "--quiet");
+  const odd = { schema: 1 };
+  for (const [i, key] of ["model", "spec", "architecture", "command", "device", "dtype", "threads", "wall_seconds", "peak_memory_bytes", "weights", "tokenizer", "input", "metrics", "thresholds", "notes", "seed"].entries())
+    odd[key] = [7, "text", null, [1, [2]], { a: { b: 1 } }, true][i % 6];
+  writeFileSync(join(folder, "manifest.json"), JSON.stringify(odd));
+  rankscope("report", folder, "--quiet");
+  const browser = await launch();
+  const { page, faults } = await openPage(browser, join(folder, "report.html"));
+  assert.ok((await page.locator("#manifest dd").count()) > 3);
+  assert.deepEqual(faults, []);
+  await browser.close();
+});

@@ -9,11 +9,12 @@ export function manifest(data: ScanData): HTMLElement {
   const m = data.manifest;
   const input = (m["input"] ?? {}) as Record<string, unknown>;
   const entries: [string, string][] = [];
-  const add = (name: string, value: unknown, show: (v: never) => string = word as (v: never) => string): void => {
-    if (value !== undefined && value !== null && value !== "") entries.push([name, show(value as never)]);
+  // A manifest may hold anything: what is no number is shown as it is.
+  const add = (name: string, value: unknown, show?: (v: number) => string): void => {
+    if (value !== undefined && value !== null && value !== "") entries.push([name, show && typeof value === "number" ? show(value) : word(value).trim()]);
   };
   add("model", m["model"]);
-  add("network", m["spec"], (s: string) => s.trim());
+  add("network", m["spec"]);
   add("input", input["what"]);
   add("tokens", input["tokens"]);
   add("token ids", input["ids"]);
