@@ -33,7 +33,6 @@ Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
   > for c in bound choose collapse diff inspect lenses operator paths plot report scan serve study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
-
   Usage: rankscope bound [OPTIONS]
   Examples:
     rankscope bound --d 64 --rank 8 --heads 64
