@@ -1,6 +1,6 @@
 // Text from outside is data: planted in every place where it can come in, it must neither run nor turn the page around.
 import assert from "node:assert/strict";
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { launch, openPage } from "./browser.mjs";
@@ -56,6 +56,19 @@ test("nothing planted runs, and all of it can be read", async () => {
     document.body.append(script);
   });
   assert.equal(await page.evaluate(() => window.ran), undefined);
+  await browser.close();
+});
+
+test("a table without rows still gives a page", async () => {
+  const folder = join(temporaryFolder(), "empty");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "metrics.csv"), "variant,site,layer,head,metric,value,stderr,n,depth,tokens\n");
+  writeFileSync(join(folder, "manifest.json"), "{}");
+  rankscope("report", folder, "--quiet");
+  const browser = await launch();
+  const { page, faults } = await openPage(browser, join(folder, "report.html"));
+  assert.equal(await page.locator('[data-table="metrics"] .controls .quiet').innerText(), "0 rows");
+  assert.deepEqual(faults, []);
   await browser.close();
 });
 

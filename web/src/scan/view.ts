@@ -96,8 +96,9 @@ export function scanView(data: ScanData[], changes: DiffData | null): View {
     ),
   );
   if (changes) sections.push(section("diff", "What changed", diff(changes, open)));
-  const depth = new Depth(tracksOf(scans));
-  if (!depth.empty) sections.push(section("depth", "Against depth", depth.element));
+  const tracks = tracksOf(scans);
+  const depth = tracks.length > 0 ? new Depth(tracks) : null;
+  if (depth && !depth.empty) sections.push(section("depth", "Against depth", depth.element));
   if (several) {
     const map = new HeadMap(scans, open);
     if (!map.empty) sections.push(section("heads", "Heads", map.element));
