@@ -64,7 +64,7 @@ class Group {
       const int64_t chunk = std::min(chunk_, next_event() - step_);
       advance(chunk);
       resize_chunk(chunk, now() - before);
-      for (Record& r : records_) r.seconds += now() - before;
+      share_time(now() - before);
       if (step_ % kWindow == 0 || step_ == p.steps || step_ % eval_interval(p) == 0) event();
       if (options_.progress) options_.progress(count_.now, count_.before, loss_);
       if (everything_dropped()) return true;
@@ -95,6 +95,13 @@ class Group {
     if (done < chunk_) return;
     if (seconds < kChunkSeconds / 2) chunk_ = std::min<int64_t>(chunk_ * 2, kWindow);
     if (seconds > kChunkSeconds) chunk_ = std::max<int64_t>(1, chunk_ / 2);
+  }
+
+  // The time of a stack belongs to its trials in equal parts.
+  void share_time(double seconds) {
+    const auto alive = static_cast<double>(std::count(dropped_.begin(), dropped_.end(), false));
+    for (size_t i = 0; i < members_.size(); ++i)
+      if (!dropped_[i]) records_[i].seconds += seconds / alive;
   }
 
   void advance(int64_t count) {

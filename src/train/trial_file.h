@@ -19,7 +19,7 @@ struct Record {
   double best_test = 0, best_test_step = 0;
   double start_test = 0;  // before the first update
   double tests = 0;
-  double seconds = 0;  // of training, over all attempts
+  double seconds = 0;  // of training, over all attempts: the trial's share of its stack
 };
 
 struct Saved {
