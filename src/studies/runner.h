@@ -32,7 +32,7 @@ struct Outcome {
 };
 
 struct RunProgress {
-  int64_t steps_done = 0, steps_total = 0;  // over the trials of the stack
+  int64_t steps_done = 0, steps_total = 0;  // of this call, over the trials of the stack
   double flops_done = 0;                    // in this call
   std::string what;                         // "loss 0.0213"
 };

@@ -55,11 +55,11 @@ bool use_tf32(const std::string& precision) {
 // The part of a stack that trains now.
 struct Part {
   std::span<const TrialJob> jobs;
-  size_t first = 0;  // its place in the whole stack
-  size_t whole = 0;  // trials of that
+  size_t first;  // its place in the whole stack
 };
 
-void run_stack(const Part& part, const RunContext& context) {
+// `done` counts the steps of the parts before this one, and then of this one too.
+void run_stack(const Part& part, const RunContext& context, int64_t& done) {
   std::vector<TrainJob> work;
   for (const TrialJob& job : part.jobs) work.push_back({trial_of(job.config), job.folder});
   TrainOptions options{.stack = {context.device, context.threads, use_tf32(context.precision)},
@@ -68,11 +68,13 @@ void run_stack(const Part& part, const RunContext& context) {
   const double step_flops =
       training_flops(work.front().spec) / static_cast<double>(work.front().spec.protocol.steps);
   const int64_t steps_each = work.front().spec.protocol.steps;
-  options.progress = [&](int64_t steps, int64_t before, double loss) {
+  const int64_t done_before = done;
+  options.progress = [&](int64_t steps, int64_t resumed, double loss) {
+    done = done_before + steps;
     if (context.progress)
-      context.progress({.steps_done = steps_each * static_cast<int64_t>(part.first) + before + steps,
-                        .steps_total = steps_each * static_cast<int64_t>(part.whole),
-                        .flops_done = step_flops * static_cast<double>(steps),
+      context.progress({.steps_done = done,
+                        .steps_total = done_before + steps_each * static_cast<int64_t>(work.size()) - resumed,
+                        .flops_done = step_flops * static_cast<double>(done),
                         .what = fmt::format("loss {:.4g}", loss)});
   };
   options.finished = [&](size_t job, const TrainOutcome& o) {
@@ -82,21 +84,22 @@ void run_stack(const Part& part, const RunContext& context) {
 }
 
 // A stack that does not fit splits itself.
-void run_part(const Part& part, const RunContext& context) {
+void run_part(const Part& part, const RunContext& context, int64_t& done) {
   try {
-    run_stack(part, context);
+    run_stack(part, context, done);
   } catch (const c10::OutOfMemoryError&) {
     if (part.jobs.size() == 1) throw Error("one trial alone does not fit in the memory of the device");
     const size_t half = part.jobs.size() / 2;
-    run_part({part.jobs.first(half), part.first, part.whole}, context);
-    run_part({part.jobs.subspan(half), part.first + half, part.whole}, context);
+    run_part({part.jobs.first(half), part.first}, context, done);
+    run_part({part.jobs.subspan(half), part.first + half}, context, done);
   }
 }
 
 void run(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
+  int64_t done = 0;
   try {
-    run_part({jobs, 0, jobs.size()}, context);
+    run_part({jobs, 0}, context, done);
   } catch (const c10::Error& e) {
     const std::string text = e.what_without_backtrace();
     throw Error(fmt::format("torch: {}", text.substr(0, text.find('\n'))));
