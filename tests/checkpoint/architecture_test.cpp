@@ -46,8 +46,8 @@ TEST(ArchitectureFor, NamesTheUnknownAndTheKnown) {
   EXPECT_EQ(error.message(), "the model type \"mamba\" is not supported");
   EXPECT_EQ(
       error.advice(),
-      "a checkpoint of one of albert, bert, distilbert, gpt2, llama, mistral, qwen2, roberta, xlm-roberta, "
-      "camembert, vit, xlnet");
+      "a checkpoint of one of albert, bert, distilbert, gpt2, llama, mistral, qwen2, rankscope, roberta, "
+      "xlm-roberta, camembert, vit, xlnet");
   EXPECT_EQ(error_of([] { found(R"({"architectures": ["ViTMAEModel", "T5Model"]})"); }).message(),
             "there is no \"model_type\", and of the architectures [ViTMAEModel, T5Model] none is known");
   EXPECT_EQ(error_of([] { found("{}"); }).message(), "the key \"model_type\" is missing");

@@ -122,7 +122,8 @@ TEST(Norms, UnitAndRmsAreWhatTheySay) {
   Weights w;
   w.set("ln1.w", at::full({4}, 2.0, at::kDouble));
   const at::Tensor x = at::tensor({3.0, 0.0, 4.0, 0.0}, at::kDouble).view({1, 4});
-  EXPECT_NEAR(apply_norm(x, {NormKind::unit, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 0.8, 1e-15);
+  EXPECT_NEAR(apply_norm(x, {NormKind::unit, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 2 * 0.8,
+              1e-15);
   EXPECT_NEAR(apply_norm(x, {NormKind::rms, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 2 * 4 / 2.5,
               1e-15);
   EXPECT_TRUE(at::equal(apply_norm(x, {NormKind::none, NormPlace::pre, 0}, w, "ln1"), x));
