@@ -15,12 +15,12 @@
 set -euo pipefail
 
 export STUDY=${1:-fig1}
-export OUT=${OUT:-out/$STUDY}   # on a file system that all nodes share
+export FOLDER=${FOLDER:-out/$STUDY}   # on a file system that all nodes share
 export GPUS_PER_NODE=${SLURM_GPUS_ON_NODE:-4}
 
 # One GPU a task. On the first node, task 0 is the one that does not train.
 srun --mpi=pmix --kill-on-bad-exit=0 bash -c '
   first=$(( SLURM_NODEID == 0 ? 1 : 0 ))
   export CUDA_VISIBLE_DEVICES=$(( (SLURM_LOCALID - first + GPUS_PER_NODE) % GPUS_PER_NODE ))
-  exec rankscope study run "$STUDY" --device cuda --out "$OUT"
+  exec rankscope study run "$STUDY" --device cuda --out "$FOLDER"
 '

@@ -36,18 +36,13 @@ void require_format(const std::string& format) {
     throw unknown_name("format", format, known);
 }
 
-void add_input_options(CLI::App& app, InputOptions& o) {
-  ScanRequest& r = o.request;
-  app.add_option("FOLDER", o.model, "Hugging Face folder; the built-in model when left out");
-  app.add_option("--init", o.init,
-                 "A shape at random initialisation instead: bert-base, albert-base, gpt2, ...")
-      ->type_name("SHAPE");
+void add_sample_options(CLI::App& app, ScanRequest& r, std::string& token_ids, std::string& pixels) {
   app.add_option("--text", r.texts,
                  "Text files, one sample per line; JSONL takes text and text_pair; - is stdin")
       ->type_name("FILE");
   app.add_flag("--whole", r.whole, "Cut the texts into windows of --max-length instead of lines");
-  app.add_option("--token-ids", o.token_ids, "File with one sample of token ids per line")->type_name("FILE");
-  app.add_option("--pixels", o.pixels, "safetensors file with pixel_values, for models that read images")
+  app.add_option("--token-ids", token_ids, "File with one sample of token ids per line")->type_name("FILE");
+  app.add_option("--pixels", pixels, "safetensors file with pixel_values, for models that read images")
       ->type_name("FILE");
   app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels)");
   app.add_option("--samples", r.samples, "At most this many samples")
@@ -56,9 +51,18 @@ void add_input_options(CLI::App& app, InputOptions& o) {
   app.add_option("--max-length", r.max_length, "Cut samples to this many tokens")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--batch-size", r.batch_size, "Samples computed at once")
+  app.add_option("--batch-size", r.batch_size, "Samples computed at once; more is not always faster")
       ->check(whole_number(1, 1 << 16))
       ->capture_default_str();
+}
+
+void add_input_options(CLI::App& app, InputOptions& o) {
+  ScanRequest& r = o.request;
+  app.add_option("FOLDER", o.model, "Hugging Face folder; the built-in model when left out");
+  app.add_option("--init", o.init,
+                 "A shape at random initialisation instead: bert-base, albert-base, gpt2, ...")
+      ->type_name("SHAPE");
+  add_sample_options(app, r, o.token_ids, o.pixels);
   app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
   app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
       ->check(whole_number(0, 1024))

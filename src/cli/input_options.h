@@ -19,6 +19,9 @@ struct InputOptions {
   bool json = false;
 };
 
+/// The ways to give an input: --text to --batch-size.
+void add_sample_options(CLI::App& app, ScanRequest& request, std::string& token_ids, std::string& pixels);
+
 /// FOLDER, --init, the ways to give an input, --dtype, --device, --threads, --seed, --out, --format.
 void add_input_options(CLI::App& app, InputOptions& o);
 

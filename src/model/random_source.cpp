@@ -3,18 +3,12 @@
 #include <ATen/Parallel.h>
 
 #include "base/philox.h"
+#include "base/stream_name.h"
 #include "model/parameters.h"
 #include "model/torch_compat.h"
 
 namespace rankscope {
 namespace {
-
-// A stream number for a parameter: FNV-1a, so that it does not depend on the standard library.
-uint32_t stream_of(std::string_view name) {
-  uint32_t h = 2166136261u;
-  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
-  return h;
-}
 
 class RandomSource : public WeightSource {
  public:

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <exception>
 
+#include "base/stats.h"
 #include "kernels/cpu/normals.h"
 #include "train/forward.h"
 
@@ -122,7 +123,10 @@ class CpuStack : public Stack {
       test_tile(trials_[k], first, std::min(tiles_.sequences, sequences - first), errors[k].data() + first);
     });
     std::vector<Score> out;
-    for (const auto& e : errors) out.push_back(score(e));
+    for (const auto& e : errors) {
+      const Estimate mean = arithmetic_mean(e);
+      out.push_back({mean.value, mean.stderr_});
+    }
     return out;
   }
 
@@ -137,14 +141,6 @@ class CpuStack : public Stack {
   void drop(size_t trial) override { trials_[trial].dropped = true; }
 
  private:
-  static Score score(const std::vector<double>& errors) {
-    const double n = static_cast<double>(errors.size());
-    double mean = 0, square = 0;
-    for (const double e : errors) mean += e / n;
-    for (const double e : errors) square += (e - mean) * (e - mean);
-    return {mean, n > 1 ? std::sqrt(square / (n - 1) / n) : 0.0};
-  }
-
   // Every unit on one thread; what a unit throws is thrown again behind the region.
   template <class Work>
   void parallel(int64_t units, Work work) {

@@ -4,14 +4,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/stats.h"
+
 namespace rankscope {
 namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n == 0 ? 0.0 : n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
 
 at::Tensor matrix(const Layout& layout, const std::vector<float>& parameters, const std::string& name) {
   for (const Slot& slot : layout.slots())

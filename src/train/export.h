@@ -14,7 +14,7 @@ namespace rankscope {
 void export_model(const TrialSpec& trial, const std::vector<float>& parameters,
                   const std::filesystem::path& folder);
 
-/// The spec and the weights that the folder holds, for a test that ties the two forward passes.
+/// Rows of the exported vocabulary.
 constexpr int64_t kExportedPoints = 4096;
 
 }  // namespace rankscope

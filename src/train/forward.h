@@ -26,8 +26,8 @@ class ParameterViews {
   std::map<std::string, size_t> index_;
 };
 
-/// The answers [.., sequences, answers, answer width] the network gives. `trial_heads` and scales may differ
-/// between the trials of a stack: `specs` has one entry a trial.
+/// The answers [.., sequences, answers, answer width] the network gives. `specs` has one entry a trial: heads
+/// and score scales may differ between the trials of a stack.
 at::Tensor forward(const std::vector<const NetworkSpec*>& specs, const ParameterViews& parameters,
                    const TaskBatch& batch);
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/stream_name.h"
 
 namespace rankscope {
 namespace {
@@ -98,12 +99,6 @@ std::string drawn_as(const std::string& name, bool same_init) {
   return "blocks.0" + name.substr(name.find('.', 7));
 }
 
-uint32_t stream_of(std::string_view name) {
-  uint32_t h = 2166136261u;  // FNV-1a
-  for (const char c : name) h = (h ^ static_cast<unsigned char>(c)) * 16777619u;
-  return h;
-}
-
 }  // namespace
 
 int64_t NetworkSpec::width() const {
@@ -157,9 +152,6 @@ std::vector<float> initial_parameters(const NetworkSpec& spec, uint64_t seed) {
           break;
         case Slot::Init::uniform:
           at[i] = static_cast<float>(slot.spread * (2.0 * random.uniform(index) - 1.0));
-          break;
-        case Slot::Init::normal:
-          at[i] = static_cast<float>(slot.mean + slot.spread * random.normal(index));
           break;
       }
     }

@@ -46,9 +46,8 @@ void check(const NetworkSpec& spec);
 struct Slot {
   Parameter parameter;
   int64_t offset = 0;
-  enum class Init { zero, one, uniform, normal } init = Init::zero;
-  double spread = 0;  // uniform in (-spread, spread); normal: standard deviation
-  double mean = 0;
+  enum class Init { zero, one, uniform } init = Init::zero;
+  double spread = 0;  // uniform in (-spread, spread)
 };
 
 /// The flat buffer's layout, in the order of the forward pass; Q, K and V side by side.

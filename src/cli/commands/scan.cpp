@@ -144,24 +144,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   auto o = std::make_shared<Options>();
   ScanRequest& r = o->request;
   app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
-  app.add_option("--text", r.texts,
-                 "Text files, one sample per line; JSONL takes text and text_pair; - is stdin")
-      ->type_name("FILE");
-  app.add_flag("--whole", r.whole, "Cut the texts into windows of --max-length instead of lines");
-  app.add_option("--token-ids", o->token_ids, "File with one sample of token ids per line")
-      ->type_name("FILE");
-  app.add_option("--pixels", o->pixels, "safetensors file with pixel_values, for models that read images")
-      ->type_name("FILE");
-  app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels)");
-  app.add_option("--samples", r.samples, "At most this many samples")
-      ->check(whole_number(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--max-length", r.max_length, "Cut samples to this many tokens")
-      ->check(whole_number(1, 1 << 20))
-      ->capture_default_str();
-  app.add_option("--batch-size", r.batch_size, "Samples computed at once; more is not always faster")
-      ->check(whole_number(1, 1 << 16))
-      ->capture_default_str();
+  add_sample_options(app, r, o->token_ids, o->pixels);
   app.add_option("--off", r.off,
                  "A variant without these parts: skip, skip+mlp, head:L5H3 (below); repeat for more")
       ->type_name("PARTS")
