@@ -4,7 +4,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+// toml++ 3.3 asserts on some broken files ("[[["), and assumes instead where NDEBUG is set: a file from
+// outside must end in an error, never in the end of the program.
+#undef NDEBUG
+namespace rankscope {
+struct BrokenToml {};
+[[noreturn]] void broken_toml();
+}  // namespace rankscope
+#define TOML_ASSERT(expr) ((expr) ? void() : ::rankscope::broken_toml())
 #include <toml++/toml.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -215,10 +224,14 @@ toml::table parsed(std::string_view text, const std::string& place) {
   } catch (const toml::parse_error& fault) {
     throw usage_error(std::string(fault.description()))
         .in(fmt::format("{}, line {}", place, fault.source().begin.line));
+  } catch (const BrokenToml&) {
+    throw usage_error("this is not valid TOML").in(place);
   }
 }
 
 }  // namespace
+
+void broken_toml() { throw BrokenToml{}; }
 
 Study parse_study(std::string_view toml, const std::string& name, const std::string& place) {
   const toml::table file = parsed(toml, place);

@@ -96,6 +96,13 @@ TEST(Study, BrokenTomlIsNamedWithItsLine) {
   EXPECT_EQ(error_of([] { study("title = \"x\"\n"); }).message(), "the study names no runner");
 }
 
+TEST(Study, FilesThatTomlPlusPlusAssertsOnAreRefusedToo) {
+  for (const char* text : {"[[[", "[[[[", "[[[a]]]"}) {
+    const Error error = error_of([&] { parse_study(text, "mine", "mine.toml"); });
+    EXPECT_EQ(error.place().substr(0, 9), "mine.toml") << text;
+  }
+}
+
 TEST(Study, PublishedTablesMayBeWideAndHaveHoles) {
   const Study s = study(std::string(kStudy).erase(std::string(kStudy).find("heads = 1\n"), 10) + R"(
 [published]
