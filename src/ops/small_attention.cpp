@@ -2,12 +2,9 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
-#include <cstdlib>
-#include <string_view>
-
-#include "base/error.h"
 #include "kernels/cpu/small_attention.h"
 #include "kernels/cuda/train.h"
+#include "ops/fused.h"
 #include "ops/stream.h"
 
 namespace rankscope {
@@ -188,23 +185,7 @@ class CrossAttention : public torch::autograd::Function<CrossAttention> {
   }
 };
 
-bool fused_for(const Tensor& x) {
-  if (!fused_kernels()) return false;
-  return x.is_cuda() ? cuda::available() && x.scalar_type() == at::kFloat
-                     : x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
-}
-
 }  // namespace
-
-bool fused_kernels() {
-  static const bool fused = [] {
-    const char* set = std::getenv("RANKSCOPE_KERNELS");
-    if (set == nullptr || std::string_view(set) == "fused") return true;
-    if (std::string_view(set) == "reference") return false;
-    throw usage_error(fmt::format("RANKSCOPE_KERNELS is \"{}\"", printable(set))).hint("fused or reference");
-  }();
-  return fused;
-}
 
 Tensor small_attention_reference(const Tensor& q, const Tensor& k, const Tensor& v, int64_t queries,
                                  int64_t keys, const HeadShape& shape) {

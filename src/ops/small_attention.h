@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/tensor_fwd.h"
+#include "ops/fused.h"
 
 namespace rankscope {
 
@@ -32,8 +33,5 @@ at::Tensor small_attention(const at::Tensor& q, const at::Tensor& k, const at::T
 /// The plain composition of the same, differentiable by torch: what the fused kernels are held to.
 at::Tensor small_attention_reference(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                      int64_t queries, int64_t keys, const HeadShape& shape);
-
-/// False after RANKSCOPE_KERNELS=reference: every fused kernel off.
-bool fused_kernels();
 
 }  // namespace rankscope

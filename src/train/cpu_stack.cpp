@@ -13,6 +13,7 @@
 
 #include "base/stats.h"
 #include "kernels/cpu/normals.h"
+#include "ops/squared_error.h"
 #include "train/forward.h"
 
 namespace rankscope {
@@ -173,8 +174,9 @@ class CpuStack : public Stack {
     const int64_t count = std::min(tiles_.sequences, p.batch - first);
     const TaskBatch batch =
         t.task->sample(t.spec.task, CpuDraw(t.spec.data_seed, data_step(p, t.step), first, count));
-    const at::Tensor loss = squared_error(forward({&t.spec.network}, t.views, batch), batch.target).sum() *
-                            (1.0 / static_cast<double>(p.batch));
+    const at::Tensor loss =
+        squared_error_sum(forward({&t.spec.network}, t.views, batch), batch.target,
+                          1.0 / static_cast<double>(p.batch * batch.target.size(-2)), false);
     const auto gradients = torch::autograd::grad({loss}, t.views.leaves());
     for (size_t i = 0; i < gradients.size(); ++i) {
       const at::Tensor g = gradients[i].contiguous();

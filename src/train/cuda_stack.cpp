@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "kernels/cuda/train.h"
 #include "model/torch_compat.h"
+#include "ops/squared_error.h"
 #include "train/forward.h"
 
 namespace rankscope {
@@ -163,7 +164,9 @@ class CudaStack : public Stack {
   void step() {
     const at::Tensor data = protocol().replay ? steps_.remainder(kWindow) : steps_;
     const TaskBatch batch = task_.sample(trials_.front().task, CudaDraw(seeds_, data, protocol().batch));
-    const at::Tensor loss = squared_error(forward(specs_, *views_, batch), batch.target).mean(1);
+    const at::Tensor loss =
+        squared_error_sum(forward(specs_, *views_, batch), batch.target,
+                          1.0 / static_cast<double>(protocol().batch * batch.target.size(-2)), true);
     const auto gradients = torch::autograd::grad({loss.sum()}, views_->leaves());
     for (size_t i = 0; i < gradients.size(); ++i) {
       const at::Tensor& g = gradients[i];

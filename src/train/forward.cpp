@@ -1,5 +1,6 @@
 #include "train/forward.h"
 
+#include "ops/skip_norm.h"
 #include "ops/small_attention.h"
 
 namespace rankscope {
@@ -16,9 +17,6 @@ Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b, double scale = 
   return x.dim() == 2 ? at::addmm(b, x, W.t(), 1.0, scale)
                       : at::baddbmm(b.unsqueeze(1), x, W.transpose(1, 2), 1.0, scale);
 }
-
-// Gains and biases of [D] or [trials, D] beside x of [M, D] or [trials, M, D].
-Tensor beside(const Tensor& p) { return p.dim() == 2 ? p.unsqueeze(1) : p; }
 
 class Pass {
  public:
@@ -40,7 +38,7 @@ class Pass {
     if (n_.embed > 0) x = linear(x, p_.get("embed.W_map"), p_.get_or_none("embed.b_map"));
     if (n_.embed > 0 && n_.positions == Positions::additive) x = add_positions(x);
     for (int64_t l = 0; l < n_.layers; ++l) x = block(x, fmt::format("blocks.{}.", l));
-    if (n_.place == NormPlace::pre) x = norm(x, "ln_final");
+    if (n_.place == NormPlace::pre) x = norm(x, {}, "ln_final");
     if (batch.last_token) x = x.unflatten(-2, {-1, n_.tokens}).select(-2, n_.tokens - 1);
     x = n_.embed > 0 ? linear(x, p_.get("unembed.W_U"), p_.get_or_none("unembed.b_U"))
                      : x.narrow(-1, 0, n_.answer_width);
@@ -78,12 +76,11 @@ class Pass {
 
   Tensor block(const Tensor& x, const std::string& b) {
     const bool pre = n_.place == NormPlace::pre;
-    Tensor u = attention(pre ? norm(x, b + "ln1") : x, b);
-    u = x + u;
-    if (!pre) u = norm(u, b + "ln1");
+    const Tensor a = attention(pre ? norm(x, {}, b + "ln1") : x, b);
+    const Tensor u = pre ? x + a : norm(x, a, b + "ln1");
     if (n_.mlp == 0) return u;
-    Tensor y = u + mlp(pre ? norm(u, b + "ln2") : u, b);
-    return pre ? y : norm(y, b + "ln2");
+    const Tensor m = mlp(pre ? norm(u, {}, b + "ln2") : u, b);
+    return pre ? u + m : norm(u, m, b + "ln2");
   }
 
   Tensor attention(const Tensor& x, const std::string& b) {
@@ -100,23 +97,21 @@ class Pass {
     return linear(hidden, p_.get(b + "mlp.W_out"), p_.get_or_none(b + "mlp.b_out"));
   }
 
-  Tensor norm(const Tensor& x, const std::string& name) {
+  // norm(x + u), u undefined where there is no skip.
+  Tensor norm(const Tensor& x, const Tensor& u, const std::string& name) {
     switch (n_.norm) {
       case NormKind::none:
-        return x;
+        break;
       case NormKind::unit:
-        return x * (beside(p_.get(name + ".w")) / at::linalg_vector_norm(x, 2, {-1}, true));
+        return skip_norm(SkipNorm::Kind::unit, x, u, p_.get(name + ".w"), {});
       case NormKind::rms:
-        return x * at::rsqrt(x.square().mean(-1, true) + kEpsilon) * beside(p_.get(name + ".w"));
+        return skip_norm(SkipNorm::Kind::rms, x, u, p_.get(name + ".w"), {});
       case NormKind::layer:
-        return std::get<0>(at::native_layer_norm(x, {x.size(-1)}, {}, {}, kEpsilon)) *
-                   beside(p_.get(name + ".w")) +
-               beside(p_.get(name + ".b"));
+        return skip_norm(SkipNorm::Kind::layer, x, u, p_.get(name + ".w"), p_.get(name + ".b"));
     }
-    return x;
+    return u.defined() ? x + u : x;
   }
 
-  static constexpr double kEpsilon = 1e-5;
   const NetworkSpec& n_;
   const ParameterViews& p_;
   HeadShape shape_;

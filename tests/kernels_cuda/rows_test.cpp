@@ -68,7 +68,7 @@ TEST_F(CudaSkipNorm, IsAsExactAsFloatForEveryKindAndWidth) {
     for (const int64_t width : {16, 33, 64, 100, 256})
       for (const int64_t tokens : {1, 7, 130}) {
         const int64_t parameters = kind == SkipNormKind::unit ? 1 : width, stride = parameters + 3;
-        const SkipNorm n{kind, 3, tokens, width, 0.125f, 1e-5f, stride};
+        const SkipNorm n{kind, 3, tokens, width, 0.125f, 1e-5f, stride, stride};
         const int64_t count = n.trials * tokens * width;
         const auto x = random_floats(count, 1), u = random_floats(count, 2), dy = random_floats(count, 3);
         const auto gain = random_floats(n.trials * stride, 4), bias = random_floats(n.trials * stride, 5);
@@ -104,7 +104,7 @@ TEST_F(CudaSkipNorm, IsAsExactAsFloatForEveryKindAndWidth) {
 }
 
 TEST_F(CudaSkipNorm, NormsWithoutASkip) {
-  const SkipNorm n{SkipNormKind::unit, 1, 5, 48, 1.0f, 0.0f, 1};
+  const SkipNorm n{SkipNormKind::unit, 1, 5, 48, 1.0f, 0.0f, 1, 1};
   const auto x = random_floats(5 * 48, 1);
   const DeviceBuffer<float> x_(x), gain_({2.0f}), y_(poisoned(5 * 48));
   cuda::skip_norm_forward(n, x_.data(), nullptr, gain_.data(), nullptr, y_.data(), nullptr);
@@ -120,7 +120,7 @@ class CudaSquaredError : public OnDevice {};
 
 TEST_F(CudaSquaredError, IsTheMeanSquareAndItsGradient) {
   for (const int64_t rows : {1, 31, 1000}) {
-    const cuda::SquaredError e{2, rows, 20, 13};
+    const cuda::SquaredError e{2, rows, 20, 13, 1.0f / static_cast<float>(rows)};
     const auto answers = random_floats(2 * rows * 20, 1), targets = random_floats(2 * rows * 13, 2);
     const DeviceBuffer<float> answers_(answers), targets_(targets), loss_(poisoned(2)),
         gradient_(poisoned(2 * rows * 20)), work_(poisoned(cuda::squared_error_workspace(e)));

@@ -5,7 +5,8 @@
 namespace rankscope::cuda {
 namespace {
 
-constexpr int kWarps = 8, kThreads = kWarps * kWarp, kRowsPerBlock = 64, kMaxWidth = 256;
+constexpr int kWarps = 8, kThreads = kWarps * kWarp, kRowsPerBlock = 64;
+constexpr int kMaxWidth = static_cast<int>(kMaxNormWidth);
 
 struct Forward {
   SkipNorm n;
@@ -152,14 +153,16 @@ __global__ __launch_bounds__(kThreads) void backward_kernel(const __grid_constan
   }
 }
 
-// Adds the blocks' sums in their order; one thread a parameter.
+// One warp a parameter: lanes take the blocks' sums in turn, then add up as a tree; the same order every
+// time.
 __global__ void finish_kernel(const float* partial, int blocks, int parameters, int columns, int64_t stride,
                               float* dgain, float* dbias) {
-  const int c = blockIdx.x * blockDim.x + threadIdx.x, t = blockIdx.y;
-  if (c >= parameters) return;
+  const int c = blockIdx.x, t = blockIdx.y;
   float total = 0;
-  for (int i = 0; i < blocks; ++i) total += partial[(int64_t{t} * blocks + i) * parameters + c];
-  (c < columns ? dgain : dbias)[t * stride + c % columns] = total;
+  for (int i = threadIdx.x; i < blocks; i += kWarp)
+    total += partial[(int64_t{t} * blocks + i) * parameters + c];
+  total = warp_sum(total);
+  if (threadIdx.x == 0) (c < columns ? dgain : dbias)[t * stride + c % columns] = total;
 }
 
 int64_t columns_of(const SkipNorm& n) { return n.kind == SkipNormKind::unit ? 1 : n.width; }
@@ -214,8 +217,8 @@ void skip_norm_backward(const SkipNorm& n, const float* x, const float* u, const
     });
   check_launch("skip_norm_backward");
   const auto parameters = static_cast<int>(parameters_of(n));
-  finish_kernel<<<dim3(blocks_for(parameters, kWarp, "skip_norm_backward"), trials), kWarp, 0, s>>>(
-      workspace, static_cast<int>(blocks), parameters, static_cast<int>(columns_of(n)), n.parameter_stride,
+  finish_kernel<<<dim3(static_cast<unsigned>(parameters), trials), kWarp, 0, s>>>(
+      workspace, static_cast<int>(blocks), parameters, static_cast<int>(columns_of(n)), n.gradient_stride,
       dgain, dbias);
   check_launch("skip_norm_backward");
 }

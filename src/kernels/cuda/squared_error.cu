@@ -13,7 +13,7 @@ __global__ __launch_bounds__(kThreads) void error_kernel(SquaredError e, const f
                                                          float* partial) {
   __shared__ float sums[kWarps];
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, t = blockIdx.y;
-  const float factor = 2.0f / static_cast<float>(e.rows);
+  const float factor = 2.0f * e.weight;
   float sum = 0;
   for (int i = warp; i < kRowsPerBlock; i += kWarps) {
     const int64_t r = int64_t{blockIdx.x} * kRowsPerBlock + i;
@@ -36,12 +36,12 @@ __global__ __launch_bounds__(kThreads) void error_kernel(SquaredError e, const f
 }
 
 // One warp a trial: lanes take blocks in turn, then add up as a tree; the same order every time.
-__global__ void finish_kernel(const float* partial, int blocks, float rows, float* loss) {
+__global__ void finish_kernel(const float* partial, int blocks, float weight, float* loss) {
   const int t = blockIdx.x;
   float sum = 0;
   for (int i = threadIdx.x; i < blocks; i += kWarp) sum += partial[int64_t{t} * blocks + i];
   sum = warp_sum(sum);
-  if (threadIdx.x == 0) loss[t] = sum / rows;
+  if (threadIdx.x == 0) loss[t] = weight * sum;
 }
 
 int64_t blocks_of(const SquaredError& e) { return (e.rows + kRowsPerBlock - 1) / kRowsPerBlock; }
@@ -56,8 +56,7 @@ void squared_error(const SquaredError& e, const float* answers, const float* tar
   const cudaStream_t s = as_stream(stream);
   const auto blocks = static_cast<unsigned>(blocks_of(e)), trials = static_cast<unsigned>(e.trials);
   error_kernel<<<dim3(blocks, trials), kThreads, 0, s>>>(e, answers, targets, gradient, workspace);
-  finish_kernel<<<trials, kWarp, 0, s>>>(workspace, static_cast<int>(blocks), static_cast<float>(e.rows),
-                                         loss);
+  finish_kernel<<<trials, kWarp, 0, s>>>(workspace, static_cast<int>(blocks), e.weight, loss);
   check_launch("squared_error");
 }
 

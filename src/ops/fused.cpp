@@ -1,0 +1,27 @@
+#include "ops/fused.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "base/error.h"
+#include "kernels/cuda/train.h"
+
+namespace rankscope {
+
+bool fused_kernels() {
+  static const bool fused = [] {
+    const char* set = std::getenv("RANKSCOPE_KERNELS");
+    if (set == nullptr || std::string_view(set) == "fused") return true;
+    if (std::string_view(set) == "reference") return false;
+    throw usage_error(fmt::format("RANKSCOPE_KERNELS is \"{}\"", printable(set))).hint("fused or reference");
+  }();
+  return fused;
+}
+
+bool fused_for(const at::Tensor& x) {
+  if (!fused_kernels()) return false;
+  return x.is_cuda() ? cuda::available() && x.scalar_type() == at::kFloat
+                     : x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
+}
+
+}  // namespace rankscope
