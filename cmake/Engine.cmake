@@ -27,9 +27,9 @@ list(APPEND ENGINE_SOURCES ${CMAKE_BINARY_DIR}/generated/published.cpp)
 
 # A missing library is a file, not an #ifdef (a per-target define would also spoil the precompiled header).
 if(LAPACK_FOUND)
-  list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/kernels/cpu/lapack_absent.cpp)
+  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(kernels/cpu/lapack_absent|ops/gemm_torch)\\.cpp$")
 else()
-  list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/kernels/cpu/lapack.cpp)
+  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(kernels/cpu/lapack|ops/gemm_blas)\\.cpp$")
 endif()
 if(NOT RANKSCOPE_CUDA)
   list(APPEND ENGINE_SOURCES src/kernels/cuda/absent.cpp)

@@ -1,5 +1,6 @@
 #include "train/forward.h"
 
+#include "ops/mlp.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"
 
@@ -93,8 +94,8 @@ class Pass {
   }
 
   Tensor mlp(const Tensor& x, const std::string& b) {
-    const Tensor hidden = linear(x, p_.get(b + "mlp.W_in"), p_.get_or_none(b + "mlp.b_in")).relu_();
-    return linear(hidden, p_.get(b + "mlp.W_out"), p_.get_or_none(b + "mlp.b_out"));
+    return rankscope::mlp(x, p_.get(b + "mlp.W_in"), p_.get_or_none(b + "mlp.b_in"), p_.get(b + "mlp.W_out"),
+                          p_.get_or_none(b + "mlp.b_out"));
   }
 
   // norm(x + u), u undefined where there is no skip.
