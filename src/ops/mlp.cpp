@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "kernels/cpu/bias_relu.h"
+#include "ops/fused.h"
 #include "ops/gemm.h"
-#include "ops/small_attention.h"
 
 namespace rankscope {
 namespace {
@@ -177,7 +177,7 @@ Tensor mlp_reference(const Tensor& x, const Tensor& W_in, const Tensor& b_in, co
 
 Tensor mlp(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Tensor& W_out,
            const Tensor& b_out) {
-  if (!fused_kernels()) return mlp_reference(x, W_in, b_in, W_out, b_out);
+  if (!fused_for(x)) return mlp_reference(x, W_in, b_in, W_out, b_out);
   return x.is_cuda() ? mlp_cuda(x, W_in, b_in, W_out, b_out) : mlp_cpu(x, W_in, b_in, W_out, b_out);
 }
 
