@@ -12,7 +12,8 @@
 #include <exception>
 
 #include "base/stats.h"
-#include "kernels/cpu/normals.h"
+#include "ops/adamw.h"
+#include "ops/normals.h"
 #include "ops/squared_error.h"
 #include "train/forward.h"
 
@@ -28,10 +29,7 @@ class CpuDraw : public Draw {
   CpuDraw(uint64_t seed, int64_t step, int64_t first, int64_t sequences)
       : seed_(seed), step_(static_cast<uint32_t>(step)), first_(first), sequences_(sequences) {}
   at::Tensor normals(uint32_t stream, int64_t count) const override {
-    at::Tensor out = at::empty({sequences_, count}, at::kFloat);
-    fill_normals(seed_, stream, step_, static_cast<uint64_t>(first_ * count), sequences_ * count,
-                 out.data_ptr<float>());
-    return out;
+    return draw_normals(seed_, stream, step_, first_ * count, sequences_ * count).view({sequences_, count});
   }
 
  private:
@@ -189,14 +187,15 @@ class CpuStack : public Stack {
 
   void update(Trial& t, int64_t first) {
     const int64_t count = std::min(kChunk, t.layout.size() - first);
-    float* total = t.sums.front().data_ptr<float>() + first;
+    const at::Tensor gradient = t.sums.front().narrow(0, first, count);
+    float* total = gradient.data_ptr<float>();
     for (size_t s = 1; s < t.sums.size(); ++s) {
       const float* part = t.sums[s].data_ptr<float>() + first;
       for (int64_t e = 0; e < count; ++e) total[e] += part[e];
     }
-    adamw_update(t.spec.protocol.adamw, t.rates[static_cast<size_t>(t.step)], t.step + 1, count, total,
-                 t.parameters.data_ptr<float>() + first, t.m.data_ptr<float>() + first,
-                 t.v.data_ptr<float>() + first);
+    apply_adamw(t.spec.protocol.adamw, t.rates[static_cast<size_t>(t.step)], t.step + 1, gradient,
+               t.parameters.narrow(0, first, count), t.m.narrow(0, first, count),
+               t.v.narrow(0, first, count));
   }
 
   void test_tile(const Trial& t, int64_t first, int64_t count, double* errors) {

@@ -16,6 +16,8 @@
 #include "base/error.h"
 #include "kernels/cuda/train.h"
 #include "model/torch_compat.h"
+#include "ops/adamw.h"
+#include "ops/normals.h"
 #include "ops/squared_error.h"
 #include "train/forward.h"
 
@@ -29,12 +31,7 @@ class CudaDraw : public Draw {
   CudaDraw(const at::Tensor& seeds, const at::Tensor& steps, int64_t sequences)
       : seeds_(seeds), steps_(steps), sequences_(sequences) {}
   at::Tensor normals(uint32_t stream, int64_t count) const override {
-    const int64_t trials = seeds_.size(0);
-    at::Tensor out = at::empty({trials, sequences_, count}, seeds_.options().dtype(at::kFloat));
-    cuda::fill_normals(trials, reinterpret_cast<const uint64_t*>(seeds_.data_ptr<int64_t>()), stream,
-                       steps_.data_ptr<int64_t>(), sequences_ * count, out.data_ptr<float>(),
-                       c10::cuda::getCurrentCUDAStream(seeds_.device().index()).stream());
-    return out;
+    return draw_normals(seeds_, stream, steps_, sequences_ * count).view({seeds_.size(0), sequences_, count});
   }
 
  private:
@@ -173,10 +170,7 @@ class CudaStack : public Stack {
       gradients_.narrow(1, views_->offsets()[i], g.numel() / g.size(0)).view_as(g).copy_(g);
     }
     losses_.add_(loss.detach().to(at::kDouble));
-    cuda::adamw_update(protocol().adamw, parameters_.size(0), parameters_.size(1), steps_.data_ptr<int64_t>(),
-                       rates_.data_ptr<float>(), rates_.size(1), alive_.data_ptr<int32_t>(),
-                       gradients_.data_ptr<float>(), parameters_.data_ptr<float>(), m_.data_ptr<float>(),
-                       v_.data_ptr<float>(), c10::cuda::getCurrentCUDAStream(device_.index()).stream());
+    apply_adamw(protocol().adamw, steps_, rates_, alive_, gradients_, parameters_, m_, v_);
     steps_.add_(1);
   }
 

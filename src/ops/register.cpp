@@ -1,0 +1,106 @@
+// The operators by name, for Python and for any other program on LibTorch: after
+// torch.ops.load_library("librankscope.so") they are torch.ops.rankscope.*, gradients included. What comes
+// through this door is checked here; the C++ functions behind it trust their callers. docs/OPERATORS.md
+// describes them.
+#include <ATen/ATen.h>
+#include <torch/library.h>
+
+#include "base/error.h"
+#include "ops/small_attention.h"
+
+namespace rankscope {
+namespace {
+
+using at::Tensor;
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw usage_error(what);
+}
+
+void require_floats(const Tensor& x, const char* name) {
+  require(x.scalar_type() == at::kFloat || (x.scalar_type() == at::kDouble && !x.is_cuda()),
+          fmt::format("{} must be float32, or float64 on the CPU", name));
+}
+
+void require_alike(const Tensor& x, const Tensor& first, const char* name) {
+  require(x.device() == first.device() && x.scalar_type() == first.scalar_type(),
+          fmt::format("{} must have the device and the type of the first tensor", name));
+}
+
+int64_t trials_of(const Tensor& x) { return x.dim() == 3 ? x.size(0) : 1; }
+
+// One number of heads and one scale for all trials, or one a trial.
+HeadShape head_shape(const Tensor& first, at::IntArrayRef heads, at::ArrayRef<double> scale, int64_t width_qk,
+                     int64_t width_v, bool hard, bool shared_values) {
+  const auto trials = static_cast<size_t>(trials_of(first));
+  for (const size_t given : {heads.size(), scale.size()})
+    require(given == 1 || given == trials,
+            fmt::format("heads and scale need one entry, or one for each of the {} trials", trials));
+  HeadShape shape{.heads = {},
+                  .scale = {},
+                  .width_qk = width_qk,
+                  .width_v = width_v,
+                  .hard = hard,
+                  .shared_values = shared_values};
+  for (size_t t = 0; t < trials; ++t) {
+    const int64_t count = heads[heads.size() == 1 ? 0 : t];
+    require(
+        count >= 1 && count <= width_qk && width_qk % count == 0 && (shared_values || width_v % count == 0),
+        fmt::format("{} heads do not divide the widths {} and {}", count, width_qk, width_v));
+    require(!shared_values || count == heads[0], "with shared values every trial has the same heads");
+    shape.heads.push_back(static_cast<int32_t>(count));
+    shape.scale.push_back(static_cast<float>(scale[scale.size() == 1 ? 0 : t]));
+  }
+  return shape;
+}
+
+void require_sequences(const Tensor& x, int64_t tokens, const char* name) {
+  require(x.dim() == 2 || x.dim() == 3, fmt::format("{} must be [tokens, columns] or [trials, ...]", name));
+  require(tokens >= 1 && tokens <= 256,
+          fmt::format("{} tokens a sequence are not between 1 and 256", tokens));
+  require(x.size(-2) % tokens == 0,
+          fmt::format("{} has {} rows: not a multiple of {}", name, x.size(-2), tokens));
+}
+
+Tensor call_small_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t queries, int64_t keys,
+                            at::IntArrayRef heads, at::ArrayRef<double> scale, bool hard,
+                            bool shared_values) {
+  require_floats(q, "q");
+  require_alike(k, q, "k");
+  require_alike(v, q, "v");
+  require_sequences(q, queries, "q");
+  require_sequences(k, keys, "k");
+  require_sequences(v, keys, "v");
+  require(q.dim() == k.dim() && q.dim() == v.dim() && trials_of(q) == trials_of(k) &&
+              trials_of(q) == trials_of(v),
+          "q, k and v must have the same trials");
+  require(q.size(-1) == k.size(-1), "q and k must have the same width");
+  require(k.size(-2) == v.size(-2) && q.size(-2) / queries == k.size(-2) / keys,
+          "q, k and v must have the same number of sequences");
+  return small_attention(q, k, v, queries, keys,
+                         head_shape(q, heads, scale, q.size(-1), v.size(-1), hard, shared_values));
+}
+
+Tensor call_small_self_attention(const Tensor& qkv, int64_t tokens, at::IntArrayRef heads,
+                                 at::ArrayRef<double> scale, int64_t width_v, bool hard) {
+  require_floats(qkv, "qkv");
+  require_sequences(qkv, tokens, "qkv");
+  const int64_t rest = qkv.size(-1) - width_v;
+  require(width_v >= 1 && rest >= 2 && rest % 2 == 0,
+          fmt::format("{} columns are not Q, K and a V of {}", qkv.size(-1), width_v));
+  return small_self_attention(qkv, tokens, head_shape(qkv, heads, scale, rest / 2, width_v, hard, false));
+}
+
+}  // namespace
+}  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def(
+      "small_attention(Tensor q, Tensor k, Tensor v, int queries, int keys, int[] heads, float[] scale, "
+      "bool hard=False, bool shared_values=False) -> Tensor",
+      rankscope::call_small_attention);
+  m.def(
+      "small_self_attention(Tensor qkv, int tokens, int[] heads, float[] scale, int width_v, "
+      "bool hard=False) -> Tensor",
+      rankscope::call_small_self_attention);
+}
