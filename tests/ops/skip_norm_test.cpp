@@ -1,5 +1,8 @@
 #include "ops/skip_norm.h"
 
+#include <limits>
+
+#include "ops/fused.h"
 #include "ops/ops_support.h"
 
 namespace rankscope {
@@ -52,6 +55,13 @@ TEST(SkipNormOperator, GradientsAreDerivatives) {
   for (const Case& c : cases()) expect_derivative(fused(c.kind), operands(c));
 }
 
+// The kernels give the same bits; the composition's sums may take another order over other strides.
+bool same(const at::Tensor& a, const at::Tensor& b) {
+  if (fused_kernels()) return a.equal(b);
+  const double width = static_cast<double>(b.size(-1)), epsilon = std::numeric_limits<float>::epsilon();
+  return (a - b).abs().max().item<double>() <= width * epsilon * b.abs().max().item<double>();
+}
+
 TEST(SkipNormOperator, StridedOperandsGiveTheSame) {
   for (const at::Device device : devices())
     for (const Kind kind : {Kind::unit, Kind::rms, Kind::layer}) {
@@ -67,13 +77,13 @@ TEST(SkipNormOperator, StridedOperandsGiveTheSame) {
         strided.back() = wide.unflatten(1, x.sizes().slice(1));
       }
       const auto dense_out = outputs(fused(kind), in, at::kFloat, device);
-      EXPECT_TRUE(fused(kind)(strided).equal(dense_out[0]));
+      EXPECT_TRUE(same(fused(kind)(strided), dense_out[0]));
       at::Tensor turned = in[0].transpose(1, 2).contiguous().transpose(1, 2).detach();
       turned.requires_grad_(true);
       const at::Tensor out = fused(kind)({turned, strided[1], strided[2], strided[3]});
       at::manual_seed(4);
       const at::Tensor c = normals(out.sizes()).to(device);
-      EXPECT_TRUE(torch::autograd::grad({(out * c).sum()}, {turned})[0].equal(dense_out[1]));
+      EXPECT_TRUE(same(torch::autograd::grad({(out * c).sum()}, {turned})[0], dense_out[1]));
     }
 }
 
