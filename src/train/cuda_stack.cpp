@@ -24,6 +24,7 @@
 namespace rankscope {
 namespace {
 
+constexpr int64_t kAlignment = 32;  // floats, 128 bytes: the fast products want their factors aligned
 constexpr int64_t kEagerSteps = 3;  // before the graph is taken: libraries set themselves up on first use
 
 class CudaDraw : public Draw {
@@ -45,7 +46,8 @@ class CudaStack : public Stack {
             const StackOptions& options)
       : trials_(trials),
         task_(task_named(trials.front().task.name)),
-        layout_(trials.front().network),
+        plain_(trials.front().network),
+        layout_(trials.front().network, kAlignment),
         device_(device_of(options.device)),
         stream_(c10::cuda::getStreamFromPool(false,
                                              device_.has_index() ? device_.index() : c10::DeviceIndex(0))) {
@@ -55,8 +57,7 @@ class CudaStack : public Stack {
     const auto floats = [&](auto member) {
       std::vector<at::Tensor> rows;
       for (const TrainState& s : states) {
-        const std::vector<float>& values = s.*member;
-        rows.push_back(at::tensor(at::ArrayRef<float>(values.data(), values.size()), at::kFloat));
+        rows.push_back(aligned(s.*member));
       }
       return at::stack(rows).to(device_);
     };
@@ -135,10 +136,7 @@ class CudaStack : public Stack {
 
   TrainState state(size_t trial) const override {
     const c10::cuda::CUDAStreamGuard guard(stream_);
-    const auto copy = [&](const at::Tensor& x) {
-      const at::Tensor host = x[static_cast<int64_t>(trial)].cpu();
-      return std::vector<float>(host.data_ptr<float>(), host.data_ptr<float>() + host.numel());
-    };
+    const auto copy = [&](const at::Tensor& x) { return packed(x[static_cast<int64_t>(trial)].cpu()); };
     return {copy(parameters_), copy(m_), copy(v_), step_};
   }
 
@@ -149,6 +147,30 @@ class CudaStack : public Stack {
 
  private:
   const Protocol& protocol() const { return trials_.front().protocol; }
+
+  // Calls each(plain offset, aligned offset, count) for every parameter.
+  template <class Each>
+  void for_each_slot(Each each) const {
+    for (size_t i = 0; i < plain_.slots().size(); ++i) {
+      const int64_t from = plain_.slots()[i].offset;
+      const int64_t end = i + 1 < plain_.slots().size() ? plain_.slots()[i + 1].offset : plain_.size();
+      each(from, layout_.slots()[i].offset, end - from);
+    }
+  }
+  at::Tensor aligned(const std::vector<float>& values) const {
+    at::Tensor out = at::zeros({layout_.size()}, at::kFloat);
+    for_each_slot([&](int64_t from, int64_t to, int64_t count) {
+      std::copy_n(values.data() + from, count, out.data_ptr<float>() + to);
+    });
+    return out;
+  }
+  std::vector<float> packed(const at::Tensor& values) const {
+    std::vector<float> out(static_cast<size_t>(plain_.size()));
+    for_each_slot([&](int64_t to, int64_t from, int64_t count) {
+      std::copy_n(values.data_ptr<float>() + from, count, out.data() + to);
+    });
+    return out;
+  }
 
   // The same sequences as on the CPU, drawn once.
   void make_test_set() {
@@ -185,7 +207,7 @@ class CudaStack : public Stack {
 
   std::vector<TrialSpec> trials_;
   const Task& task_;
-  Layout layout_;
+  Layout plain_, layout_;  // as a checkpoint has them, as the device has them
   at::Device device_;
   c10::cuda::CUDAStream stream_;
   std::vector<const NetworkSpec*> specs_;

@@ -128,11 +128,14 @@ void check(const NetworkSpec& n) {
     refuse(fmt::format("{} tokens are more than the 256 of short-context attention", n.tokens), "n=256");
 }
 
-Layout::Layout(const NetworkSpec& spec) : slots_(Builder(spec).build()) {
+Layout::Layout(const NetworkSpec& spec, int64_t alignment) : slots_(Builder(spec).build()) {
+  const auto align = [&] { size_ = (size_ + alignment - 1) / alignment * alignment; };
   for (Slot& slot : slots_) {
+    if (!slot.parameter.name.ends_with("_K") && !slot.parameter.name.ends_with("_V")) align();
     slot.offset = size_;
     size_ += element_count(slot.parameter);
   }
+  align();
 }
 
 std::vector<float> initial_parameters(const NetworkSpec& spec, uint64_t seed) {

@@ -53,7 +53,8 @@ struct Slot {
 /// The flat buffer's layout, in the order of the forward pass; Q, K and V side by side.
 class Layout {
  public:
-  explicit Layout(const NetworkSpec& spec);
+  /// Every parameter starts at a multiple of `alignment`, but for K and V, which follow what is in front.
+  explicit Layout(const NetworkSpec& spec, int64_t alignment = 1);
   const std::vector<Slot>& slots() const { return slots_; }
   int64_t size() const { return size_; }
 

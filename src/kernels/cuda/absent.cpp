@@ -1,5 +1,6 @@
 // Stands in for the CUDA kernels where this build has none.
 #include "base/error.h"
+#include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
 #include "kernels/cuda/skip_norm.h"
 #include "kernels/cuda/squared_error.h"
@@ -48,6 +49,25 @@ void skip_norm_backward(const SkipNorm&, const float*, const float*, const float
 int64_t squared_error_workspace(const SquaredError&) { absent(); }
 
 void squared_error(const SquaredError&, const float*, const float*, float*, float*, float*, void*) {
+  absent();
+}
+
+int64_t mlp_sign_words(const Mlp&) { absent(); }
+
+void mlp_forward(const Mlp&, const float*, const float*, const float*, const float*, const float*, float*,
+                 uint32_t*, void*) {
+  absent();
+}
+
+void mlp_backward_tokens(const Mlp&, const float*, const float*, const float*, const uint32_t*, float*,
+                         void*) {
+  absent();
+}
+
+int64_t mlp_splits(const Mlp&) { absent(); }
+
+void mlp_backward_weights(const Mlp&, const float*, const float*, const float*, const float*, const float*,
+                          float*, float*, float*, void*) {
   absent();
 }
 

@@ -22,6 +22,9 @@ __device__ __forceinline__ Split split(float x) {
   return {big, __float_as_uint(x - __uint_as_float(big))};
 }
 
+/// x as a TF32 factor, rounded to nearest: the tensor cores drop the 13 bits below.
+__device__ __forceinline__ uint32_t tf32_bits(float x) { return __float_as_uint(x) + 0x1000u; }
+
 __device__ __forceinline__ void mma_tf32(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                          uint32_t b0, uint32_t b1) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
