@@ -1,9 +1,10 @@
 // How near does training come to the machine's matrix product? One training step of the encoder of the
 // rank-against-heads study (d = 64, 16 tokens, batch 256, MLP 2048), data and optimizer included.
 //
-//   train_bench                the CPU: FLOP/s of a step over those of a 768-cubed float32 product in the
-//   same run train_bench --device cuda  one H200: milliseconds a step and trial, stacks of 5, beside the
-//   batched PyTorch code
+//   train_bench                    the CPU: FLOP/s of a step over those of a 768-cubed product in the same
+//   run train_bench --device cuda      milliseconds a step and trial beside the batched PyTorch code
+//   ... L,W,H,S                    layers, width, heads and stack of one's own, in TF32
+//   ... L,W,H,S --one-step         one step without a graph, for a profiler
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -126,31 +127,44 @@ void on_cpu(int threads) {
     }
 }
 
-void on_cuda(const std::string& device) {
-  struct Case {
-    int64_t layers, modules, heads;
-    double batched;  // ms, PyTorch 2.11, heads batched, 5 seeds stacked, SDPA, CUDA graph, TF32 (measured on
-                     // an H200)
-  };
+struct Case {
+  int64_t layers, modules, heads, stack;
+  double batched = 0;  // ms, PyTorch 2.11, heads batched, 5 seeds stacked, SDPA, CUDA graph, TF32 (measured
+                       // on an H200); 0: not measured
+};
+
+void on_cuda(const std::string& device, const std::vector<Case>& cases, const std::vector<bool>& precisions,
+             bool timed) {
   fmt::print("{:>3} {:>3} {:>6} {:>6} {:>5} {:>12} {:>9} {:>10} {:>7}\n", "L", "W", "heads", "stack", "tf32",
              "ms/step/trial", "TFLOP/s", "batched ms", "ratio");
-  for (const Case& c :
-       {Case{1, 1, 8, 0.41}, {3, 8, 8, 4.7}, {5, 64, 1, 13.4}, {5, 64, 8, 54}, {5, 64, 64, 80}})
-    for (const int64_t size : {int64_t{5}, c.layers == 1 ? int64_t{21} : int64_t{1}})
-      for (const bool tf32 : {true, false}) {
-        std::vector<TrialSpec> trials;
-        for (int64_t i = 0; i < size; ++i)
-          trials.push_back(trial(c.layers, c.modules, c.heads, static_cast<uint64_t>(i)));
-        const auto stack = stack_of(trials, {.device = device, .threads = 1, .tf32 = tf32});
-        const double seconds =
-            step_seconds(*stack, trials.size(), 5, c.modules == 64 ? 10 : 40) / static_cast<double>(size);
-        const double flops =
-            training_flops(trials.front()) / static_cast<double>(trials.front().protocol.steps);
-        fmt::print("{:>3} {:>3} {:>6} {:>6} {:>5} {:>12.3f} {:>9.1f} {:>10.2f} {:>7.2f}\n", c.layers,
-                   c.modules, c.heads, size, tf32, 1e3 * seconds, flops / seconds / 1e12, c.batched,
-                   c.batched / (1e3 * seconds));
-        std::fflush(stdout);
+  for (const Case& c : cases)
+    for (const bool tf32 : precisions) {
+      std::vector<TrialSpec> trials;
+      for (int64_t i = 0; i < c.stack; ++i)
+        trials.push_back(trial(c.layers, c.modules, c.heads, static_cast<uint64_t>(i)));
+      const auto stack = stack_of(trials, {.device = device, .threads = 1, .tf32 = tf32});
+      if (!timed) {
+        std::vector<double> losses(trials.size());
+        stack->advance(1, losses);
+        continue;
       }
+      const double seconds =
+          step_seconds(*stack, trials.size(), 5, c.modules == 64 ? 10 : 40) / static_cast<double>(c.stack);
+      const double flops =
+          training_flops(trials.front()) / static_cast<double>(trials.front().protocol.steps);
+      fmt::print("{:>3} {:>3} {:>6} {:>6} {:>5} {:>12.3f} {:>9.1f} {:>10.2f} {:>7.2f}\n", c.layers, c.modules,
+                 c.heads, c.stack, tf32, 1e3 * seconds, flops / seconds / 1e12, c.batched,
+                 c.batched / (1e3 * seconds));
+      std::fflush(stdout);
+    }
+}
+
+Case parse_case(const std::string& word) {
+  Case c{};
+  if (std::sscanf(word.c_str(), "%ld,%ld,%ld,%ld", &c.layers, &c.modules, &c.heads, &c.stack) != 4)
+    throw usage_error(fmt::format("\"{}\" is not layers,width,heads,stack", printable(word)))
+        .hint("1,1,8,21");
+  return c;
 }
 
 }  // namespace
@@ -158,8 +172,25 @@ void on_cuda(const std::string& device) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    if (words.size() == 2 && words[0] == "--device") {
-      on_cuda(words[1]);
+    if (words.size() >= 2 && words[0] == "--device") {
+      std::vector<Case> cases;
+      bool timed = true;
+      for (size_t i = 2; i < words.size(); ++i)
+        if (words[i] == "--one-step")
+          timed = false;
+        else
+          cases.push_back(parse_case(words[i]));
+      if (!cases.empty())
+        on_cuda(words[1], cases, {true}, timed);
+      else
+        on_cuda(words[1],
+                {{1, 1, 8, 5, 0.41},
+                 {1, 1, 8, 21, 0.41},
+                 {3, 8, 8, 5, 4.7},
+                 {5, 64, 1, 5, 13.4},
+                 {5, 64, 8, 5, 54},
+                 {5, 64, 64, 5, 80}},
+                {true, false}, true);
     } else {
       on_cpu(2);
     }

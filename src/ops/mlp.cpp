@@ -13,6 +13,7 @@
 #include "kernels/cpu/bias_relu.h"
 #include "ops/fused.h"
 #include "ops/gemm.h"
+#include "ops/mlp_cuda.h"
 
 namespace rankscope {
 namespace {
@@ -163,11 +164,6 @@ Tensor mlp_cpu(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Te
   return x.dim() == 2 ? y.squeeze(0) : y;
 }
 
-Tensor mlp_cuda(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Tensor& W_out,
-                const Tensor& b_out) {
-  return mlp_reference(x, W_in, b_in, W_out, b_out);
-}
-
 }  // namespace
 
 Tensor mlp_reference(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Tensor& W_out,
@@ -177,7 +173,8 @@ Tensor mlp_reference(const Tensor& x, const Tensor& W_in, const Tensor& b_in, co
 
 Tensor mlp(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Tensor& W_out,
            const Tensor& b_out) {
-  if (!fused_for(x)) return mlp_reference(x, W_in, b_in, W_out, b_out);
+  if (!fused_for(x) || (x.is_cuda() && !mlp_cuda_takes(x, W_in, W_out)))
+    return mlp_reference(x, W_in, b_in, W_out, b_out);
   return x.is_cuda() ? mlp_cuda(x, W_in, b_in, W_out, b_out) : mlp_cpu(x, W_in, b_in, W_out, b_out);
 }
 

@@ -18,10 +18,10 @@ class CudaTraining : public testing::Test {
 };
 
 std::vector<double> losses(const std::vector<TrialSpec>& trials, const std::string& device, size_t which,
-                           int64_t steps) {
+                           int64_t steps, bool tf32 = false) {
   std::vector<TrainState> states;
   for (const TrialSpec& t : trials) states.push_back(fresh_state(t));
-  const auto stack = make_stack(trials, states, {.device = device, .threads = 2});
+  const auto stack = make_stack(trials, states, {.device = device, .threads = 2, .tf32 = tf32});
   std::vector<double> out;
   for (int64_t s = 0; s < steps; ++s) {
     std::vector<double> sums(trials.size());
@@ -52,6 +52,33 @@ TEST_F(CudaTraining, TheFirstStepsAreTheCpus) {
     const auto cpu = losses({t}, "cpu", 0, 10), gpu = losses({t}, "cuda", 0, 10);
     for (size_t s = 0; s < cpu.size(); ++s) EXPECT_NEAR(cpu[s], gpu[s], 1e-4) << s;
   }
+}
+
+// Wide enough for the fused MLP, which computes in TF32 alone.
+TrialSpec wide_encoder() {
+  TrialSpec t = small_encoder();
+  t.task.d = t.network.token_width = t.network.answer_width = 64;
+  t.network.heads = 8;
+  t.network.rank = t.network.v_rank = 8;
+  t.network.mlp = 256;
+  t.protocol.steps = 60;
+  return t;
+}
+
+TEST_F(CudaTraining, Tf32FollowsTheCpuAsFarAsItsElevenBitsReach) {
+  const TrialSpec t = wide_encoder();
+  const auto cpu = losses({t}, "cpu", 0, 10), gpu = losses({t}, "cuda", 0, 10, true);
+  for (size_t s = 0; s < cpu.size(); ++s) EXPECT_NEAR(cpu[s], gpu[s], 2e-3 * cpu[s]) << s;
+}
+
+TEST_F(CudaTraining, AloneAndStackedAgreeInTf32) {
+  const TrialSpec t = wide_encoder();
+  TrialSpec other = t;
+  other.init_seed = other.data_seed = 9;
+  other.network.heads = 64;
+  other.network.rank = other.network.v_rank = 1;
+  const auto alone = losses({t}, "cuda", 0, 5, true), stacked = losses({other, t}, "cuda", 1, 5, true);
+  for (size_t s = 0; s < alone.size(); ++s) EXPECT_NEAR(alone[s], stacked[s], 1e-5) << s;
 }
 
 TEST_F(CudaTraining, TheTestSetIsTheCpus) {

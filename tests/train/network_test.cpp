@@ -33,6 +33,21 @@ TEST(Network, HasTheParametersOfThePaper) {
 }
 
 // Per token and layer W (8 D^2 + 4 N D) + 4 D 2048; a run is three forward passes a sequence.
+TEST(Network, AnAlignedLayoutMovesParametersAndKeepsQueriesKeysAndValuesTogether) {
+  const Layout plain(paper(2, 1, 8)), aligned(paper(2, 1, 8), 32);
+  EXPECT_EQ(aligned.size() % 32, 0);
+  for (size_t i = 0; i < plain.slots().size(); ++i) {
+    const std::string& name = plain.slots()[i].parameter.name;
+    ASSERT_EQ(aligned.slots()[i].parameter.name, name);
+    if (name.ends_with("_K") || name.ends_with("_V"))
+      EXPECT_EQ(aligned.slots()[i].offset - aligned.slots()[i - 1].offset,
+                plain.slots()[i].offset - plain.slots()[i - 1].offset)
+          << name;
+    else
+      EXPECT_EQ(aligned.slots()[i].offset % 32, 0) << name;
+  }
+}
+
 TEST(Network, CountsTheOperationsOfThePaper) {
   TrialSpec t;
   t.network = paper(3, 8, 4);
