@@ -15,6 +15,7 @@
 #include "ops/adamw.h"
 #include "ops/normals.h"
 #include "ops/squared_error.h"
+#include "train/cpu_tile.h"
 #include "train/forward.h"
 
 namespace rankscope {
@@ -86,6 +87,9 @@ class CpuStack : public Stack {
       for (int64_t s = 0; s < tiles_.sums; ++s) t.sums.push_back(at::zeros({t.layout.size()}, at::kFloat));
       t.sum_losses.assign(static_cast<size_t>(tiles_.sums), 0.0);
     }
+    const NetworkSpec& network = trials.front().network;
+    for (int i = 0; EncoderTile::covers(network) && i < threads_; ++i)
+      tile_memory_.emplace_back(network, tiles_.sequences);
   }
 
   void advance(int64_t count, std::vector<double>& losses) override {
@@ -172,9 +176,16 @@ class CpuStack : public Stack {
     const int64_t count = std::min(tiles_.sequences, p.batch - first);
     const TaskBatch batch =
         t.task->sample(t.spec.task, CpuDraw(t.spec.data_seed, data_step(p, t.step), first, count));
+    const double weight = 1.0 / static_cast<double>(p.batch * batch.target.size(-2));
+    // Every token answers, and the network is one that a tile knows.
+    if (!tile_memory_.empty() && batch.target.size(-2) == t.spec.network.tokens) {
+      const at::Tensor tokens = batch.tokens.contiguous(), target = batch.target.contiguous();
+      return tile_memory_[static_cast<size_t>(omp_get_thread_num())].loss(
+          t.spec.network, count, tokens.data_ptr<float>(), target.data_ptr<float>(),
+          static_cast<float>(weight), t.parameters.data_ptr<float>(), into);
+    }
     const at::Tensor loss =
-        squared_error_sum(forward({&t.spec.network}, t.views, batch), batch.target,
-                          1.0 / static_cast<double>(p.batch * batch.target.size(-2)), false);
+        squared_error_sum(forward({&t.spec.network}, t.views, batch), batch.target, weight, false);
     const auto gradients = torch::autograd::grad({loss}, t.views.leaves());
     for (size_t i = 0; i < gradients.size(); ++i) {
       const at::Tensor g = gradients[i].contiguous();
@@ -207,6 +218,7 @@ class CpuStack : public Stack {
 
   int threads_;
   Tiles tiles_;
+  std::vector<EncoderTile> tile_memory_;  // one a thread; none where the network is not covered
   std::vector<Trial> trials_;
 };
 

@@ -10,8 +10,6 @@ const Table table = {
      bias_relu_backward},
     fill_normals,
     adamw_update,
-    small_spectra_group,
-    small_spectra,
 };
 
 }  // namespace rankscope::simd::RANKSCOPE_SIMD
