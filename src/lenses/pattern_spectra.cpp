@@ -8,14 +8,11 @@
 #include <cmath>
 
 #include "base/stats.h"
-#include "kernels/cpu/parallel.h"
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
 #include "lenses/support/sampled_rows.h"
 #include "lenses/support/uniform.h"
 #include "spectral/batch.h"
-#include "spectral/norm.h"
-#include "spectral/rows.h"
 
 namespace rankscope {
 namespace {
@@ -33,26 +30,22 @@ struct Measured {
   std::vector<double> sigma;
 };
 
-/// Of `rows` rows out of `length`: the singular values grow with the number of rows like its root.
-Measured measure(const double* a, int64_t rows, int64_t length, double epsilon) {
-  const Spectrum s = spectrum_of(a, rows, length, epsilon);
-  if (std::isnan(s.largest())) return {{kNone, kNone, kNone, kNone, kNone, kNone}, {}};
-  const double scale = std::sqrt(static_cast<double>(length) / static_cast<double>(rows));
-  return {{effective_rank(s), effective_rank_rel(s), stable_rank(s), numerical_rank(s).rank,
-           scale * spectral_gap(s), scale * spectral_norm(dense_map(a, rows, length, true)).value},
-          s.sigma};
-}
-
-/// Every matrix of the contiguous host tensor p [.., rows, length].
+/// Every matrix of p [.., rows, length]: `rows` rows out of `length`. The singular values grow with the
+/// number of rows like its root.
 std::vector<Measured> measure_each(const at::Tensor& p) {
-  const int64_t rows = p.size(-2), length = p.size(-1), count = p.numel() / (rows * length);
-  std::vector<Measured> out(static_cast<size_t>(count));
-  parallel_over(count, [&](int64_t i) {
-    thread_local std::vector<double> a;  // one matrix per thread is in double at a time
-    a.resize(static_cast<size_t>(rows * length));
-    load(p, i * rows * length, rows * length, a.data());
-    out[static_cast<size_t>(i)] = measure(a.data(), rows, length, epsilon_of(p));
-  });
+  const double scale = std::sqrt(static_cast<double>(p.size(-1)) / static_cast<double>(p.size(-2)));
+  std::vector<Measured> out;
+  std::vector<CenteredSpectrum> spectra = centered_spectra_of_batch(p);
+  for (auto& [s, norm] : spectra) {
+    if (std::isnan(s.largest())) {
+      out.push_back({{kNone, kNone, kNone, kNone, kNone, kNone}, {}});
+      continue;
+    }
+    const double rank = effective_rank(s), full = static_cast<double>(s.sigma.size());
+    out.push_back(
+        {{rank, rank / full, stable_rank(s), numerical_rank(s).rank, scale * spectral_gap(s), scale * norm},
+         std::move(s.sigma)});
+  }
   return out;
 }
 

@@ -12,12 +12,13 @@
 namespace rankscope {
 
 struct Spectrum {
-  std::vector<double> sigma;  // descending, min(rows, cols) of them
+  std::vector<double> sigma = {};  // descending, min(rows, cols) of them
   int64_t rows = 0, cols = 0;
   double epsilon = 0;  // relative spacing of the data's dtype: what numerical_rank's tolerance is made from
   double error = 0;    // absolute, on each singular value
-  std::string_view route =
-      "exact";  // "exact": of the matrix; "gram": of its Gram matrix; "rows": of sampled rows
+  // "exact": of the matrix; "gram": of its Gram matrix; "lanes": in float32, many at once; "rows": of sampled
+  // rows
+  std::string_view route = "exact";
 
   double largest() const { return sigma.empty() ? 0.0 : sigma.front(); }
 };

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "ops/fused.h"
 #include "support/reference.h"
 
 namespace rankscope {
@@ -35,6 +36,40 @@ TEST(Batch, StridesDoNotMatter) {
   const std::vector<Spectrum> turned = spectra_of_batch(x.transpose(1, 2)), plain = spectra_of_batch(x);
   for (size_t i = 0; i < 5; ++i)
     for (size_t k = 0; k < 6; ++k) EXPECT_NEAR(turned[i].sigma[k], plain[i].sigma[k], plain[i].error);
+}
+
+TEST(Batch, SmallFloatMatricesTakeTheLanesAndKeepTheirStatedError) {
+  at::manual_seed(4);
+  const at::Tensor x = at::softmax(at::randn({21, 50, 50}) * 2, -1);
+  const std::vector<CenteredSpectrum> found = centered_spectra_of_batch(x);
+  const std::vector<Spectrum> plain = spectra_of_batch(x);
+  ASSERT_EQ(found.size(), 21u);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const at::Tensor one = x[static_cast<int64_t>(i)];
+    const Spectrum& s = found[i].spectrum;
+    const std::vector<double> exact = reference::sigma(one);
+    EXPECT_EQ(s.route, fused_kernels() ? "lanes" : "gram");
+    EXPECT_EQ(s.sigma, plain[i].sigma);
+    for (size_t k = 0; k < exact.size(); ++k) EXPECT_NEAR(s.sigma[k], exact[k], s.error);
+    EXPECT_LE(2 * s.error, numerical_rank(s).tolerance);
+    const double norm = reference::mixing(one);
+    EXPECT_NEAR(found[i].norm, norm, std::max(s.error / exact[0], 1e-6) * norm);
+  }
+}
+
+TEST(Batch, WhatTheLanesAreTooCoarseForGoesInDouble) {
+  EXPECT_EQ(spectra_of_batch(at::eye(12))[0].route, "gram");   // their error would near the rank's tolerance
+  EXPECT_EQ(spectra_of_batch(at::eye(400))[0].route, "gram");  // out of the cache
+  EXPECT_EQ(spectra_of_batch(at::eye(50, at::kDouble))[0].route, "exact");
+}
+
+TEST(Batch, AnEntryThatIsNotFiniteGivesNan) {
+  at::Tensor x = at::eye(50).repeat({3, 1, 1});
+  x[1][2][3] = NAN;
+  const std::vector<CenteredSpectrum> found = centered_spectra_of_batch(x);
+  EXPECT_TRUE(std::isnan(effective_rank(found[1].spectrum)));
+  EXPECT_TRUE(std::isnan(found[1].norm));
+  EXPECT_NEAR(effective_rank(found[2].spectrum), 50, 1e-4);
 }
 
 TEST(Batch, OrthogonalMapsAndScaleChangeNoRank) {

@@ -46,15 +46,15 @@ inline double numerical_rank(const std::vector<double>& s, int64_t longest, doub
 }
 
 /// How far effective_rank may move when each sigma moves by what the Gram route allows, `error` for the
-/// smallest and error^2 / sigma for the others: |d log erank| <= sum |d sigma| (|log p| + H) / sum sigma, p
-/// no smaller than the error leaves it.
-inline double effective_rank_tolerance(const std::vector<double>& s, double error) {
+/// smallest and error^2 / sigma for the others, or by `error` each: |d log erank| <= sum |d sigma| (|log p| +
+/// H) / sum sigma, p no smaller than the error leaves it.
+inline double effective_rank_tolerance(const std::vector<double>& s, double error, bool gram = true) {
   double total = 0, moved = 0;
   for (const double v : s) total += v;
   if (total == 0) return 0;
   const double rank = effective_rank(s), entropy = std::log(rank);
   for (const double v : s) {
-    const double shift = v > error ? error * error / v : error;
+    const double shift = gram && v > error ? error * error / v : error;
     moved += shift / total * (std::fabs(std::log(std::max(v, error) / total)) + entropy + 1);
   }
   return rank * (moved + 1e-13);

@@ -11,6 +11,7 @@
 #include "kernels/cpu/normals.h"
 #include "kernels/cpu/simd/scratch.h"
 #include "kernels/cpu/small_attention.h"
+#include "kernels/cpu/small_spectra.h"
 #include "kernels/cpu/squared_error.h"
 
 namespace rankscope {
@@ -161,6 +162,12 @@ RANKSCOPE_FOR(double);
 
 void fill_normals(uint64_t seed, uint32_t stream, uint32_t step, uint64_t first, int64_t count, float* out) {
   kernels().fill_normals(seed, stream, step, first, count, out);
+}
+
+int64_t small_spectra_group() { return kernels().small_spectra_group(); }
+
+unsigned small_spectra(const SmallSpectra& shape, const float* a, double* squares, double* centered) {
+  return kernels().small_spectra(shape, a, squares, centered);
 }
 
 simd::AdamWStep adamw_step(const AdamW& rule, float lr, int64_t step) {

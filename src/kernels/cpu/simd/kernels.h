@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/skip_norm.h"
+#include "kernels/cpu/small_spectra.h"
 #include "kernels/small_attention.h"
 
 namespace rankscope::simd {
@@ -65,6 +66,8 @@ using FillNormals = void(uint64_t seed, uint32_t stream, uint32_t step, uint64_t
                          float* out);
 using AdamWUpdate = void(const AdamWStep&, int64_t count, const float* gradient, float* parameter, float* m,
                          float* v);
+using SmallSpectraGroup = int64_t();
+using SmallSpectraOf = unsigned(const SmallSpectra&, const float* a, double* squares, double* centered);
 
 template <class T>
 struct TableOf {
@@ -80,6 +83,8 @@ struct TableOf {
 struct Table : TableOf<float>, TableOf<double> {
   FillNormals* fill_normals;
   AdamWUpdate* adamw_update;
+  SmallSpectraGroup* small_spectra_group;
+  SmallSpectraOf* small_spectra;
 };
 
 #ifdef RANKSCOPE_SIMD
@@ -100,6 +105,8 @@ BiasReluBackward<float> bias_relu_backward;
 BiasReluBackward<double> bias_relu_backward;
 FillNormals fill_normals;
 AdamWUpdate adamw_update;
+SmallSpectraGroup small_spectra_group;
+SmallSpectraOf small_spectra;
 }  // namespace RANKSCOPE_SIMD
 #endif
 

@@ -10,6 +10,8 @@ const Table table = {
      bias_relu_backward},
     fill_normals,
     adamw_update,
+    small_spectra_group,
+    small_spectra,
 };
 
 }  // namespace rankscope::simd::RANKSCOPE_SIMD
