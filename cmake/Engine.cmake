@@ -8,7 +8,7 @@ rankscope_register(attention AttentionVariant attention attention/variant.h atte
 rankscope_register(tasks Task task tasks/task.h tasks TASK_SOURCES)
 rankscope_register(studies/runners Runner runner studies/runner.h runners RUNNER_SOURCES)
 file(GLOB ENGINE_SOURCES CONFIGURE_DEPENDS src/kernels/cpu/*.cpp src/spectral/*.cpp src/lenses/support/*.cpp src/attention/support/*.cpp src/model/*.cpp
-  src/operator/*.cpp src/tasks/support/*.cpp src/studies/support/*.cpp src/ops/*.cpp src/train/*.cpp src/scan/*.cpp src/engine/*.cpp)
+  src/operator/*.cpp src/tasks/support/*.cpp src/studies/support/*.cpp src/ops/*.cpp src/train/*.cpp src/scan/*.cpp src/bench/*.cpp src/engine/*.cpp)
 list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/model/spec.cpp ${CMAKE_SOURCE_DIR}/src/model/parameters.cpp
   ${CMAKE_SOURCE_DIR}/src/kernels/cpu/dispatch.cpp)
 
@@ -36,9 +36,9 @@ if(NOT RANKSCOPE_CUDA)
 endif()
 
 if(TARGET torch_cuda)
-  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream|train/cuda_stack)_absent\\.cpp$")
+  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream|train/cuda_stack|bench/graph)_absent\\.cpp$")
 else()
-  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream_cuda|train/cuda_stack)\\.cpp$")
+  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream_cuda|train/cuda_stack|bench/graph_cuda)\\.cpp$")
 endif()
 
 add_library(rankscope_engine_objects OBJECT ${ENGINE_SOURCES} ${LENS_SOURCES} ${ATTENTION_SOURCES} ${RUNNER_SOURCES}

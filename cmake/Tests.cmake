@@ -22,7 +22,7 @@ if(ICU_FOUND)  # without it there is no tokenizer to test
   rankscope_tests(text)
 endif()
 if(RANKSCOPE_ENGINE)
-  foreach(room model spectral operator ops tasks train studies lenses scan contract)
+  foreach(room model spectral operator ops tasks train studies lenses scan bench contract)
     rankscope_tests(${room} TORCH)
   endforeach()
 endif()

@@ -1,7 +1,7 @@
 # Proves the house's rule on every build: lower rooms never include upper ones, and the rooms that must not know
 # torch do not. Run as `cmake -DROOT=... -P check_layers.cmake`.
 cmake_minimum_required(VERSION 3.25)
-set(rooms base kernels theory text report ops spectral attention model checkpoint operator lenses tasks train studies sweep scan engine cli)
+set(rooms base kernels theory text report ops spectral attention model checkpoint operator lenses tasks train studies sweep scan bench engine cli)
 set(may_base base)
 set(may_kernels base)
 set(may_theory base kernels)
@@ -19,8 +19,9 @@ set(may_train base kernels ops spectral attention model tasks checkpoint)
 set(may_studies base kernels ops spectral attention model tasks train lenses theory checkpoint)
 set(may_sweep base theory report studies train)
 set(may_scan base kernels theory text ops spectral attention model checkpoint operator lenses)
-set(may_engine base text ops spectral attention model checkpoint operator lenses tasks train theory studies sweep scan)
-set(may_cli base text report theory model checkpoint scan studies sweep engine)
+set(may_bench base ops model tasks train)
+set(may_engine base text bench ops spectral attention model checkpoint operator lenses tasks train theory studies sweep scan)
+set(may_cli base bench text report theory model checkpoint scan studies sweep engine)
 set(no_torch base kernels theory text report sweep cli checkpoint/arch)
 
 set(faults "")

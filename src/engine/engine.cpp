@@ -47,6 +47,8 @@ const Engine engine{
         [](const OperatorRequest& r, const ProgressCallback& p) {
           return translated([&] { return measure_operator(r, p); });
         },
+    .bench = [](const BenchRequest& r,
+                const BenchProgress& p) { return translated([&] { return run_bench(r, p); }); },
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/bench.h"
 #include "scan/collapse.h"
 #include "scan/operator.h"
 #include "scan/paths.h"
@@ -31,6 +32,7 @@ struct Engine {
   ScanResult (*paths)(const PathsRequest&, const ProgressCallback&);
   ScanResult (*collapse)(const CollapseRequest&, const ProgressCallback&);
   OperatorResult (*linear_operator)(const OperatorRequest&, const ProgressCallback&);
+  BenchResult (*bench)(const BenchRequest&, const BenchProgress&);
 };
 
 }  // namespace rankscope

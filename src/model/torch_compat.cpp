@@ -42,6 +42,15 @@ bool all_finite(const at::Tensor& t) {
   return std::isfinite(t.sum().item<double>()) || t.isfinite().all().item<bool>();
 }
 
+at::Tensor dot_product_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+#if TORCH_VERSION_MAJOR >= 2
+  return at::scaled_dot_product_attention(q, k, v);
+#else
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  return at::matmul(at::softmax(at::matmul(q * scale, k.transpose(-1, -2)), -1), v);
+#endif
+}
+
 void use_threads(int count) {
   if (count <= 0) count = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   at::set_num_threads(count);

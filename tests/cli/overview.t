@@ -5,6 +5,7 @@ The program alone says what it can do.
 
   Usage: rankscope COMMAND [options]
 
+    bench      Time training beside LibTorch and beside what the machine could do, in one table
     bound      Say what heads of a given rank can reach at best, without training
     choose     How many heads: cost, bound and trained error of each choice
     collapse   Take skips, MLPs and norms out in every combination: who holds the rank up
@@ -32,7 +33,10 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in bound choose collapse diff inspect lenses operator paths plot report scan serve study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  > for c in bench bound choose collapse diff inspect lenses operator paths plot report scan serve study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
+  Usage: rankscope bench [OPTIONS]
+  Examples:
+    rankscope bench
   Usage: rankscope bound [OPTIONS]
   Examples:
     rankscope bound --d 64 --rank 8 --heads 64
@@ -116,7 +120,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, bound, diff   (rankscope --help shows all 15)
+    try  scan, bench, bound   (rankscope --help shows all 16)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"

@@ -1,0 +1,76 @@
+#include "bench/machine.h"
+
+#include <ATen/ATen.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/stats.h"
+#include "model/torch_compat.h"
+
+namespace rankscope {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void wait(const Machine& machine) {
+  if (!machine.cuda()) return;
+  const at::Device device = device_of(machine.device);
+  at::detail::getCUDAHooks().deviceSynchronize(device.has_index() ? device.index() : 0);
+}
+
+double round_of(const Machine& machine, const std::function<void()>& work, int64_t calls) {
+  wait(machine);
+  const double start = now();
+  for (int64_t i = 0; i < calls; ++i) work();
+  wait(machine);
+  return (now() - start) / static_cast<double>(calls);
+}
+
+// The shortest of a few calls: a rate is what the machine can do, not what it does on average.
+double shortest(const Machine& machine, const std::function<void()>& work) {
+  double best = round_of(machine, work, 2);
+  for (int i = 0; i < (machine.quick ? 4 : 12); ++i) best = std::min(best, round_of(machine, work, 1));
+  return best;
+}
+
+}  // namespace
+
+void measure_rates(Machine& machine) {
+  const c10::NoGradGuard no_gradients;
+  const auto options = at::TensorOptions().device(device_of(machine.device));
+  const int64_t n = machine.cuda() ? 8192 : 768;  // the CPU's unit of the studies; a GPU needs more to fill
+  const int64_t floats = machine.cuda() ? int64_t{1} << 28 : int64_t{1} << 24;  // beyond every cache
+  {
+    const at::Tensor a = at::randn({n, n}, options), b = at::randn({n, n}, options);
+    at::Tensor c = at::empty({n, n}, options);
+    const double seconds = shortest(machine, [&] { at::mm_out(c, a, b); });
+    const double size = static_cast<double>(n);
+    machine.matrix_rate = std::max(machine.matrix_rate, 2 * size * size * size / seconds);
+  }
+  const at::Tensor from = at::ones({floats}, options);
+  at::Tensor to = at::empty({floats}, options);
+  const double seconds = shortest(machine, [&] { to.copy_(from); });
+  machine.copy_rate = std::max(machine.copy_rate, 2 * 4 * static_cast<double>(floats) / seconds);
+}
+
+double seconds_of(const Machine& machine, const std::function<void()>& work) {
+  const double round = machine.quick ? 0.02 : 0.25;
+  work();  // libraries set themselves up on first use
+  const double once = round_of(machine, work, 1);
+  const auto calls = static_cast<int64_t>(std::clamp(round / once, 1.0, 1000.0));
+  std::vector<double> rounds;
+  for (int i = 0; i < (machine.quick ? 3 : 5); ++i) rounds.push_back(round_of(machine, work, calls));
+  return median(rounds);
+}
+
+Limit limit_of(const Machine& machine, const Work& work) {
+  const double arithmetic = work.flops / machine.matrix_rate, traffic = work.bytes / machine.copy_rate;
+  return {std::max(arithmetic, traffic), traffic > arithmetic};
+}
+
+}  // namespace rankscope

@@ -1,0 +1,32 @@
+// One training step of the rank-against-heads study's encoder: ours, LibTorch twice, and the limit.
+#pragma once
+
+#include "bench/bench.h"
+#include "bench/machine.h"
+#include "train/stack.h"
+
+namespace rankscope {
+
+struct StepShape {
+  int64_t layers = 1, modules = 1, heads = 1;
+  int64_t stack = 1;
+  int64_t d = 64, tokens = 16, batch = 256, mlp = 2048;
+};
+
+std::string name_of(const StepShape& shape);
+
+/// Trials that differ in their seeds.
+std::vector<TrialSpec> trials_of(const StepShape& shape);
+std::unique_ptr<Stack> fresh_stack(const std::vector<TrialSpec>& trials, const Machine& machine);
+
+/// Of one trial: three times the forward pass's arithmetic; weights read twice, their gradients and the
+/// optimizer's state once each way, and every layer's input kept for the way back.
+Work step_work(const TrialSpec& trial);
+
+/// Seconds of one of our steps, of the whole stack.
+double our_step(const Machine& machine, const std::vector<TrialSpec>& trials);
+
+/// Loss and gradients from the same parameters and data first; a row with a fault carries no times.
+BenchRow measure_step(Machine& machine, const StepShape& shape);
+
+}  // namespace rankscope

@@ -1,0 +1,109 @@
+#include "bench/bench.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "bench/attention_case.h"
+#include "bench/machine.h"
+#include "bench/plain_network.h"
+#include "bench/training_case.h"
+#include "train/constructions.h"
+#include "train/cpu_stack.h"
+#include "train/forward.h"
+
+namespace rankscope {
+namespace {
+
+constexpr StepShape kSmall{
+    .layers = 2, .modules = 3, .heads = 2, .stack = 2, .d = 8, .tokens = 5, .batch = 6, .mlp = 12};
+
+TEST(Bench, TheSlopeOfAPowerLawIsItsExponent) {
+  const std::vector<double> x{1, 2, 4, 8, 32};
+  std::vector<double> y;
+  for (const double v : x) y.push_back(3 * std::pow(v, 1.7));
+  EXPECT_NEAR(log_log_slope(x, y), 1.7, 1e-12);
+}
+
+TEST(Bench, TheLimitIsTheSlowerOfArithmeticAndTraffic) {
+  Machine machine;
+  machine.matrix_rate = 100;
+  machine.copy_rate = 10;
+  EXPECT_DOUBLE_EQ(limit_of(machine, {.flops = 400, .bytes = 10}).seconds, 4);
+  EXPECT_FALSE(limit_of(machine, {.flops = 400, .bytes = 10}).by_bytes);
+  EXPECT_DOUBLE_EQ(limit_of(machine, {.flops = 400, .bytes = 50}).seconds, 5);
+  EXPECT_TRUE(limit_of(machine, {.flops = 400, .bytes = 50}).by_bytes);
+}
+
+// One multiply-add is 2 FLOPs, three passes a step: 2 layers of projections, scores and the MLP.
+TEST(Bench, TheStepsArithmeticIsCountedByHand) {
+  const Work work = step_work(trials_of(kSmall).front());
+  const double token = 2 * 8 * 24 * 4 + 2 * 2 * 5 * 24 + 2 * 2 * 8 * 12;
+  EXPECT_DOUBLE_EQ(work.flops, 3 * 2 * token * 5 * 6);
+  EXPECT_GT(work.bytes, 0);
+}
+
+// In double precision, all from the parameters and the data of the first trial.
+TEST(PlainNetwork, BothProgramsAreTheNetworkThatStudiesTrain) {
+  const TrialSpec trial = trials_of(kSmall).front();
+  const std::vector<float> start = starting_parameters(trial);
+  const at::Tensor flat =
+      at::tensor(at::ArrayRef<float>(start.data(), start.size()), at::kFloat).to(at::kDouble);
+  TaskBatch batch = task_named("farthest").sample(trial.task, *cpu_draw(trial.data_seed, 0, 0, 6));
+  batch.tokens = batch.tokens.to(at::kDouble);
+  batch.target = batch.target.to(at::kDouble);
+
+  const Layout layout(trial.network);
+  const ParameterViews views(layout, flat, true);
+  const at::Tensor loss = (forward({&trial.network}, views, batch) - batch.target).square().sum(-1).mean();
+  at::Tensor gradient = at::zeros_like(flat);
+  const auto parts = torch::autograd::grad({loss}, views.leaves());
+  for (size_t i = 0; i < parts.size(); ++i)
+    gradient.narrow(0, views.offsets()[i], parts[i].numel()).copy_(parts[i].flatten());
+
+  for (const bool by_module : {false, true}) {
+    const auto network = plain_network(trial.network, flat.unsqueeze(0), by_module);
+    const at::Tensor plain = network->loss(batch);
+    const at::Tensor plain_gradient = network->flat(torch::autograd::grad({plain.sum()}, network->leaves()));
+    EXPECT_NEAR(plain[0].item<double>(), loss.item<double>(), 1e-13) << by_module;
+    EXPECT_LT((plain_gradient[0] - gradient).norm().item<double>(), 1e-12 * gradient.norm().item<double>())
+        << by_module;
+  }
+}
+
+TEST(PlainNetwork, AnotherArchitectureIsRefused) {
+  TrialSpec trial = trials_of(kSmall).front();
+  trial.network.norm = NormKind::layer;
+  EXPECT_THROW(plain_network(trial.network, at::zeros({1, Layout(trial.network).size()}), true), Error);
+}
+
+TEST(Bench, AStepIsVerifiedAndThenTimedThreeTimes) {
+  Machine machine{.quick = true};
+  const BenchRow row = measure_step(machine, kSmall);
+  EXPECT_EQ(row.name, "L=2 W=3 heads=2 x2");
+  EXPECT_EQ(row.fault, "");
+  EXPECT_LE(row.error, 2 * row.plain_error + 1.2e-7);
+  for (const double time : {row.ours, row.eager, row.best, row.limit}) EXPECT_GT(time, 0);
+  EXPECT_GT(row.eager, row.limit);
+}
+
+TEST(Bench, AttentionOfEveryWidthIsVerifiedForthAndBack) {
+  Machine machine{.quick = true};
+  for (const bool backward : {false, true}) {
+    const BenchRow row = measure_attention(machine, {.width = 8, .backward = backward});
+    EXPECT_EQ(row.name, backward ? "attention r=8 back" : "attention r=8 forth");
+    EXPECT_EQ(row.fault, "");
+    for (const double time : {row.ours, row.eager, row.best, row.limit}) EXPECT_GT(time, 0);
+  }
+}
+
+TEST(Bench, ACaseThatIsNotThereIsNamed) {
+  EXPECT_THROW(run_bench({.cases = {"W=7"}}, [](int64_t, int64_t, const std::string&) {}), Error);
+  EXPECT_THROW(run_bench({.precision = "fp8"}, [](int64_t, int64_t, const std::string&) {}), Error);
+}
+
+}  // namespace
+}  // namespace rankscope
