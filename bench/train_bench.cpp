@@ -6,7 +6,6 @@
 //   ... L,W,H,S                    layers, width, heads and stack of one's own, in TF32
 //   ... L,W,H,S --one-step         one step without a graph, for a profiler
 #include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,11 +15,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "eager_step.h"
 #include "model/torch_compat.h"
-#include "ops/small_attention.h"
 #include "train/constructions.h"
-#include "train/cpu_stack.h"
-#include "train/forward.h"
 #include "train/stack.h"
 
 using namespace rankscope;
@@ -63,26 +60,6 @@ std::unique_ptr<Stack> stack_of(const std::vector<TrialSpec>& trials, const Stac
   return make_stack(trials, states, options);
 }
 
-// The fused attention against the plain composition in double, before anything is timed.
-void verify(const TrialSpec& t) {
-  const c10::NoGradGuard no_gradients;
-  const int64_t columns = t.network.total_heads() * t.network.rank;
-  const HeadShape shape{.heads = {static_cast<int32_t>(t.network.total_heads())},
-                        .scale = {static_cast<float>(t.network.score_scale)},
-                        .width_qk = columns,
-                        .width_v = columns};
-  const at::Tensor qkv = at::randn({32 * 16, 3 * columns});
-  const auto part = [&](const at::Tensor& x, int64_t i) { return x.narrow(1, i * columns, columns); };
-  const auto reference = [&](const at::Tensor& x) {
-    return small_attention_reference(part(x, 0), part(x, 1), part(x, 2), 16, 16, shape);
-  };
-  const at::Tensor exact = reference(qkv.to(at::kDouble));
-  const double ours = (small_self_attention(qkv, 16, shape) - exact).abs().max().item<double>();
-  const double plain = (reference(qkv) - exact).abs().max().item<double>();
-  if (ours > 2 * plain + 1e-6)
-    throw Error(fmt::format("the fused attention is off by {:.2e}, the plain one by {:.2e}", ours, plain));
-}
-
 double product_rate() {
   const at::Tensor a = at::randn({768, 768}), b = at::randn({768, 768});
   at::Tensor c = at::mm(a, b);
@@ -96,33 +73,56 @@ double product_rate() {
 }
 
 // Seconds a step: the median of several rounds.
-double step_seconds(Stack& stack, size_t trials, int rounds, int64_t steps) {
-  std::vector<double> losses(trials), times;
-  stack.advance(4, losses);
+template <class Steps>
+double step_seconds(int rounds, int64_t steps, Steps advance) {
+  std::vector<double> times;
+  advance(4);
   for (int i = 0; i < rounds; ++i) {
     const double start = now();
-    stack.advance(steps, losses);
+    advance(steps);
     times.push_back((now() - start) / static_cast<double>(steps));
   }
   std::sort(times.begin(), times.end());
   return times[times.size() / 2];
 }
 
+double step_seconds(Stack& stack, size_t trials, int rounds, int64_t steps) {
+  std::vector<double> losses(trials);
+  return step_seconds(rounds, steps, [&](int64_t count) { stack.advance(count, losses); });
+}
+
+// Both sides give the same losses for a few steps, before anything is timed.
+void verify(const TrialSpec& t, Stack& ours, EagerStep& eager) {
+  for (int i = 0; i < 3; ++i) {
+    std::vector<double> loss(1);
+    ours.advance(1, loss);
+    const double plain = eager.step();
+    if (std::abs(loss[0] - plain) > 1e-4 * plain)
+      throw Error(
+          fmt::format("{} heads: our loss is {}, LibTorch's {}", t.network.total_heads(), loss[0], plain));
+  }
+}
+
 void on_cpu(int threads) {
   use_threads(threads);
-  fmt::print("{:>3} {:>3} {:>6} {:>10} {:>10} {:>10} {:>7}\n", "L", "W", "heads", "ms/step", "GFLOP/s",
-             "768^3", "ratio");
+  fmt::print("{:>3} {:>3} {:>6} {:>10} {:>10} {:>10} {:>7} {:>10} {:>7}\n", "L", "W", "heads", "ms/step",
+             "GFLOP/s", "768^3", "ratio", "eager ms", "ratio");
   for (const int64_t modules : {1, 8})
     for (const int64_t heads : {1, 8, 64}) {
       const TrialSpec t = trial(1, modules, heads);
-      verify(t);
       const auto stack = stack_of({t}, {.device = "cpu", .threads = threads});
+      EagerStep eager(t);
+      verify(t, *stack, eager);
       const double before = product_rate();
       const double seconds = step_seconds(*stack, 1, 7, 3);
       const double rate = std::max(before, product_rate());
-      const double flops = training_flops(t) / static_cast<double>(t.protocol.steps) / seconds;
-      fmt::print("{:>3} {:>3} {:>6} {:>10.1f} {:>10.1f} {:>10.1f} {:>7.2f}\n", 1, modules, heads,
-                 1e3 * seconds, flops / 1e9, rate / 1e9, flops / rate);
+      const double plain = step_seconds(3, 1, [&](int64_t count) {
+        for (int64_t i = 0; i < count; ++i) eager.step();
+      });
+      const double flops = training_flops(t) / static_cast<double>(t.protocol.steps);
+      fmt::print("{:>3} {:>3} {:>6} {:>10.1f} {:>10.1f} {:>10.1f} {:>7.2f} {:>10.1f} {:>7.2f}\n", 1, modules,
+                 heads, 1e3 * seconds, flops / seconds / 1e9, rate / 1e9, flops / seconds / rate, 1e3 * plain,
+                 flops / plain / rate);
       std::fflush(stdout);
     }
 }

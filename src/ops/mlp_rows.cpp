@@ -8,7 +8,7 @@
 namespace rankscope {
 namespace {
 
-constexpr int64_t kRows = 256, kUnits = 512;  // of a piece
+constexpr int64_t kRows = 256, kUnits = 256;  // of a piece
 
 // What a piece covers, and where it lies among the kept ones.
 struct Piece {
