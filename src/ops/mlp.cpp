@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "ops/fused.h"
+#include "ops/linear.h"
 #include "ops/mlp_cuda.h"
 #include "ops/mlp_rows.h"
 
@@ -76,11 +77,6 @@ class CpuMlp : public torch::autograd::Function<CpuMlp> {
     return {dx, dW_in, db_in, dW_out, db_out, Tensor()};
   }
 };
-
-Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b) {
-  if (x.dim() == 2) return b.defined() ? at::addmm(b, x, W.t()) : at::mm(x, W.t());
-  return b.defined() ? at::baddbmm(b.unsqueeze(1), x, W.transpose(1, 2)) : at::bmm(x, W.transpose(1, 2));
-}
 
 Tensor mlp_cpu(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Tensor& W_out,
                const Tensor& b_out) {

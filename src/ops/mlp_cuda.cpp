@@ -18,29 +18,43 @@ cuda::Mlp describe(const Tensor& x, const Tensor& W_in) { return {x.size(0), x.s
 
 uint32_t* words(const Tensor& signs) { return reinterpret_cast<uint32_t*>(signs.data_ptr<int32_t>()); }
 
-// Operands here are dense and have a leading [trials]; an absent bias has no elements.
+// A factor rounded to TF32, as it is and turned.
+struct Prepared {
+  Tensor rounded, turned;
+  Prepared(const Tensor& x, int64_t padded)
+      : rounded(at::empty({x.size(0), padded, x.size(2)}, x.options())),
+        turned(at::empty({x.size(0), x.size(2), padded}, x.options())) {
+    const bool dense = x.stride(2) == 1 && x.stride(1) == x.size(2);
+    const Tensor from = dense ? x : x.contiguous();
+    cuda::mlp_prepare(x.size(0), x.size(1), padded, x.size(2), from.data_ptr<float>(), from.stride(0),
+                      rounded.data_ptr<float>(), turned.data_ptr<float>(), current_stream(x));
+  }
+  cuda::MlpTokens tokens() const { return {rounded.data_ptr<float>(), turned.data_ptr<float>()}; }
+};
+
+// Operands here have a leading [trials], x and the biases are dense; an absent bias has no elements.
 class CudaMlp : public torch::autograd::Function<CudaMlp> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& W_in,
                         const Tensor& b_in, const Tensor& W_out, const Tensor& b_out) {
     const cuda::Mlp m = describe(x, W_in);
+    const Prepared in(W_in, m.hidden), out(W_out, cuda::kMlpWidth);
     Tensor y = at::empty(x.sizes(), x.options());
     const Tensor signs = at::empty({cuda::mlp_sign_words(m)}, x.options().dtype(at::kInt));
-    cuda::mlp_forward(m, data(x), data(W_in), data(b_in), data(W_out), data(b_out), y.data_ptr<float>(),
-                      words(signs), current_stream(x));
-    context->save_for_backward({x, W_in, b_in, W_out, signs});
+    cuda::mlp_forward(m, data(x), data(in.rounded), data(b_in), data(out.rounded), data(b_out),
+                      y.data_ptr<float>(), words(signs), current_stream(x));
+    context->save_for_backward({x, in.rounded, in.turned, out.turned, b_in, signs});
     context->saved_data["db_out"] = b_out.numel() > 0;
     return y;
   }
 
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
-    const Variables in = context->get_saved_variables();
-    const Tensor &x = in[0], &W_in = in[1], &b_in = in[2], &signs = in[4];
+    const Variables saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &W_in = saved[1], &W_in_t = saved[2], &W_out_t = saved[3], &b_in = saved[4];
     const Tensor dy = gradients[0].contiguous();
     const cuda::Mlp m = describe(x, W_in);
-    const Tensor W_in_t = W_in.transpose(1, 2).contiguous(), W_out_t = in[3].transpose(1, 2).contiguous();
     const Tensor dx = at::empty(x.sizes(), x.options());
-    cuda::mlp_backward_tokens(m, data(dy), data(W_out_t), data(W_in_t), words(signs), dx.data_ptr<float>(),
+    cuda::mlp_backward_tokens(m, data(dy), data(W_out_t), data(W_in_t), words(saved[5]), dx.data_ptr<float>(),
                               current_stream(x));
     const int64_t splits = cuda::mlp_splits(m);
     const auto parts = [&](at::IntArrayRef each) {
@@ -48,13 +62,14 @@ class CudaMlp : public torch::autograd::Function<CudaMlp> {
       shape.insert(shape.begin(), splits);
       return at::empty(shape, x.options());
     };
-    const Tensor dW_in = parts(W_in.sizes()), dW_out_t = parts(W_in.sizes()),
+    const Tensor dW_in = parts(W_in.sizes()), dW_out = parts(W_in_t.sizes()),
                  db_in = parts({m.trials, m.hidden});
-    cuda::mlp_backward_weights(m, data(x), data(dy), data(W_in), data(b_in), data(W_out_t),
-                               dW_in.data_ptr<float>(), dW_out_t.data_ptr<float>(), db_in.data_ptr<float>(),
+    const Prepared rows(x, m.padded_rows()), slopes(dy, m.padded_rows());
+    cuda::mlp_backward_weights(m, rows.tokens(), slopes.tokens(), data(W_in), data(b_in), data(W_out_t),
+                               dW_in.data_ptr<float>(), dW_out.data_ptr<float>(), db_in.data_ptr<float>(),
                                current_stream(x));
     const auto total = [&](const Tensor& all) { return splits == 1 ? all.squeeze(0) : all.sum(0); };
-    return {dx, total(dW_in), b_in.numel() > 0 ? total(db_in) : Tensor(), total(dW_out_t).transpose(1, 2),
+    return {dx, total(dW_in), b_in.numel() > 0 ? total(db_in) : Tensor(), total(dW_out),
             context->saved_data["db_out"].toBool() ? dy.sum(1) : Tensor()};
   }
 };
@@ -69,11 +84,12 @@ bool mlp_cuda_takes(const Tensor& x, const Tensor& W_in, const Tensor& W_out) {
 
 Tensor mlp_cuda(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Tensor& W_out,
                 const Tensor& b_out) {
-  const auto dense = [&](const Tensor& p) {
-    if (!p.defined()) return at::empty({0}, x.options());
-    return x.dim() == 2 ? p.unsqueeze(0).contiguous() : p.contiguous();
+  const auto stacked = [&](const Tensor& p) { return x.dim() == 2 ? p.unsqueeze(0) : p; };
+  const auto bias = [&](const Tensor& p) {
+    return p.defined() ? stacked(p).contiguous() : at::empty({0}, x.options());
   };
-  const Tensor y = CudaMlp::apply(dense(x), dense(W_in), dense(b_in), dense(W_out), dense(b_out));
+  const Tensor y =
+      CudaMlp::apply(stacked(x).contiguous(), stacked(W_in), bias(b_in), stacked(W_out), bias(b_out));
   return x.dim() == 2 ? y.squeeze(0) : y;
 }
 

@@ -1,5 +1,6 @@
 #include "train/forward.h"
 
+#include "ops/linear.h"
 #include "ops/mlp.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"
@@ -8,16 +9,6 @@ namespace rankscope {
 namespace {
 
 using at::Tensor;
-
-// x [M, in] or [trials, M, in]; W [out, in] or [trials, out, in].
-Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b, double scale = 1.0) {
-  if (!b.defined()) {
-    const Tensor y = x.dim() == 2 ? at::mm(x, W.t()) : at::bmm(x, W.transpose(1, 2));
-    return scale == 1.0 ? y : y * scale;
-  }
-  return x.dim() == 2 ? at::addmm(b, x, W.t(), 1.0, scale)
-                      : at::baddbmm(b.unsqueeze(1), x, W.transpose(1, 2), 1.0, scale);
-}
 
 class Pass {
  public:
@@ -89,8 +80,9 @@ class Pass {
     const Tensor z = small_self_attention(qkv, n_.tokens, shape_);
     // The modules are averaged. Their output biases start equal and get equal gradients, so one stands for
     // all.
-    return linear(z, p_.get(b + "attn.W_O"), p_.get_or_none(b + "attn.b_O"),
-                  1.0 / static_cast<double>(n_.modules));
+    const Tensor W_O = p_.get(b + "attn.W_O");
+    return linear(z, n_.modules == 1 ? W_O : W_O * (1.0 / static_cast<double>(n_.modules)),
+                  p_.get_or_none(b + "attn.b_O"));
   }
 
   Tensor mlp(const Tensor& x, const std::string& b) {

@@ -28,7 +28,7 @@ struct Operands {
 
 template <class T>
 struct Results {
-  std::vector<T> y, dx, dW_in, db_in, dW_out_t;
+  std::vector<T> y, dx, dW_in, db_in, dW_out;
 };
 
 // The plain composition: products of factors rounded as the type says, sums in double.
@@ -57,36 +57,38 @@ Results<T> reference(const Mlp& m, const Operands& o) {
           y[c] += f(h) * f(o.W_out[(t * D + c) * H + j]);
           dx[c] += f(dh) * f(W_in[c]);
           dW_in[(t * H + j) * D + c] += f(dh) * f(x[c]);
-          dW_out[(t * H + j) * D + c] += f(h) * f(dy[c]);
+          dW_out[(t * D + c) * H + j] += f(h) * f(dy[c]);
         }
       }
       std::copy(y.begin(), y.end(), r.y.begin() + i * D);
       std::copy(dx.begin(), dx.end(), r.dx.begin() + i * D);
     }
   std::copy(dW_in.begin(), dW_in.end(), r.dW_in.begin());
-  std::copy(dW_out.begin(), dW_out.end(), r.dW_out_t.begin());
+  std::copy(dW_out.begin(), dW_out.end(), r.dW_out.begin());
   std::copy(db.begin(), db.end(), r.db_in.begin());
   return r;
 }
 
 std::vector<float> poisoned(int64_t count) { return std::vector<float>(count, poison()); }
 
-// [trials, rows, columns] to [trials, columns, rows].
-std::vector<float> turned(const std::vector<float>& x, int64_t rows, int64_t columns) {
-  std::vector<float> out(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    const auto at = static_cast<int64_t>(i), t = at / (rows * columns), inside = at % (rows * columns);
-    out[t * rows * columns + inside % columns * rows + inside / columns] = x[i];
+// A factor on the device as the kernels want it.
+struct Prepared {
+  DeviceBuffer<float> rounded, turned;
+  Prepared(const std::vector<float>& x, int64_t trials, int64_t rows, int64_t padded, int64_t columns)
+      : rounded(poisoned(trials * padded * columns)), turned(poisoned(trials * padded * columns)) {
+    const DeviceBuffer<float> x_(x);
+    cuda::mlp_prepare(trials, rows, padded, columns, x_.data(), rows * columns, rounded.data(), turned.data(),
+                      nullptr);
+    cudaDeviceSynchronize();
   }
-  return out;
-}
+};
 
 TEST_F(CudaMlp, IsAsExactAsTf32) {
   for (const auto& [trials, rows, hidden, biased] :
-       {std::tuple<int64_t, int64_t, int64_t, bool>{1, 1, 128, true},
-        {2, 130, 256, true},
-        {3, 33, 128, false},
-        {1, 1000, 384, true}}) {
+       {std::tuple<int64_t, int64_t, int64_t, bool>{1, 1, 256, true},
+        {2, 130, 512, true},
+        {3, 33, 256, false},
+        {1, 1000, 256, true}}) {
     const Mlp m{trials, rows, hidden};
     const int64_t D = kMlpWidth, tokens = trials * rows * D, weights = trials * hidden * D;
     Operands o{random_floats(tokens, 1),  random_floats(weights, 2),    random_floats(trials * hidden, 3),
@@ -95,20 +97,22 @@ TEST_F(CudaMlp, IsAsExactAsTf32) {
     const auto exact = reference<double>(m, o);
     const auto plain = reference<float>(m, o);
 
-    const DeviceBuffer<float> x_(o.x), W_in_(o.W_in), b_in_(o.b_in), W_out_(o.W_out), b_out_(o.b_out),
-        dy_(o.dy), W_in_t_(turned(o.W_in, hidden, D)), W_out_t_(turned(o.W_out, D, hidden)),
-        y_(poisoned(tokens)), dx_(poisoned(tokens));
+    const DeviceBuffer<float> x_(o.x), b_in_(o.b_in), b_out_(o.b_out), dy_(o.dy), y_(poisoned(tokens)),
+        dx_(poisoned(tokens));
+    const Prepared W_in(o.W_in, trials, hidden, hidden, D), W_out(o.W_out, trials, D, D, hidden),
+        rows_(o.x, trials, rows, m.padded_rows(), D), slopes_(o.dy, trials, rows, m.padded_rows(), D);
     const DeviceBuffer<uint32_t> signs_(std::vector<uint32_t>(cuda::mlp_sign_words(m)));
     const float *b_in = biased ? b_in_.data() : nullptr, *b_out = biased ? b_out_.data() : nullptr;
-    cuda::mlp_forward(m, x_.data(), W_in_.data(), b_in, W_out_.data(), b_out, y_.data(), signs_.data(),
-                      nullptr);
-    cuda::mlp_backward_tokens(m, dy_.data(), W_out_t_.data(), W_in_t_.data(), signs_.data(), dx_.data(),
-                              nullptr);
+    cuda::mlp_forward(m, x_.data(), W_in.rounded.data(), b_in, W_out.rounded.data(), b_out, y_.data(),
+                      signs_.data(), nullptr);
+    cuda::mlp_backward_tokens(m, dy_.data(), W_out.turned.data(), W_in.turned.data(), signs_.data(),
+                              dx_.data(), nullptr);
     const int64_t splits = cuda::mlp_splits(m);
-    const DeviceBuffer<float> dW_in_(poisoned(splits * weights)), dW_out_t_(poisoned(splits * weights)),
+    const DeviceBuffer<float> dW_in_(poisoned(splits * weights)), dW_out_(poisoned(splits * weights)),
         db_in_(poisoned(splits * trials * hidden));
-    cuda::mlp_backward_weights(m, x_.data(), dy_.data(), W_in_.data(), b_in, W_out_t_.data(), dW_in_.data(),
-                               dW_out_t_.data(), db_in_.data(), nullptr);
+    cuda::mlp_backward_weights(m, {rows_.rounded.data(), rows_.turned.data()},
+                               {slopes_.rounded.data(), slopes_.turned.data()}, W_in.rounded.data(), b_in,
+                               W_out.turned.data(), dW_in_.data(), dW_out_.data(), db_in_.data(), nullptr);
     const auto total = [&](const std::vector<float>& parts) {
       std::vector<float> sum(parts.size() / splits);
       for (size_t i = 0; i < parts.size(); ++i) sum[i % sum.size()] += parts[i];
@@ -119,19 +123,22 @@ TEST_F(CudaMlp, IsAsExactAsTf32) {
     expect_exact_as_float(y_.values(), plain.y, exact.y, "y" + what);
     expect_exact_as_float(dx_.values(), plain.dx, exact.dx, "dx" + what);
     expect_exact_as_float(total(dW_in_.values()), plain.dW_in, exact.dW_in, "dW_in" + what);
-    expect_exact_as_float(total(dW_out_t_.values()), plain.dW_out_t, exact.dW_out_t, "dW_out" + what);
+    expect_exact_as_float(total(dW_out_.values()), plain.dW_out, exact.dW_out, "dW_out" + what);
     expect_exact_as_float(total(db_in_.values()), plain.db_in, exact.db_in, "db_in" + what);
   }
 }
 
 TEST_F(CudaMlp, ATrialThatDivergedLeavesTheOthersAlone) {
-  const Mlp m{2, 40, 128};
+  const Mlp m{2, 40, 256};
   const int64_t D = kMlpWidth;
   auto x = random_floats(2 * 40 * D, 1);
   std::fill(x.begin(), x.begin() + 40 * D, std::numeric_limits<float>::quiet_NaN());
-  const DeviceBuffer<float> x_(x), W_in_(random_floats(2 * 128 * D, 2)),
-      W_out_(random_floats(2 * 128 * D, 3)), y_(poisoned(2 * 40 * D));
-  cuda::mlp_forward(m, x_.data(), W_in_.data(), nullptr, W_out_.data(), nullptr, y_.data(), nullptr, nullptr);
+  const DeviceBuffer<float> x_(x), y_(poisoned(2 * 40 * D));
+  const Prepared W_in(random_floats(2 * 256 * D, 2), 2, 256, 256, D),
+      W_out(random_floats(2 * 256 * D, 3), 2, D, D, 256);
+  const DeviceBuffer<uint32_t> signs_(std::vector<uint32_t>(cuda::mlp_sign_words(m)));
+  cuda::mlp_forward(m, x_.data(), W_in.rounded.data(), nullptr, W_out.rounded.data(), nullptr, y_.data(),
+                    signs_.data(), nullptr);
   const auto y = y_.values();
   for (int64_t i = 0; i < 2 * 40 * D; ++i) ASSERT_EQ(std::isnan(y[i]), i < 40 * D) << i;
 }

@@ -52,6 +52,10 @@ void squared_error(const SquaredError&, const float*, const float*, float*, floa
   absent();
 }
 
+void mlp_prepare(int64_t, int64_t, int64_t, int64_t, const float*, int64_t, float*, float*, void*) {
+  absent();
+}
+
 int64_t mlp_sign_words(const Mlp&) { absent(); }
 
 void mlp_forward(const Mlp&, const float*, const float*, const float*, const float*, const float*, float*,
@@ -66,8 +70,8 @@ void mlp_backward_tokens(const Mlp&, const float*, const float*, const float*, c
 
 int64_t mlp_splits(const Mlp&) { absent(); }
 
-void mlp_backward_weights(const Mlp&, const float*, const float*, const float*, const float*, const float*,
-                          float*, float*, float*, void*) {
+void mlp_backward_weights(const Mlp&, MlpTokens, MlpTokens, const float*, const float*, const float*, float*,
+                          float*, float*, void*) {
   absent();
 }
 

@@ -1,8 +1,7 @@
-// Both kernels chain products in registers: the accumulator of one product is the first factor of the next.
-// A tensor core gives lane (g, t) the columns 2t and 2t + 1 of an accumulator but wants columns t and t + 4
-// of a factor; which number stands at which place of a contraction is free as long as both factors agree, so
-// the places are chosen such that nothing moves between lanes and every read of shared memory is 16 bytes
-// wide and free of bank conflicts.
+// Both kernels chain products in registers: the accumulator of one is the first factor of the next. A thread
+// has columns 2t and 2t + 1 of an accumulator's eight but gives columns t and t + 4 of a factor, so the rows
+// of what makes the accumulator are put into shared memory in another order: place 2t takes row t of eight,
+// place 2t + 1 row t + 4, and the next product finds its contraction in order.
 #include "kernels/cuda/mlp.h"
 
 #include <algorithm>
@@ -11,57 +10,46 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/mma.cuh"
 #include "kernels/cuda/tiles.cuh"
+#include "kernels/cuda/wgmma.cuh"
 
 namespace rankscope::cuda {
 namespace {
 
 constexpr int kWidth = static_cast<int>(kMlpWidth);
+constexpr int kGroup = 128;  // threads of a warpgroup
+constexpr int kGroupRows = 64;
 
-// A float4 is this lane's share of 16 columns of a factor, two steps of a contraction: x and y (columns 4t
-// and 4t + 1) are places t and t + 4 of the first, z and w of the second.
-struct Quad {
-  uint32_t x[4];
+__device__ __forceinline__ int row_at(int place) { return place / 8 * 8 + place % 8 / 2 + place % 2 * 4; }
+
+// Brings a matrix of kRows rows by kColumns columns to shared memory; row_of(i) says which row stands i-th.
+template <int kThreads, int kRows, int kColumns, class RowOf>
+__device__ __forceinline__ void fetch(float* to, const float* from, int64_t stride, RowOf row_of) {
+  constexpr int kPieces = kColumns / 4;
+  int thread;  // asked for anew each time: addresses kept from one call to the next would cost registers
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+#pragma unroll 1
+  for (int i = thread; i < kRows * kPieces; i += kThreads) {
+    const int row = i / kPieces, column = i % kPieces * 4;
+    copy_async(to + swizzled(row, column, kRows), from + row_of(row) * stride + column);
+  }
+}
+
+struct Ordered {
+  __device__ __forceinline__ int operator()(int row) const { return row; }
 };
-__device__ __forceinline__ Quad rounded(float4 v) {
-  return {tf32_bits(v.x), tf32_bits(v.y), tf32_bits(v.z), tf32_bits(v.w)};
-}
-__device__ __forceinline__ Quad quad(const float* from) {
-  return rounded(*reinterpret_cast<const float4*>(from));
-}
-
-// 16 rows (g and g + 8 of them here) of 64 columns, as a first factor.
-struct RowFactor {
-  Quad row[2][kWidth / 16];
-  __device__ __forceinline__ void load(const float* from, int64_t stride, int rows, Lane lane) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int i = lane.g + 8 * r;
-#pragma unroll
-      for (int s = 0; s < kWidth / 16; ++s)
-        row[r][s] = i < rows ? quad(from + i * stride + 16 * s + 4 * lane.t) : Quad{};
-    }
-  }
-  // sum += the columns 16s to 16s + 15 times those of b.
-  __device__ __forceinline__ void multiply(int s, const Quad& b, float (&sum)[4]) const {
-    const Quad &p = row[0][s], &q = row[1][s];
-    mma_tf32(sum, p.x[0], q.x[0], p.x[1], q.x[1], b.x[0], b.x[1]);
-    mma_tf32(sum, p.x[2], q.x[2], p.x[3], q.x[3], b.x[2], b.x[3]);
-  }
+struct Paired {
+  __device__ __forceinline__ int operator()(int row) const { return row_at(row); }
 };
 
 // ---- tokens in rows: forward, and the gradient of x ----------------------------------------------------
 
-constexpr int kTokenWarps = 4, kTokenThreads = kTokenWarps * kWarp;
-constexpr int kBands = 2;  // of 16 tokens, a warp
-constexpr int kBlockTokens = kTokenWarps * kBands * 16;
-constexpr int kChunk = 32;  // hidden units in shared memory at a time
-// Two rows that a quarter warp reads together lie 16 banks apart.
-constexpr int kFirstStride = kWidth + 16, kSecondStride = kChunk + 16;
+constexpr int kTokenGroups = 2, kTokenThreads = kTokenGroups * kGroup;
+constexpr int kBlockTokens = kTokenGroups * kGroupRows;
+constexpr int kChunk = 64;  // hidden units at a time: a word of signs a thread
 
 struct Stage {
-  float first[kChunk * kFirstStride];    // [hidden, 64]
-  float second[kWidth * kSecondStride];  // [64, hidden]
-  float bias[kChunk];
+  float first[kChunk * kWidth];   // [hidden, 64], rows paired
+  float second[kWidth * kChunk];  // [64, hidden]
 };
 
 struct Tokens {
@@ -71,277 +59,259 @@ struct Tokens {
   uint32_t* signs;
 };
 
+struct TokenShared {
+  float x[kTokenGroups][kGroupRows * kWidth];
+  Stage stages[2];
+};
+constexpr int kTokenBytes = sizeof(TokenShared) + 1024;  // and room to align it
+
+__device__ __forceinline__ unsigned char* aligned_shared() {
+  extern __shared__ unsigned char shared[];
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+  return shared + (1024 - address % 1024) % 1024;
+}
+
 // kForward: y = relu(x first^T + bias) second^T + out_bias, and the signs are written. Otherwise y =
 // (x first^T where the sign was positive) second^T.
 template <bool kForward>
 __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_constant__ Tokens k) {
-  extern __shared__ float4 shared[];
-  Stage* stages = reinterpret_cast<Stage*>(shared);
+  TokenShared& shared = *reinterpret_cast<TokenShared*>(aligned_shared());
   const Lane lane;
-  const int t = blockIdx.y, warp = threadIdx.x / kWarp;
-  const int64_t row = int64_t{blockIdx.x} * kBlockTokens + warp * kBands * 16;
-  const float* first = k.first + t * k.hidden * kWidth;
-  const float* second = k.second + t * k.hidden * kWidth;
-  const float* bias = k.bias == nullptr ? nullptr : k.bias + t * k.hidden;
-  const int chunks = static_cast<int>(k.hidden / kChunk);
+  const int trial = blockIdx.y, chunks = static_cast<int>(k.hidden / kChunk);
+  const int64_t row = int64_t{blockIdx.x} * kBlockTokens + threadIdx.x / kWarp * 16 + lane.g;
+  const float* first = k.first + trial * k.hidden * kWidth;
+  const float* second = k.second + trial * k.hidden * kWidth;
+  const float* bias = k.bias == nullptr ? nullptr : k.bias + trial * k.hidden;
   uint32_t* signs =
-      k.signs == nullptr
-          ? nullptr
-          : k.signs + (int64_t{t} * gridDim.x + blockIdx.x) * chunks * kTokenThreads + threadIdx.x;
+      k.signs + (int64_t{trial} * gridDim.x + blockIdx.x) * chunks * kTokenThreads + threadIdx.x;
 
-  const auto fetch = [&](int chunk) {
-    Stage& s = stages[chunk % 2];
-    for (int i = threadIdx.x; i < kChunk * kWidth / 4; i += kTokenThreads)
-      copy_async(&s.first[i / (kWidth / 4) * kFirstStride + i % (kWidth / 4) * 4],
-                 first + int64_t{chunk} * kChunk * kWidth + 4 * i);
-    for (int i = threadIdx.x; i < kChunk * kWidth / 4; i += kTokenThreads)
-      copy_async(&s.second[i / (kChunk / 4) * kSecondStride + i % (kChunk / 4) * 4],
-                 second + i / (kChunk / 4) * k.hidden + chunk * kChunk + i % (kChunk / 4) * 4);
-    if (kForward && bias != nullptr && threadIdx.x < kChunk / 4)
-      copy_async(&s.bias[4 * threadIdx.x], bias + chunk * kChunk + 4 * threadIdx.x);
+  const auto start = [&](int chunk) {
+    Stage& s = shared.stages[chunk % 2];
+    fetch<kTokenThreads, kChunk, kWidth>(s.first, first + int64_t{chunk} * kChunk * kWidth, kWidth, Paired{});
+    fetch<kTokenThreads, kWidth, kChunk>(s.second, second + chunk * kChunk, k.hidden, Ordered{});
     copy_commit();
   };
+  start(0);
 
-  RowFactor x[kBands];
-#pragma unroll
-  for (int b = 0; b < kBands; ++b) {
-    const int64_t from = row + 16 * b;
-    const int left = static_cast<int>(max(min(k.rows - from, int64_t{16}), int64_t{0}));
-    x[b].load(k.x + (t * k.rows + from) * kWidth, kWidth, left, lane);
+  for (int i = threadIdx.x; i < kBlockTokens * kWidth; i += kTokenThreads) {
+    const int token = i / kWidth, column = i % kWidth;
+    const int64_t at = int64_t{blockIdx.x} * kBlockTokens + token;
+    const float value = at < k.rows ? k.x[(trial * k.rows + at) * kWidth + column] : 0.0f;
+    shared.x[token / kGroupRows][swizzled(token % kGroupRows, column, kGroupRows)] = tf32_round(value);
   }
-  float y[kBands][kWidth / 8][4];
+  float y[32];
 #pragma unroll
-  for (int n = 0; n < kWidth / 8; ++n) {
-    float2 start{0.0f, 0.0f};
-    if (kForward && k.out_bias != nullptr)
-      start = *reinterpret_cast<const float2*>(k.out_bias + t * kWidth + 8 * n + 2 * lane.t);
-#pragma unroll
-    for (int b = 0; b < kBands; ++b)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) y[b][n][i] = i % 2 == 0 ? start.x : start.y;
-  }
+  for (int i = 0; i < 32; ++i)
+    y[i] = kForward && k.out_bias != nullptr ? k.out_bias[trial * kWidth + i / 4 * 8 + 2 * lane.t + i % 2]
+                                             : 0.0f;
 
-  fetch(0);
+  const Matrix x(shared.x[threadIdx.x / kGroup]);
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    uint32_t word = 0;
-    if (!kForward) word = signs[int64_t{chunk} * kTokenThreads];
-    if (chunk + 1 < chunks) {
-      fetch(chunk + 1);
-      copy_wait<1>();
-    } else {
-      copy_wait<0>();
-    }
-    __syncthreads();
-    const Stage& s = stages[chunk % 2];
+    float h[32];
 #pragma unroll
-    for (int group = 0; group < kChunk / 16; ++group) {
-      // 16 hidden units in two accumulators: this lane has units 4t and 4t + 1 in the first, 4t + 2 and 4t +
-      // 3 in the second.
-      float h[kBands][2][4];
-      float4 start{0.0f, 0.0f, 0.0f, 0.0f};
-      if (kForward && bias != nullptr)
-        start = *reinterpret_cast<const float4*>(&s.bias[16 * group + 4 * lane.t]);
+    for (int i = 0; i < 32; ++i)
+      h[i] = kForward && bias != nullptr ? bias[chunk * kChunk + i / 4 * 8 + lane.t + i % 2 * 4] : 0.0f;
+    uint32_t word = kForward ? 0 : signs[int64_t{chunk} * kTokenThreads];
+    copy_wait<0>();
+    show_to_tensor_cores();
+    __syncthreads();  // this chunk is there, and everybody is done with the one before
+    if (chunk + 1 < chunks) start(chunk + 1);
+    const Stage& s = shared.stages[chunk % 2];
+    const Matrix in(s.first), out(s.second);
+
+    products(
+        [&] {
 #pragma unroll
-      for (int b = 0; b < kBands; ++b)
+          for (int c = 0; c < kWidth / 8; ++c) product_64(h, x.at(c, kGroupRows), in.at(c, kChunk));
+        },
+        h);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          h[b][0][i] = i % 2 == 0 ? start.x : start.y;
-          h[b][1][i] = i % 2 == 0 ? start.z : start.w;
-        }
-#pragma unroll
-      for (int c = 0; c < kWidth / 16; ++c)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int unit = 16 * group + lane.g / 2 * 4 + 2 * e + lane.g % 2;
-          const Quad w = quad(&s.first[unit * kFirstStride + 16 * c + 4 * lane.t]);
-#pragma unroll
-          for (int b = 0; b < kBands; ++b) x[b].multiply(c, w, h[b][e]);
-        }
-      uint32_t a[kBands][2][4];  // rows g and g + 8 of each place in turn
-#pragma unroll
-      for (int b = 0; b < kBands; ++b)
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int bit = ((group * kBands + b) * 2 + e) * 4 + i;
-            if (kForward) {
-              const bool off = h[b][e][i] <= 0.0f;  // a NaN goes on
-              if (off) h[b][e][i] = 0.0f;
-              word |= static_cast<uint32_t>(!off) << bit;
-            } else if ((word >> bit & 1u) == 0) {
-              h[b][e][i] = 0.0f;
-            }
-            // Accumulator (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1) to factor (g, t), (g + 8, t),
-            // ...
-            a[b][e][i % 2 * 2 + i / 2] = tf32_bits(h[b][e][i]);
-          }
-#pragma unroll
-      for (int n = 0; n < kWidth / 8; ++n) {
-        const Quad w = quad(&s.second[(8 * n + lane.g) * kSecondStride + 16 * group + 4 * lane.t]);
-#pragma unroll
-        for (int b = 0; b < kBands; ++b)
-#pragma unroll
-          for (int e = 0; e < 2; ++e)
-            mma_tf32(y[b][n], a[b][e][0], a[b][e][1], a[b][e][2], a[b][e][3], w.x[2 * e], w.x[2 * e + 1]);
+    for (int i = 0; i < 32; ++i) {
+      if (kForward) {
+        const bool off = h[i] <= 0.0f;  // a NaN goes on
+        word |= static_cast<uint32_t>(!off) << i;
+        h[i] = off ? 0.0f : tf32_round(h[i]);
+      } else {
+        h[i] = (word >> i & 1u) == 0 ? 0.0f : tf32_round(h[i]);
       }
     }
-    if (kForward && signs != nullptr) signs[int64_t{chunk} * kTokenThreads] = word;
-    __syncthreads();
+    if (kForward) signs[int64_t{chunk} * kTokenThreads] = word;
+    products(
+        [&] {
+#pragma unroll
+          for (int c = 0; c < kChunk / 8; ++c)
+            product_64(y, h[4 * c], h[4 * c + 2], h[4 * c + 1], h[4 * c + 3], out.at(c, kWidth));
+        },
+        y);
   }
 
 #pragma unroll
-  for (int b = 0; b < kBands; ++b)
+  for (int r = 0; r < 2; ++r) {
+    if (row + 8 * r >= k.rows) continue;
+    float* to = k.y + (trial * k.rows + row + 8 * r) * kWidth + 2 * lane.t;
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int64_t at = row + 16 * b + lane.g + 8 * r;
-      if (at >= k.rows) continue;
-      float* to = k.y + (t * k.rows + at) * kWidth + 2 * lane.t;
-#pragma unroll
-      for (int n = 0; n < kWidth / 8; ++n)
-        *reinterpret_cast<float2*>(to + 8 * n) = {y[b][n][2 * r], y[b][n][2 * r + 1]};
-    }
+    for (int j = 0; j < kWidth / 8; ++j)
+      *reinterpret_cast<float2*>(to + 8 * j) = {y[4 * j + 2 * r], y[4 * j + 2 * r + 1]};
+  }
 }
 
 template <bool kForward>
 void launch_tokens(const Mlp& m, const Tokens& k, void* stream, const char* name) {
-  constexpr int kBytes = 2 * sizeof(Stage);
-  static_assert(kBytes <= 48 * 1024);
+  check(
+      cudaFuncSetAttribute(tokens_kernel<kForward>, cudaFuncAttributeMaxDynamicSharedMemorySize, kTokenBytes),
+      name);
   const dim3 grid(blocks_for(m.rows, kBlockTokens, name), static_cast<unsigned>(m.trials));
-  tokens_kernel<kForward><<<grid, kTokenThreads, kBytes, as_stream(stream)>>>(k);
+  tokens_kernel<kForward><<<grid, kTokenThreads, kTokenBytes, as_stream(stream)>>>(k);
   check_launch(name);
 }
 
 // ---- hidden units in rows: the gradients of the weights -------------------------------------------------
 
-constexpr int kUnitWarps = 8, kUnitThreads = kUnitWarps * kWarp;  // a warp has 16 hidden units
-constexpr int kPiece = 32;                                        // tokens in shared memory at a time
-constexpr int kTokenStride = kWidth + 8;
-static_assert(kUnitWarps * 16 == kMlpHiddenStep);
+constexpr int kUnitGroups = 4, kUnitThreads = kUnitGroups * kGroup;
+constexpr int kPiece = static_cast<int>(kMlpRowStep);  // tokens at a time
+static_assert(kUnitGroups * kGroupRows == kMlpHiddenStep);
 
 struct Piece {
-  float x[kPiece * kTokenStride], dy[kPiece * kTokenStride];
+  float x[kPiece * kWidth], dy[kPiece * kWidth];      // [tokens, 64], rows paired
+  float x_t[kWidth * kPiece], dy_t[kWidth * kPiece];  // [64, tokens]
 };
+struct UnitWeights {
+  float first[kGroupRows * kWidth], second[kGroupRows * kWidth];  // of a warpgroup's 64 units
+};
+struct UnitShared {
+  UnitWeights weights[kUnitGroups];
+  Piece pieces[2];
+  float bias[kMlpHiddenStep];
+};
+constexpr int kUnitBytes = sizeof(UnitShared) + 1024;
 
 struct Units {
-  int64_t rows, hidden, rows_each;  // rows_each: of a split, a multiple of kPiece
-  const float *x, *dy, *W_in, *b_in, *W_out_t;
-  float *dW_in, *dW_out_t, *db_in;
-};
-
-// Which of 8 tokens stands at place p of an accumulator's columns. Places 2t are tokens t: a warp that reads
-// columns of them meets every bank once; places 2i and 2i + 1 are rows 16 banks apart.
-__device__ __forceinline__ int token_at(int p) { return p % 2 == 0 ? p / 2 : 4 + (p / 2 + 2) % 4; }
-
-// 16 units' accumulated gradient: sums of 8 columns, columns 32q + 4p + e at place p of accumulator (q, e).
-struct WeightSum {
-  float x[2][4][4] = {};
-  // sum += a (units x 8 tokens) times the tokens' rows; `low` and `high` are this lane's two tokens.
-  __device__ __forceinline__ void add(const uint32_t (&a)[4], const float* low, const float* high,
-                                      Lane lane) {
-#pragma unroll
-    for (int q = 0; q < 2; ++q) {
-      const Quad b0 = quad(low + 32 * q + 4 * lane.g), b1 = quad(high + 32 * q + 4 * lane.g);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) mma_tf32(x[q][e], a[0], a[1], a[2], a[3], b0.x[e], b1.x[e]);
-    }
-  }
-  __device__ __forceinline__ void store(float* to, Lane lane) const {
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-#pragma unroll
-      for (int q = 0; q < 2; ++q)
-#pragma unroll
-        for (int c = 0; c < 2; ++c)
-          *reinterpret_cast<float4*>(to + (lane.g + 8 * r) * kWidth + 32 * q + 8 * lane.t + 4 * c) = {
-              x[q][0][2 * r + c], x[q][1][2 * r + c], x[q][2][2 * r + c], x[q][3][2 * r + c]};
-  }
+  int64_t hidden, rows, rows_each;  // padded rows, and those of a split
+  MlpTokens x, dy;
+  const float *W_in, *b_in, *W_out_t;
+  float *dW_in, *dW_out, *db_in;
 };
 
 __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_constant__ Units k) {
-  extern __shared__ float4 shared[];
-  Piece* pieces = reinterpret_cast<Piece*>(shared);
+  UnitShared& shared = *reinterpret_cast<UnitShared*>(aligned_shared());
   const Lane lane;
-  const int t = blockIdx.y, warp = threadIdx.x / kWarp;
-  const int64_t unit = int64_t{blockIdx.x} * kMlpHiddenStep + warp * 16;
-  const int64_t begin = blockIdx.z * k.rows_each, end = min(begin + k.rows_each, k.rows);
-  const float* x = k.x + t * k.rows * kWidth;
-  const float* dy = k.dy + t * k.rows * kWidth;
+  const int trial = blockIdx.y, group = threadIdx.x / kGroup;
+  const int block_unit = blockIdx.x * static_cast<int>(kMlpHiddenStep);
+  const int unit = block_unit + threadIdx.x / kWarp * 16 + lane.g;
+  const int begin = blockIdx.z * static_cast<int>(k.rows_each);
+  const int count = min(static_cast<int>(k.rows_each), static_cast<int>(k.rows) - begin) / kPiece;
 
-  const auto fetch = [&](int number) {
-    Piece& p = pieces[number % 2];
-    const int64_t from = begin + int64_t{number} * kPiece;
-    for (int i = threadIdx.x; i < kPiece * kWidth / 4; i += kUnitThreads) {
-      const int token = i / (kWidth / 4), column = i % (kWidth / 4) * 4;
-      const int64_t at = from + token;
-      float* to = &p.x[token * kTokenStride + column];
-      float* to_dy = &p.dy[token * kTokenStride + column];
-      if (at < end) {
-        copy_async(to, x + at * kWidth + column);
-        copy_async(to_dy, dy + at * kWidth + column);
-      } else {  // a token with no slope counts for nothing
-        *reinterpret_cast<float4*>(to) = *reinterpret_cast<float4*>(to_dy) = {0.0f, 0.0f, 0.0f, 0.0f};
-      }
-    }
+  const auto start = [&](int number) {
+    Piece& p = shared.pieces[number % 2];
+    const int row = begin + number * kPiece;
+    const int64_t tokens = trial * k.rows * kWidth;
+    fetch<kUnitThreads, kPiece, kWidth>(p.x, k.x.rounded + tokens + int64_t{row} * kWidth, kWidth, Paired{});
+    fetch<kUnitThreads, kPiece, kWidth>(p.dy, k.dy.rounded + tokens + int64_t{row} * kWidth, kWidth,
+                                        Paired{});
+    fetch<kUnitThreads, kWidth, kPiece>(p.x_t, k.x.turned + tokens + row, k.rows, Ordered{});
+    fetch<kUnitThreads, kWidth, kPiece>(p.dy_t, k.dy.turned + tokens + row, k.rows, Ordered{});
     copy_commit();
   };
-
-  RowFactor first, second;
-  first.load(k.W_in + (t * k.hidden + unit) * kWidth, kWidth, 16, lane);
-  second.load(k.W_out_t + (t * k.hidden + unit) * kWidth, kWidth, 16, lane);
-  float bias[2] = {};
-  if (k.b_in != nullptr) {
-    bias[0] = k.b_in[t * k.hidden + unit + lane.g];
-    bias[1] = k.b_in[t * k.hidden + unit + lane.g + 8];
+  for (int g = 0; g < kUnitGroups; ++g) {
+    const int64_t from = (trial * k.hidden + block_unit + g * kGroupRows) * kWidth;
+    fetch<kUnitThreads, kGroupRows, kWidth>(shared.weights[g].first, k.W_in + from, kWidth, Ordered{});
+    fetch<kUnitThreads, kGroupRows, kWidth>(shared.weights[g].second, k.W_out_t + from, kWidth, Ordered{});
   }
-  WeightSum dW_in, dW_out;
-  float db[2] = {};
+  if (k.b_in != nullptr && threadIdx.x < kMlpHiddenStep)
+    shared.bias[threadIdx.x] = k.b_in[trial * k.hidden + block_unit + threadIdx.x];
+  if (count > 0) start(0);
 
-  const int count = static_cast<int>((end - begin + kPiece - 1) / kPiece);
-  if (count > 0) fetch(0);
+  float db[2] = {}, dW_in[32] = {}, dW_out[32] = {};
+  const Matrix first(shared.weights[group].first), second(shared.weights[group].second);
+#pragma unroll 1
   for (int number = 0; number < count; ++number) {
-    if (number + 1 < count) {
-      fetch(number + 1);
-      copy_wait<1>();
-    } else {
-      copy_wait<0>();
-    }
+    copy_wait<0>();
+    show_to_tensor_cores();
     __syncthreads();
-    const Piece& p = pieces[number % 2];
-#pragma unroll 2
-    for (int eight = 0; eight < kPiece; eight += 8) {
-      float h[4] = {bias[0], bias[0], bias[1], bias[1]}, dh[4] = {};
-      const int mine = (eight + token_at(lane.g)) * kTokenStride + 4 * lane.t;
+    if (number + 1 < count) start(number + 1);
+    const Piece& p = shared.pieces[number % 2];
+    const Matrix x(p.x), dy(p.dy), x_t(p.x_t), dy_t(p.dy_t);
+    // One part of the hidden layer at a time: registers do not reach for both at once.
+    float h[16], dh[16] = {};
 #pragma unroll
-      for (int s = 0; s < kWidth / 16; ++s) {
-        first.multiply(s, quad(&p.x[mine + 16 * s]), h);
-        second.multiply(s, quad(&p.dy[mine + 16 * s]), dh);
-      }
-      uint32_t a[4], da[4];
+    for (int i = 0; i < 16; ++i)
+      h[i] = k.b_in == nullptr ? 0.0f : shared.bias[threadIdx.x / kWarp * 16 + lane.g + i / 2 % 2 * 8];
+    products(
+        [&] {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const bool off = h[i] <= 0.0f;
-        db[i / 2] += off ? 0.0f : dh[i];
-        a[i % 2 * 2 + i / 2] = off ? 0u : tf32_bits(h[i]);
-        da[i % 2 * 2 + i / 2] = off ? 0u : tf32_bits(dh[i]);
-      }
-      const int low = (eight + token_at(2 * lane.t)) * kTokenStride;
-      const int high = (eight + token_at(2 * lane.t + 1)) * kTokenStride;
-      dW_in.add(da, &p.x[low], &p.x[high], lane);
-      dW_out.add(a, &p.dy[low], &p.dy[high], lane);
+          for (int c = 0; c < kWidth / 8; ++c) product_32(h, first.at(c, kGroupRows), x.at(c, kPiece));
+        },
+        h);
+    uint32_t on = 0;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const bool off = h[i] <= 0.0f;
+      on |= static_cast<uint32_t>(!off) << i;
+      h[i] = off ? 0.0f : tf32_round(h[i]);
     }
-    __syncthreads();
+    products(
+        [&] {
+#pragma unroll
+          for (int c = 0; c < kWidth / 8; ++c) product_32(dh, second.at(c, kGroupRows), dy.at(c, kPiece));
+#pragma unroll
+          for (int c = 0; c < kPiece / 8; ++c)
+            product_64(dW_out, h[4 * c], h[4 * c + 2], h[4 * c + 1], h[4 * c + 3], dy_t.at(c, kWidth));
+        },
+        dh, dW_out);
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      dh[i] = (on >> i & 1u) == 0 ? 0.0f : dh[i];
+      db[i / 2 % 2] += dh[i];
+      dh[i] = tf32_round(dh[i]);
+    }
+    products(
+        [&] {
+#pragma unroll
+          for (int c = 0; c < kPiece / 8; ++c)
+            product_64(dW_in, dh[4 * c], dh[4 * c + 2], dh[4 * c + 1], dh[4 * c + 3], x_t.at(c, kWidth));
+        },
+        dW_in);
   }
 
-  const int64_t part = (int64_t{blockIdx.z} * gridDim.y + t) * k.hidden + unit;
-  dW_in.store(k.dW_in + part * kWidth, lane);
-  dW_out.store(k.dW_out_t + part * kWidth, lane);
+  const int64_t part = int64_t{blockIdx.z} * gridDim.y + trial;
+  float* in = k.dW_in + (part * k.hidden + unit) * kWidth;
+  float* out = k.dW_out + part * k.hidden * kWidth + unit;
+#pragma unroll
+  for (int j = 0; j < kWidth / 8; ++j)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int column = 8 * j + 2 * lane.t;
+      *reinterpret_cast<float2*>(in + 8 * r * kWidth + column) = {dW_in[4 * j + 2 * r],
+                                                                  dW_in[4 * j + 2 * r + 1]};
+#pragma unroll
+      for (int e = 0; e < 2; ++e) out[(column + e) * k.hidden + 8 * r] = dW_out[4 * j + 2 * r + e];
+    }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     db[r] += __shfl_xor_sync(kEveryLane, db[r], 1);
     db[r] += __shfl_xor_sync(kEveryLane, db[r], 2);
-    if (lane.t == 0) k.db_in[part + lane.g + 8 * r] = db[r];
+    if (lane.t == 0) k.db_in[part * k.hidden + unit + 8 * r] = db[r];
   }
+}
+
+// ---- factors as the kernels want them -------------------------------------------------------------------
+
+constexpr int kSquare = 32, kSquareRows = 8;
+
+__global__ void prepare_kernel(int64_t rows, int64_t padded, int64_t columns, const float* x, int64_t trial,
+                               float* rounded, float* turned) {
+  __shared__ float square[kSquare][kSquare + 1];
+  const int t = blockIdx.z;
+  const int64_t row = int64_t{blockIdx.y} * kSquare, column = int64_t{blockIdx.x} * kSquare;
+  for (int i = threadIdx.y; i < kSquare; i += kSquareRows) {
+    const int64_t r = row + i, c = column + threadIdx.x;
+    const float value = r < rows ? tf32_round(x[t * trial + r * columns + c]) : 0.0f;
+    if (rounded != nullptr) rounded[(t * padded + r) * columns + c] = value;
+    square[i][threadIdx.x] = value;
+  }
+  __syncthreads();
+  for (int i = threadIdx.y; i < kSquare; i += kSquareRows)
+    turned[(t * columns + column + i) * padded + row + threadIdx.x] = square[threadIdx.x][i];
 }
 
 int64_t multiprocessors() {
@@ -355,6 +325,16 @@ int64_t multiprocessors() {
 }
 
 }  // namespace
+
+void mlp_prepare(int64_t trials, int64_t rows, int64_t padded, int64_t columns, const float* x, int64_t trial,
+                 float* rounded, float* turned, void* stream) {
+  if (trials == 0 || padded == 0) return;
+  const dim3 grid(blocks_for(columns, kSquare, "mlp_prepare"), blocks_for(padded, kSquare, "mlp_prepare"),
+                  static_cast<unsigned>(trials));
+  prepare_kernel<<<grid, dim3(kSquare, kSquareRows), 0, as_stream(stream)>>>(rows, padded, columns, x, trial,
+                                                                             rounded, turned);
+  check_launch("mlp_prepare");
+}
 
 int64_t mlp_sign_words(const Mlp& m) {
   const int64_t blocks = (m.rows + kBlockTokens - 1) / kBlockTokens;
@@ -375,24 +355,25 @@ void mlp_backward_tokens(const Mlp& m, const float* dy, const float* W_out_t, co
       "mlp_backward_tokens");
 }
 
-// At least four blocks a multiprocessor, so that the last ones leave little idle.
+// At least three blocks a multiprocessor where there are rows for it, so that the last ones leave little
+// idle.
 int64_t mlp_splits(const Mlp& m) {
   const int64_t blocks = std::max<int64_t>(1, m.trials * (m.hidden / kMlpHiddenStep));
-  const int64_t most = std::max<int64_t>(1, m.rows / (4 * kPiece));
-  return std::clamp<int64_t>(4 * multiprocessors() / blocks, 1, most);
+  const int64_t most = std::max<int64_t>(1, m.padded_rows() / (8 * kPiece));
+  return std::clamp<int64_t>(3 * multiprocessors() / blocks, 1, most);
 }
 
-void mlp_backward_weights(const Mlp& m, const float* x, const float* dy, const float* W_in, const float* b_in,
-                          const float* W_out_t, float* dW_in, float* dW_out_t, float* db_in, void* stream) {
+void mlp_backward_weights(const Mlp& m, MlpTokens x, MlpTokens dy, const float* W_in, const float* b_in,
+                          const float* W_out_t, float* dW_in, float* dW_out, float* db_in, void* stream) {
   if (m.trials == 0) return;
-  const int64_t splits = mlp_splits(m), pieces = (m.rows + kPiece - 1) / kPiece;
+  check(cudaFuncSetAttribute(units_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kUnitBytes),
+        "mlp_backward_weights");
+  const int64_t splits = mlp_splits(m), pieces = m.padded_rows() / kPiece;
   const int64_t rows_each = (pieces + splits - 1) / splits * kPiece;
   const dim3 grid(static_cast<unsigned>(m.hidden / kMlpHiddenStep), static_cast<unsigned>(m.trials),
                   static_cast<unsigned>(splits));
-  constexpr int kBytes = 2 * sizeof(Piece);
-  static_assert(kBytes <= 48 * 1024);
-  units_kernel<<<grid, kUnitThreads, kBytes, as_stream(stream)>>>(
-      {m.rows, m.hidden, rows_each, x, dy, W_in, b_in, W_out_t, dW_in, dW_out_t, db_in});
+  units_kernel<<<grid, kUnitThreads, kUnitBytes, as_stream(stream)>>>(
+      {m.hidden, m.padded_rows(), rows_each, x, dy, W_in, b_in, W_out_t, dW_in, dW_out, db_in});
   check_launch("mlp_backward_weights");
 }
 

@@ -22,8 +22,12 @@ __device__ __forceinline__ Split split(float x) {
   return {big, __float_as_uint(x - __uint_as_float(big))};
 }
 
-/// x as a TF32 factor, rounded to nearest: the tensor cores drop the 13 bits below.
-__device__ __forceinline__ uint32_t tf32_bits(float x) { return __float_as_uint(x) + 0x1000u; }
+/// x rounded to TF32; what is not a number stays none.
+__device__ __forceinline__ float tf32_round(float x) {
+  uint32_t y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return __uint_as_float(y);
+}
 
 __device__ __forceinline__ void mma_tf32(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
                                          uint32_t b0, uint32_t b1) {

@@ -1,0 +1,53 @@
+// A batched product with a bias first writes the bias over its whole output and then reads it back, and the
+// bias's gradient reads the output's gradient once more: where the output is wide that is half the time. On
+// CUDA the bias rides along as a column of W, beside a column of ones of x, and its gradient comes out of the
+// product that gives W's.
+#include "ops/linear.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "ops/fused.h"
+
+namespace rankscope {
+namespace {
+
+using at::Tensor;
+using Variables = torch::autograd::variable_list;
+
+constexpr int64_t kExtra = 8;  // columns: the fast products want widths of 32 bytes
+
+// [x | p | 0], p one column.
+Tensor with_column(const Tensor& x, const Tensor& p) {
+  Tensor out = at::zeros({x.size(0), x.size(1), x.size(2) + kExtra}, x.options());
+  out.narrow(2, 0, x.size(2)).copy_(x);
+  out.select(2, x.size(2)).copy_(p);
+  return out;
+}
+
+class BiasedProduct : public torch::autograd::Function<BiasedProduct> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& W,
+                        const Tensor& b) {
+    const Tensor wide = with_column(x, at::ones({1, 1}, x.options()));
+    context->save_for_backward({wide, W});
+    return at::bmm(wide, with_column(W, b).transpose(1, 2));
+  }
+  static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    const Variables saved = context->get_saved_variables();
+    const Tensor &dy = gradients[0], &wide = saved[0], &W = saved[1];
+    const Tensor both = at::bmm(dy.transpose(1, 2), wide);
+    return {at::bmm(dy, W), both.narrow(2, 0, W.size(2)), both.select(2, W.size(2))};
+  }
+};
+
+}  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b) {
+  if (x.dim() == 2) return b.defined() ? at::addmm(b, x, W.t()) : at::mm(x, W.t());
+  if (!b.defined()) return at::bmm(x, W.transpose(1, 2));
+  const bool wide_output = x.size(2) < W.size(1);  // else x is the larger one, and stays where it is
+  if (x.is_cuda() && fused_for(x) && wide_output) return BiasedProduct::apply(x, W, b);
+  return at::baddbmm(b.unsqueeze(1), x, W.transpose(1, 2));
+}
+
+}  // namespace rankscope
