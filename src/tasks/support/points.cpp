@@ -44,15 +44,17 @@ at::Tensor gaussian_queries(const TaskSpec& spec, const Draw& draw) {
   return gaussian(draw, kQueries, spec.queries, spec.d);
 }
 
-at::Tensor pick(const at::Tensor& points, const at::Tensor& scores) {
-  const at::Tensor index = scores.argmax(-1, true);
-  std::vector<int64_t> shape = index.sizes().vec();
-  shape.back() = points.size(-1);
-  return points.gather(-2, index.expand(shape));
-}
-
 TaskBatch neighbours(const TaskSpec& spec, const Draw& draw, double sign) {
   TaskBatch batch;
+  if (spec.data == "iid") {
+    const Neighbours n =
+        unit_neighbours(gaussian(draw, kPoints, spec.n, spec.d),
+                        spec.queries > 0 ? gaussian_queries(spec, draw) : at::Tensor(), sign);
+    batch.tokens = n.points;
+    batch.queries = n.asks;
+    batch.target = n.target;
+    return batch;
+  }
   batch.tokens = draw_points(spec, draw);
   if (spec.queries > 0) batch.queries = draw_queries(spec, draw);
   const at::Tensor& ask = spec.queries > 0 ? batch.queries : batch.tokens;

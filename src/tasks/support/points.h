@@ -1,6 +1,7 @@
 // What the tasks on points share: the laws of the points and picking one by its score.
 #pragma once
 
+#include "ops/neighbours.h"
 #include "tasks/task.h"
 
 namespace rankscope {
@@ -17,9 +18,6 @@ at::Tensor gaussian_queries(const TaskSpec& spec, const Draw& draw);
 
 /// Standard normals [.., sequences, count, d].
 at::Tensor gaussian(const Draw& draw, uint32_t stream, int64_t count, int64_t d);
-
-/// The point with the largest score for each query: points [.., N, d], scores [.., Q, N] -> [.., Q, d].
-at::Tensor pick(const at::Tensor& points, const at::Tensor& scores);
 
 /// The point whose inner product with the query, times `sign`, is the largest; every point asks where there
 /// are no separate queries.
