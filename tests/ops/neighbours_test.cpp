@@ -18,7 +18,9 @@ TEST(UnitNeighbours, AreThePointsOfExtremeProduct) {
                              asks.defined() ? asks.to(at::kCPU, at::kDouble) : asks, sign);
         EXPECT_LT(distance(ours.points, plain.points), 3e-7);
         EXPECT_EQ(ours.asks.defined(), queries > 0);
-        if (queries > 0) EXPECT_LT(distance(ours.asks, plain.asks), 3e-7);
+        if (queries > 0) {
+          EXPECT_LT(distance(ours.asks, plain.asks), 3e-7);
+        }
         EXPECT_LT(distance(ours.target, plain.target), 3e-7);
       }
 }
