@@ -4,14 +4,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/entropy.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
 #include "lenses/support/mask.h"
+#include "ops/fused.h"
 
 namespace rankscope {
 namespace {
+
+double entropy(const float* p, int64_t n) {
+  return fused_kernels() ? row_entropy(p, n) : kernels::entropy(p, n);
+}
+double entropy(const double* p, int64_t n) { return kernels::entropy(p, n); }
 
 /// Sum over rows [first, first + count) of H(row) / log(allowed keys), rows that have a choice only.
 template <class T>
@@ -20,8 +27,7 @@ double normalised_entropy(const T* rows, const Mask& mask, int64_t first, int64_
   for (int64_t i = first; i < first + count; ++i) {
     if (mask.keys(i) < 2) continue;
     const T* row = rows + (i - first) * mask.length;
-    sum +=
-        kernels::entropy(row + mask.first_key(i), mask.keys(i)) / std::log(static_cast<double>(mask.keys(i)));
+    sum += entropy(row + mask.first_key(i), mask.keys(i)) / std::log(static_cast<double>(mask.keys(i)));
   }
   return sum;
 }

@@ -1,60 +1,67 @@
-// What each head writes into the residual stream, beside what is there. ||z W_O^T||_F^2 = tr(z M z^T) with
-// M = W_O^T W_O [d_v, d_v], so a head's output [N, d] is never formed.
+// What each head writes into the residual stream, beside what is there. ||z W_O^T||_F^2 = tr(Z M) with Z =
+// z^T z of a sample and M = W_O^T W_O, both [d_v, d_v], so a head's output [N, d] is never formed.
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
+#include "lenses/support/host.h"
+#include "spectral/dense.h"
 
 namespace rankscope {
 namespace {
 
-/// Squared length of every row, in double, on the host.
-std::vector<double> row_energies(const at::Tensor& squares) {
-  const at::Tensor sums = squares.sum(-1).to(at::kCPU).contiguous();
-  return {sums.data_ptr<double>(), sums.data_ptr<double>() + sums.numel()};
-}
-
-std::vector<double> by_sample(const std::vector<double>& rows, const Packing& packing) {
-  std::vector<double> sums(static_cast<size_t>(packing.count()), 0.0);
-  for (size_t s = 0; s < sums.size(); ++s)
-    for (int64_t i = packing.offsets[s]; i < packing.offsets[s + 1]; ++i)
-      sums[s] += rows[static_cast<size_t>(i)];
-  return sums;
+/// The upper triangle of a^T a [n, n] for a [m, n], mirrored.
+std::vector<double> full_gram(const double* a, int64_t m, int64_t n) {
+  std::vector<double> g(static_cast<size_t>(n * n));
+  dense::gram_of_columns(a, m, n, g.data());
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < i; ++j) g[static_cast<size_t>(i * n + j)] = g[static_cast<size_t>(j * n + i)];
+  return g;
 }
 
 class Heads : public Measurement {
   void heads(const HeadsView& view, Recorder& recorder) override {
-    const int64_t count = view.z.size(1), d_v = view.z.size(2);
-    const bool first = grams_.empty();
-    if (first) grams_.resize(static_cast<size_t>(count));
-    const std::vector<double> stream =
-        by_sample(row_energies(view.x.detach().to(at::kDouble).square()), view.packing);
-    std::vector<std::vector<double>> written(static_cast<size_t>(count));
-    const auto measure = [&](int64_t h) {
-      at::Tensor& gram = grams_[static_cast<size_t>(h)];
-      if (first) {
-        const at::Tensor w = view.W_O.detach().narrow(1, h * d_v, d_v).to(at::kDouble);
-        gram = at::mm(w.t(), w);
+    const int64_t count = view.z.size(1), d_v = view.z.size(2), samples = view.packing.count();
+    const at::Tensor z = host(view.z), x = host(view.x);
+    const auto rows_of = [&](int64_t s) { return view.packing.offsets[static_cast<size_t>(s)]; };
+    std::vector<double> stream(static_cast<size_t>(samples)), written(static_cast<size_t>(samples * count));
+    parallel_over(samples, [&](int64_t s) {
+      std::vector<double> row(static_cast<size_t>(x.size(1)));
+      for (int64_t i = rows_of(s); i < rows_of(s + 1); ++i) {
+        load(x, i * x.size(1), x.size(1), row.data());
+        stream[static_cast<size_t>(s)] += kernels::sum_squares(row.data(), x.size(1));
       }
-      const at::Tensor z = view.z.detach().select(1, h).to(at::kDouble);
-      written[static_cast<size_t>(h)] = by_sample(row_energies(at::mm(z, gram) * z), view.packing);
-    };
-    if (view.z.is_cpu())
-      parallel_over(count, measure);
-    else
-      for (int64_t h = 0; h < count; ++h) measure(h);
-    for (size_t h = 0; h < written.size(); ++h)
+    });
+    if (weights_.empty()) weights_.resize(static_cast<size_t>(count));
+    parallel_over(count, [&](int64_t h) {
+      std::vector<double>& weights = weights_[static_cast<size_t>(h)];
+      if (weights.empty()) {
+        const at::Tensor w = view.W_O.detach().narrow(1, h * d_v, d_v).to(at::kCPU, at::kDouble).contiguous();
+        weights = full_gram(w.data_ptr<double>(), w.size(0), d_v);
+      }
+      std::vector<double> own;
+      for (int64_t s = 0; s < samples; ++s) {
+        const int64_t length = view.packing.length(s);
+        own.resize(static_cast<size_t>(length * d_v));
+        for (int64_t i = 0; i < length; ++i)
+          load(z, ((rows_of(s) + i) * count + h) * d_v, d_v, own.data() + i * d_v);
+        const std::vector<double> gram = full_gram(own.data(), length, d_v);
+        written[static_cast<size_t>(h * samples + s)] = kernels::dot(gram.data(), weights.data(), d_v * d_v);
+      }
+    });
+    for (size_t h = 0; h < weights_.size(); ++h)
       for (size_t s = 0; s < stream.size(); ++s) {
-        const double ratio = std::sqrt(std::max(0.0, written[h][s]) / stream[s]);
+        const double ratio = std::sqrt(std::max(0.0, written[h * stream.size() + s]) / stream[s]);
         if (stream[s] > 0 && std::isfinite(ratio))
           recorder.sample("head_output_rel", view.packing.samples[s], ratio, static_cast<int>(h));
       }
   }
 
-  std::vector<at::Tensor> grams_;  // of W_O by head: the same for every batch
+  std::vector<std::vector<double>> weights_;  // M by head: the same for every batch
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
 #include "lenses/support/tokens.h"
-#include "spectral/rows.h"
+#include "spectral/token_batch.h"
 
 namespace rankscope {
 namespace {
@@ -14,14 +14,10 @@ constexpr std::array<std::string_view, 7> kMetrics{
     "effective_rank", "effective_rank_rel", "effective_rank_centered", "effective_rank_centered_rel",
     "stable_rank",    "stable_rank_gram",   "numerical_rank"};
 
-void measure(const Tokens& t, double* out) {
-  std::vector<double> mean(static_cast<size_t>(t.width));
-  kernels::row_mean(t.x, t.count, t.width, mean.data());
-  kernels::subtract_row(t.x, t.count, t.width, mean.data());
-  const TokenSpectra s = token_spectra(t.x, mean.data(), t.count, t.width, t.epsilon);
+void read(const TokenSpectra& s, double* out) {
   out[0] = effective_rank(s.plain);
   out[1] = effective_rank_rel(s.plain);
-  if (t.count > 1) {  // one token is its own mean
+  if (s.plain.rows > 1) {  // one token is its own mean
     out[2] = effective_rank(s.centered);
     out[3] = effective_rank_rel(s.centered);
   }
@@ -32,7 +28,16 @@ void measure(const Tokens& t, double* out) {
 
 class Spectra : public Measurement {
   void residual(const ResidualView& view, Recorder& recorder) override {
-    measure_tokens(view, recorder, kMetrics, measure);
+    TokenSpectraBatch batch(token_slots(view));
+    const auto look = [&](const Tokens& t, size_t slot) {
+      std::vector<double> mean(static_cast<size_t>(t.width));
+      kernels::row_mean(t.x, t.count, t.width, mean.data());
+      kernels::subtract_row(t.x, t.count, t.width, mean.data());
+      batch.add(slot, t.x, mean.data(), t.count, t.width, t.epsilon);
+    };
+    measure_tokens(view, recorder, kMetrics,
+                   TokenSteps{look, [&] { batch.settle(); },
+                              [&](size_t slot, double* out) { read(batch.of(slot), out); }});
   }
 };
 

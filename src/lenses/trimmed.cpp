@@ -10,7 +10,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/median.h"
 #include "lenses/support/tokens.h"
-#include "spectral/rows.h"
+#include "spectral/token_batch.h"
 
 namespace rankscope {
 namespace {
@@ -21,40 +21,42 @@ constexpr std::array<std::string_view, 4> kMetrics{
 /// Root mean square of every channel.
 std::vector<double> channel_sizes(const Tokens& t) {
   std::vector<double> sizes(static_cast<size_t>(t.width), 0.0);
-  for (int64_t i = 0; i < t.count; ++i)
-    for (int64_t j = 0; j < t.width; ++j)
-      sizes[static_cast<size_t>(j)] += t.x[i * t.width + j] * t.x[i * t.width + j];
+  for (int64_t i = 0; i < t.count; ++i) kernels::add_squares(sizes.data(), t.x + i * t.width, t.width);
   for (double& v : sizes) v = std::sqrt(v / static_cast<double>(t.count));
   return sizes;
 }
 
 /// The tokens without the flagged channels, packed in place.
 Tokens without_channels(const Tokens& t, const std::vector<uint8_t>& flagged) {
+  const auto dropped = std::count(flagged.begin(), flagged.end(), uint8_t{1});
+  if (dropped == 0) return t;
   double* to = t.x;
   for (int64_t i = 0; i < t.count; ++i)
     for (int64_t j = 0; j < t.width; ++j)
       if (!flagged[static_cast<size_t>(j)]) *to++ = t.x[i * t.width + j];
-  const auto dropped = std::count(flagged.begin(), flagged.end(), uint8_t{1});
   return {t.x, t.count, t.width - dropped, t.epsilon};
-}
-
-void measure(const Tokens& all, int64_t massive, double* out) {
-  const Tokens t = without_channels(all, above_median(channel_sizes(all)));
-  const double whole = std::sqrt(kernels::sum_squares(t.x, t.count * t.width));
-  if (!std::isfinite(whole)) return;
-  std::vector<double> mean(static_cast<size_t>(t.width));
-  kernels::row_mean(t.x, t.count, t.width, mean.data());
-  kernels::subtract_row(t.x, t.count, t.width, mean.data());
-  const double residual = std::sqrt(kernels::sum_squares(t.x, t.count * t.width));
-  out[0] = whole > 0 ? std::min(1.0, residual / whole) : kNone;
-  out[1] = effective_rank_rel(spectrum_of(t.x, t.count, t.width, t.epsilon));
-  out[2] = static_cast<double>(all.width - t.width);
-  out[3] = static_cast<double>(massive);
 }
 
 class Trimmed : public Measurement {
   void residual(const ResidualView& view, Recorder& recorder) override {
-    measure_content(view, recorder, kMetrics, measure);
+    TokenSpectraBatch batch(static_cast<size_t>(view.packing.count()));
+    const auto look = [&](const Tokens& all, int64_t massive, size_t slot, double* out) {
+      const Tokens t = without_channels(all, above_median(channel_sizes(all)));
+      const double whole = std::sqrt(kernels::sum_squares(t.x, t.count * t.width));
+      if (!std::isfinite(whole)) return;
+      std::vector<double> mean(static_cast<size_t>(t.width));
+      kernels::row_mean(t.x, t.count, t.width, mean.data());
+      kernels::subtract_row(t.x, t.count, t.width, mean.data());
+      const double residual = std::sqrt(kernels::sum_squares(t.x, t.count * t.width));
+      out[0] = whole > 0 ? std::min(1.0, residual / whole) : kNone;
+      batch.add(slot, t.x, nullptr, t.count, t.width, t.epsilon);
+      out[2] = static_cast<double>(all.width - t.width);
+      out[3] = static_cast<double>(massive);
+    };
+    const auto read = [&](size_t slot, double* out) {
+      if (!std::isnan(out[2])) out[1] = effective_rank_rel(batch.of(slot).centered);
+    };
+    measure_content(view, recorder, kMetrics, ContentSteps{look, [&] { batch.settle(); }, read});
   }
 };
 

@@ -1,71 +1,98 @@
 #include "spectral/arnoldi.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <vector>
 
 #include "base/philox.h"
+#include "kernels/cpu/rows.h"
+#include "spectral/dense.h"
 
 namespace rankscope {
 namespace {
 
-constexpr int kCheckEvery = 8;  // the small eigenproblem costs more than a step
+constexpr int kFirstCheck = 16;  // the small eigenproblem costs more than several steps
+constexpr int kCheckEvery = 8;
 
-using Vector = std::vector<double>;
+/// The Hessenberg matrix of the steps so far, a column a step.
+class Hessenberg {
+ public:
+  explicit Hessenberg(int limit)
+      : rows_(static_cast<size_t>(limit) + 1), h_(rows_ * static_cast<size_t>(limit), 0.0) {}
+  double* column(int k) { return h_.data() + static_cast<size_t>(k) * rows_; }
+  double at(int i, int j) const { return h_[static_cast<size_t>(j) * rows_ + static_cast<size_t>(i)]; }
 
-double dot(const Vector& a, const Vector& b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
+  /// The largest eigenvalue of the leading k x k part, with its residual |h_{k+1,k}| |last entry of its
+  /// vector|.
+  RadiusEstimate ritz(int k) const {
+    const auto n = static_cast<size_t>(k);
+    std::vector<double> part(n * n, 0.0);
+    for (int i = 0; i < k; ++i)
+      for (int j = std::max(0, i - 1); j < k; ++j)
+        part[static_cast<size_t>(i) * n + static_cast<size_t>(j)] = at(i, j);
+    const std::vector<std::complex<double>> values = dense::hessenberg_eigenvalues(std::move(part), k);
+    const auto theta = *std::max_element(values.begin(), values.end(),
+                                         [](auto a, auto b) { return std::abs(a) < std::abs(b); });
+    return {std::abs(theta), at(k, k - 1) * last_entry(k, theta), k};
+  }
 
-// The largest Ritz value of the leading k x k part of H, with its residual |h_{k+1,k}| |last entry of its
-// vector|.
-RadiusEstimate ritz(const at::Tensor& H, int k) {
-  const auto [values, vectors] = at::linalg_eig(H.narrow(0, 0, k).narrow(1, 0, k));
-  const at::Tensor modulus = values.abs();
-  const int64_t largest = modulus.argmax().item<int64_t>();
-  const at::Tensor v = vectors.select(1, largest);
-  const double last = v[k - 1].abs().item<double>() / v.abs().square().sum().sqrt().item<double>();
-  return {modulus[largest].item<double>(), std::abs(H[k][k - 1].item<double>()) * last, k};
-}
+ private:
+  // Of the unit eigenvector of theta: its entries from the last one up, a row an entry, which is the
+  // direction in which it grows.
+  double last_entry(int k, std::complex<double> theta) const {
+    std::vector<std::complex<double>> y(static_cast<size_t>(k));
+    y.back() = 1;
+    double squares = 1;
+    for (int i = k - 1; i > 0; --i) {
+      std::complex<double> sum = -theta * y[static_cast<size_t>(i)];
+      for (int j = i; j < k; ++j) sum += at(i, j) * y[static_cast<size_t>(j)];
+      y[static_cast<size_t>(i) - 1] = -sum / at(i, i - 1);
+      squares += std::norm(y[static_cast<size_t>(i) - 1]);
+      if (squares > 1e200) break;  // the rest only makes it smaller
+    }
+    return 1 / std::sqrt(squares);
+  }
+
+  size_t rows_;
+  std::vector<double> h_;
+};
 
 }  // namespace
 
 RadiusEstimate spectral_radius(const LinearMap& map, double tolerance, int most, uint64_t seed) {
-  const auto n = static_cast<size_t>(map.rows);
-  const int limit = static_cast<int>(std::min<int64_t>(map.rows, most));
+  const int64_t n = map.rows;
+  const int limit = static_cast<int>(std::min<int64_t>(n, most));
   if (limit == 0) return {0, 0, 0};
-  at::Tensor H = at::zeros({limit + 1, limit}, at::kDouble);
-  auto h = H.accessor<double, 2>();
+  Hessenberg H(limit);
   const Philox random{seed, 0x4152, 0};
-  std::vector<Vector> basis(1, Vector(n));
-  for (size_t i = 0; i < n; ++i) basis[0][i] = random.normal(i);
-  const double start = std::sqrt(dot(basis[0], basis[0]));
-  for (double& x : basis[0]) x /= start;
+  std::vector<double> basis(static_cast<size_t>((limit + 1) * n));  // a row a vector
+  for (int64_t i = 0; i < n; ++i) basis[static_cast<size_t>(i)] = random.normal(static_cast<uint64_t>(i));
+  const auto scale = [n](double* x, double by) {
+    for (int64_t i = 0; i < n; ++i) x[i] *= by;
+  };
+  scale(basis.data(), 1 / std::sqrt(kernels::sum_squares(basis.data(), n)));
 
+  std::vector<double> c(static_cast<size_t>(limit)), taken(static_cast<size_t>(n));
   for (int k = 0; k < limit; ++k) {
-    Vector w(n);
-    map.apply(basis.back().data(), w.data());
+    double* const w = basis.data() + (k + 1) * n;
+    map.apply(w - n, w);
     // Twice is enough (Kahan and Parlett): one sweep of Gram-Schmidt leaves what rounding left.
-    for (int sweep = 0; sweep < 2; ++sweep)
-      for (int j = 0; j <= k; ++j) {
-        const double c = dot(basis[static_cast<size_t>(j)], w);
-        h[j][k] += c;
-        for (size_t i = 0; i < n; ++i) w[i] -= c * basis[static_cast<size_t>(j)][i];
-      }
-    const double rest = std::sqrt(dot(w, w));
-    h[k + 1][k] = rest;
+    for (int sweep = 0; sweep < 2; ++sweep) {
+      kernels::multiply(basis.data(), k + 1, n, w, c.data());
+      kernels::multiply_transposed(basis.data(), k + 1, n, c.data(), taken.data());
+      kernels::add_scaled(w, taken.data(), -1, n);
+      kernels::add_scaled(H.column(k), c.data(), 1, k + 1);
+    }
+    const double rest = std::sqrt(kernels::sum_squares(w, n));
+    H.column(k)[k + 1] = rest;
     const bool closed = rest < 1e-14;  // an invariant subspace: its eigenvalues are exact
-    if (closed || k + 1 == limit || (k + 1) % kCheckEvery == 0) {
-      RadiusEstimate found = ritz(H, k + 1);
-      if (closed || k + 1 == static_cast<int>(map.rows)) found.residual = closed ? rest : found.residual;
+    if (closed || k + 1 == limit || (k + 1 >= kFirstCheck && (k + 1) % kCheckEvery == 0)) {
+      RadiusEstimate found = H.ritz(k + 1);
+      if (closed) found.residual = rest;
       if (closed || k + 1 == limit || found.residual < tolerance) return found;
     }
-    for (double& x : w) x /= rest;
-    basis.push_back(std::move(w));
+    scale(w, 1 / rest);
   }
   return {};
 }

@@ -42,9 +42,30 @@ void gram(const double* a, int64_t m, int64_t n, double* g) {
   copy_out(m <= n ? at::mm(x, x.t()) : at::mm(x.t(), x), g);
 }
 
+void gram_of_columns(const double* a, int64_t m, int64_t n, double* g) {
+  if (lapack::have_lapack()) return lapack::gram_of_columns(a, m, n, g);
+  const at::Tensor x = wrap(a, {m, n});
+  copy_out(at::mm(x.t(), x), g);
+}
+
 void triangle(double* a, int64_t m, int64_t n, double* r) {
   if (lapack::have_lapack()) return lapack::triangle(a, m, n, r);
   copy_out(std::get<1>(at::linalg_qr(wrap(a, {m, n}).t(), "r")), r);
+}
+
+std::vector<std::complex<double>> hessenberg_eigenvalues(std::vector<double> h, int64_t n) {
+  std::vector<std::complex<double>> values(static_cast<size_t>(n));
+  if (!lapack::have_lapack()) {
+    const at::Tensor found = at::view_as_real(at::linalg_eigvals(wrap(h.data(), {n, n}))).contiguous();
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = {found.data_ptr<double>()[2 * i], found.data_ptr<double>()[2 * i + 1]};
+    return values;
+  }
+  std::vector<double> real(values.size()), imaginary(values.size());
+  if (!lapack::hessenberg_eigenvalues(h.data(), n, real.data(), imaginary.data()))
+    throw Error("the eigenvalues of a Hessenberg matrix of " + std::to_string(n) + " rows did not converge");
+  for (size_t i = 0; i < values.size(); ++i) values[i] = {real[i], imaginary[i]};
+  return values;
 }
 
 void multiply_nt(const double* a, const double* b, int64_t m, int64_t n, int64_t k, double* c) {

@@ -2,7 +2,9 @@
 // Safe to call from many threads at once.
 #pragma once
 
+#include <complex>
 #include <cstdint>
+#include <vector>
 
 namespace rankscope::dense {
 
@@ -15,8 +17,14 @@ bool symmetric_eigenvalues(double* g, int64_t n, double* values);
 /// The upper triangle of a a^T [m, m] where m <= n, otherwise of a^T a [n, n].
 void gram(const double* a, int64_t m, int64_t n, double* g);
 
+/// The upper triangle of a^T a [n, n] for a [m, n], whichever side is longer.
+void gram_of_columns(const double* a, int64_t m, int64_t n, double* g);
+
 /// The R [min(m, n), m] of a thin QR of a^T, for a [m, n]. Overwrites a.
 void triangle(double* a, int64_t m, int64_t n, double* r);
+
+/// Eigenvalues of the upper Hessenberg h [n, n]. An Error when the iteration does not converge.
+std::vector<std::complex<double>> hessenberg_eigenvalues(std::vector<double> h, int64_t n);
 
 /// c [m, n] = a [m, k] b [n, k]^T.
 void multiply_nt(const double* a, const double* b, int64_t m, int64_t n, int64_t k, double* c);

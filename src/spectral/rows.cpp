@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "kernels/cpu/rows.h"
@@ -15,10 +16,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Relative to sigma_1.
 double gram_error(int64_t m, int64_t n) { return std::sqrt(kEpsilon * static_cast<double>(m + n)); }
-
-bool gram_is_enough(int64_t m, int64_t n, double epsilon) {
-  return gram_error(m, n) < static_cast<double>(std::max(m, n)) * epsilon;
-}
 
 bool finite(const double* a, int64_t count) {
   double sum = 0;  // 0 * x is NaN exactly where x is not finite
@@ -50,16 +47,26 @@ bool from_gram(double* g, Spectrum& s) {
     return true;
   }
   if (!dense::symmetric_eigenvalues(g, k, s.sigma.data())) return false;
-  std::reverse(s.sigma.begin(), s.sigma.end());
-  // What lies below the rounding of the largest eigenvalue is rounding: zero is nearer than its square root.
-  const double floor = s.sigma.empty() ? 0.0 : 4 * kEpsilon * s.sigma.front();
-  for (double& v : s.sigma) v = v > floor ? std::sqrt(v) : 0.0;
-  s.error = gram_error(s.rows, s.cols) * s.largest();
-  s.route = "gram";
+  s = spectrum_of_squares(std::move(s.sigma), s.rows, s.cols, s.epsilon);
   return true;
 }
 
 }  // namespace
+
+bool gram_is_enough(int64_t m, int64_t n, double epsilon) {
+  return gram_error(m, n) < static_cast<double>(std::max(m, n)) * epsilon;
+}
+
+Spectrum spectrum_of_squares(std::vector<double> squares, int64_t m, int64_t n, double epsilon) {
+  Spectrum s{.sigma = std::move(squares), .rows = m, .cols = n, .epsilon = epsilon, .route = "gram"};
+  std::sort(s.sigma.begin(), s.sigma.end(), std::greater<>());
+  s.sigma.resize(static_cast<size_t>(std::min(m, n)));
+  // What lies below the rounding of the largest eigenvalue is rounding: zero is nearer than its square root.
+  const double floor = s.sigma.empty() ? 0.0 : 4 * kEpsilon * s.sigma.front();
+  for (double& v : s.sigma) v = v > floor ? std::sqrt(v) : 0.0;
+  s.error = gram_error(m, n) * s.largest();
+  return s;
+}
 
 Spectrum spectrum_exact(const double* a, int64_t m, int64_t n, double epsilon) {
   Spectrum s = blank(m, n, epsilon);

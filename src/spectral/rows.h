@@ -20,6 +20,12 @@ Spectrum spectrum_gram(const double* a, int64_t m, int64_t n, double epsilon);
 /// exact one.
 Spectrum spectrum_of(const double* a, int64_t m, int64_t n, double epsilon);
 
+/// Whether the error of the Gram route stays below that tolerance.
+bool gram_is_enough(int64_t m, int64_t n, double epsilon);
+/// The spectrum of a [m, n] matrix from the eigenvalues of its Gram matrix, in any order; surplus zeros are
+/// dropped.
+Spectrum spectrum_of_squares(std::vector<double> squares, int64_t m, int64_t n, double epsilon);
+
 struct TokenSpectra {
   Spectrum plain;     // of X = R + 1 mean^T
   Spectrum centered;  // of R

@@ -8,11 +8,13 @@
 
 #include "base/error.h"
 #include "kernels/cpu/bias_relu.h"
+#include "kernels/cpu/entropy.h"
 #include "kernels/cpu/normals.h"
 #include "kernels/cpu/simd/scratch.h"
 #include "kernels/cpu/small_attention.h"
 #include "kernels/cpu/small_spectra.h"
 #include "kernels/cpu/squared_error.h"
+#include "kernels/cpu/symmetric.h"
 
 namespace rankscope {
 namespace simd {
@@ -169,6 +171,16 @@ int64_t small_spectra_group() { return kernels().small_spectra_group(); }
 unsigned small_spectra(const SmallSpectra& shape, const float* a, double* squares, double* centered) {
   return kernels().small_spectra(shape, a, squares, centered);
 }
+
+void tridiagonalise(int64_t n, const double* g, double* d, double* e) {
+  kernels().tridiagonalise(n, g, d, e);
+}
+
+unsigned tridiagonal_eigenvalues(int64_t count, int64_t n, const double* d, const double* e, double* values) {
+  return kernels().tridiagonal_eigenvalues(count, n, d, e, values);
+}
+
+double row_entropy(const float* p, int64_t n) { return kernels().row_entropy(p, n); }
 
 simd::AdamWStep adamw_step(const AdamW& rule, float lr, int64_t step) {
   const auto t = static_cast<double>(step);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 extern "C" {
@@ -17,6 +18,8 @@ void dgesvd_(const char*, const char*, const int*, const int*, double*, const in
 void dsyevd_(const char*, const char*, const int*, double*, const int*, double*, double*, const int*, int*,
              const int*, int*, size_t, size_t);
 void dgeqrf_(const int*, const int*, double*, const int*, double*, double*, const int*, int*);
+void dhseqr_(const char*, const char*, const int*, const int*, const int*, double*, const int*, double*,
+             double*, double*, const int*, double*, const int*, int*, size_t, size_t);
 void dsyrk_(const char*, const char*, const int*, const int*, const double*, const double*, const int*,
             const double*, double*, const int*, size_t, size_t);
 void dgemm_(const char*, const char*, const int*, const int*, const int*, const double*, const double*,
@@ -106,6 +109,13 @@ void gram(const double* a, int64_t rows, int64_t cols, double* g) {
   dsyrk_("L", wide ? "T" : "N", &n, &k, &one, a, &stride, &zero, g, &n, 1, 1);
 }
 
+void gram_of_columns(const double* a, int64_t rows, int64_t cols, double* g) {
+  const int n = static_cast<int>(cols), k = static_cast<int>(rows);
+  if (n == 0) return;
+  const double one = 1, zero = 0;
+  dsyrk_("L", "N", &n, &k, &one, a, &n, &zero, g, &n, 1, 1);
+}
+
 void triangle(double* a, int64_t rows, int64_t cols, double* r) {
   const int m = static_cast<int>(cols), n = static_cast<int>(rows);
   thread_local std::vector<double> tau;
@@ -117,6 +127,18 @@ void triangle(double* a, int64_t rows, int64_t cols, double* r) {
   dgeqrf_(&m, &n, a, &m, tau.data(), workspace<double>(static_cast<size_t>(lwork)), &lwork, &info);
   for (int64_t i = 0; i < std::min(rows, cols); ++i)  // column j of the triangle lies in row j of a
     for (int64_t j = 0; j < rows; ++j) r[i * rows + j] = j < i ? 0.0 : a[j * cols + i];
+}
+
+bool hessenberg_eigenvalues(double* h, int64_t size, double* real, double* imaginary) {
+  if (size == 0) return true;
+  const int n = static_cast<int>(size), lwork = 11 * n;  // what dhseqr calls good
+  // Fortran reads the rows as columns: transposed in place, the matrix is Hessenberg again.
+  for (int64_t i = 0; i < size; ++i)
+    for (int64_t j = 0; j < i; ++j) std::swap(h[i * size + j], h[j * size + i]);
+  int info = 0;
+  dhseqr_("E", "N", &n, &kOne, &n, h, &n, real, imaginary, nullptr, &kOne,
+          workspace<double>(static_cast<size_t>(lwork)), &lwork, &info, 1, 1);
+  return info == 0;
 }
 
 void multiply_nt(const double* a, const double* b, int64_t rows, int64_t cols, int64_t inner, double* c) {

@@ -21,9 +21,15 @@ bool symmetric_eigenvalues(double* g, int64_t n, double* values);
 /// g = a a^T [m, m] where m <= n, otherwise a^T a [n, n]; only the upper triangle (row-major) is written.
 void gram(const double* a, int64_t m, int64_t n, double* g);
 
+/// g = a^T a [n, n], whichever side is longer; only the upper triangle is written.
+void gram_of_columns(const double* a, int64_t m, int64_t n, double* g);
+
 /// r [min(m, n), m], upper triangular (or trapezoidal), with r^T r = a a^T: the R of a thin QR of a^T, for a
 /// [m, n]. Overwrites a.
 void triangle(double* a, int64_t m, int64_t n, double* r);
+
+/// Eigenvalues of the upper Hessenberg h [n, n] (row-major). Overwrites h.
+bool hessenberg_eigenvalues(double* h, int64_t n, double* real, double* imaginary);
 
 /// c [m, n] = a [m, k] b [n, k]^T.
 void multiply_nt(const double* a, const double* b, int64_t m, int64_t n, int64_t k, double* c);

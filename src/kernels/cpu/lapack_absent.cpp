@@ -12,7 +12,9 @@ bool singular_values(float*, int64_t, int64_t, float*) { absent(); }
 bool singular_values(double*, int64_t, int64_t, double*) { absent(); }
 bool symmetric_eigenvalues(double*, int64_t, double*) { absent(); }
 void gram(const double*, int64_t, int64_t, double*) { absent(); }
+void gram_of_columns(const double*, int64_t, int64_t, double*) { absent(); }
 void triangle(double*, int64_t, int64_t, double*) { absent(); }
+bool hessenberg_eigenvalues(double*, int64_t, double*, double*) { absent(); }
 void multiply_nt(const double*, const double*, int64_t, int64_t, int64_t, double*) { absent(); }
 
 }  // namespace rankscope::lapack

@@ -110,6 +110,11 @@ double entropy(const double* p, int64_t n) {
   return sum;
 }
 
+RANKSCOPE_CLONES void add_squares(double* columns, const double* row, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) columns[j] += row[j] * row[j];
+}
+
 RANKSCOPE_CLONES void add_row(double* columns, const float* row, int64_t n) {
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) columns[j] += static_cast<double>(row[j]);

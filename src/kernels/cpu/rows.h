@@ -29,6 +29,8 @@ void multiply_transposed(const double* a, int64_t m, int64_t n, const double* y,
 double entropy(const float* p, int64_t n);
 double entropy(const double* p, int64_t n);
 
+/// columns [n] += row [n]^2.
+void add_squares(double* columns, const double* row, int64_t n);
 /// columns [n] += row [n].
 void add_row(double* columns, const float* row, int64_t n);
 void add_row(double* columns, const double* row, int64_t n);

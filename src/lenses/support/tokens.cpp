@@ -2,7 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
@@ -96,14 +98,50 @@ void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<cons
   content.record(recorder, view.packing, metrics, "content");
 }
 
+size_t token_slots(const ResidualView& view) { return 2 * static_cast<size_t>(view.packing.count()); }
+
+void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
+                    const TokenSteps& steps) {
+  const at::Tensor x = host(view.x);
+  constexpr size_t none = std::numeric_limits<size_t>::max();
+  const auto samples = static_cast<size_t>(view.packing.count());
+  std::vector<size_t> content_slot(samples, none);
+  parallel_over(view.packing.count(), [&](int64_t s) {
+    const auto at = static_cast<size_t>(s);
+    Sample sample(x, view.packing, s);
+    steps.look(sample.everything(), 2 * at);
+    if (!sample.has_content()) return;
+    content_slot[at] = sample.content_is_everything() ? 2 * at : 2 * at + 1;
+    if (content_slot[at] != 2 * at) steps.look(sample.content(), content_slot[at]);
+  });
+  steps.settle();
+  Numbers all(view.packing.count(), metrics.size()), content = all;
+  parallel_over(view.packing.count(), [&](int64_t s) {
+    const auto at = static_cast<size_t>(s);
+    steps.read(2 * at, all.of(s));
+    if (content_slot[at] == 2 * at)
+      std::copy_n(all.of(s), metrics.size(), content.of(s));
+    else if (content_slot[at] != none)
+      steps.read(content_slot[at], content.of(s));
+  });
+  all.record(recorder, view.packing, metrics, "all");
+  content.record(recorder, view.packing, metrics, "content");
+}
+
 void measure_content(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
-                     const ContentMeasure& measure) {
+                     const ContentSteps& steps) {
   const at::Tensor x = host(view.x);
   Numbers content(view.packing.count(), metrics.size());
+  std::vector<uint8_t> seen(static_cast<size_t>(view.packing.count()), 0);
   parallel_over(view.packing.count(), [&](int64_t s) {
     Sample sample(x, view.packing, s);
-    if (sample.has_content()) measure(sample.content(), sample.massive(), content.of(s));
+    if (!sample.has_content()) return;
+    seen[static_cast<size_t>(s)] = 1;
+    steps.look(sample.content(), sample.massive(), static_cast<size_t>(s), content.of(s));
   });
+  steps.settle();
+  for (int64_t s = 0; s < view.packing.count(); ++s)
+    if (seen[static_cast<size_t>(s)]) steps.read(static_cast<size_t>(s), content.of(s));
   content.record(recorder, view.packing, metrics, "content");
 }
 

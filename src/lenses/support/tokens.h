@@ -29,9 +29,26 @@ using TokenMeasure = std::function<void(const Tokens&, double* out)>;
 void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
                     const TokenMeasure& measure);
 
-/// The same for content alone; `massive` is the number of tokens the norm rule left out.
-using ContentMeasure = std::function<void(const Tokens&, int64_t massive, double* out)>;
+/// The same for numbers that are found faster together. `look` sees the tokens of every sample under every
+/// rule, in parallel, and leaves what it needs under the slot, of which there are token_slots(view); `settle`
+/// is called once; `read` then fills the numbers of a slot.
+struct TokenSteps {
+  std::function<void(const Tokens&, size_t slot)> look;
+  std::function<void()> settle;
+  std::function<void(size_t slot, double* out)> read;
+};
+size_t token_slots(const ResidualView& view);
+void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
+                    const TokenSteps& steps);
+
+/// The same for content alone, a slot a sample. `massive` is the number of tokens that the norm rule left
+/// out; `look` may fill numbers already.
+struct ContentSteps {
+  std::function<void(const Tokens&, int64_t massive, size_t slot, double* out)> look;
+  std::function<void()> settle;
+  std::function<void(size_t slot, double* out)> read;
+};
 void measure_content(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
-                     const ContentMeasure& measure);
+                     const ContentSteps& steps);
 
 }  // namespace rankscope

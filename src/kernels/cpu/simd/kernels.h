@@ -68,6 +68,10 @@ using AdamWUpdate = void(const AdamWStep&, int64_t count, const float* gradient,
                          float* v);
 using SmallSpectraGroup = int64_t();
 using SmallSpectraOf = unsigned(const SmallSpectra&, const float* a, double* squares, double* centered);
+using Tridiagonalise = void(int64_t n, const double* g, double* d, double* e);
+using TridiagonalEigenvalues = unsigned(int64_t count, int64_t n, const double* d, const double* e,
+                                        double* values);
+using RowEntropy = double(const float* p, int64_t n);
 
 template <class T>
 struct TableOf {
@@ -85,6 +89,9 @@ struct Table : TableOf<float>, TableOf<double> {
   AdamWUpdate* adamw_update;
   SmallSpectraGroup* small_spectra_group;
   SmallSpectraOf* small_spectra;
+  Tridiagonalise* tridiagonalise;
+  TridiagonalEigenvalues* tridiagonal_eigenvalues;
+  RowEntropy* row_entropy;
 };
 
 #ifdef RANKSCOPE_SIMD
@@ -107,6 +114,9 @@ FillNormals fill_normals;
 AdamWUpdate adamw_update;
 SmallSpectraGroup small_spectra_group;
 SmallSpectraOf small_spectra;
+Tridiagonalise tridiagonalise;
+TridiagonalEigenvalues tridiagonal_eigenvalues;
+RowEntropy row_entropy;
 }  // namespace RANKSCOPE_SIMD
 #endif
 

@@ -12,6 +12,9 @@ const Table table = {
     adamw_update,
     small_spectra_group,
     small_spectra,
+    tridiagonalise,
+    tridiagonal_eigenvalues,
+    row_entropy,
 };
 
 }  // namespace rankscope::simd::RANKSCOPE_SIMD

@@ -108,7 +108,7 @@ class Tridiagonal {
         const V b = load<double, width>(e), alpha = load<double, width>(d), r = p[q] + b;
         const V row = splat<double, width>(static_cast<double>(i));
         store_vec<double, width>(e + W, s[q] * r);
-        const auto none = r <= tiny, lost = p[q] <= tiny;
+        const auto none = b <= tiny, lost = p[q] <= tiny;
         const V inverse = 1.0 / r, ratio = r / p[q], old_c = c[q], old = gamma[q];
         c[q] = none ? splat<double, width>(1.0) : p[q] * inverse;
         s[q] = none ? V{} : b * inverse;
