@@ -62,6 +62,7 @@ struct Tokens {
 struct TokenShared {
   float x[kTokenGroups][kGroupRows * kWidth];
   Stage stages[2];
+  float bias[2][kChunk];
 };
 constexpr int kTokenBytes = sizeof(TokenShared) + 1024;  // and room to align it
 
@@ -89,6 +90,8 @@ __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_c
     Stage& s = shared.stages[chunk % 2];
     fetch<kTokenThreads, kChunk, kWidth>(s.first, first + int64_t{chunk} * kChunk * kWidth, kWidth, Paired{});
     fetch<kTokenThreads, kWidth, kChunk>(s.second, second + chunk * kChunk, k.hidden, Ordered{});
+    if (bias != nullptr && threadIdx.x < kChunk / 4)
+      copy_async(&shared.bias[chunk % 2][4 * threadIdx.x], bias + chunk * kChunk + 4 * threadIdx.x);
     copy_commit();
   };
   start(0);
@@ -106,16 +109,14 @@ __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_c
                                              : 0.0f;
 
   const Matrix x(shared.x[threadIdx.x / kGroup]);
+  uint32_t next_word = kForward ? 0 : signs[0];
   for (int chunk = 0; chunk < chunks; ++chunk) {
-    float h[32];
-#pragma unroll
-    for (int i = 0; i < 32; ++i)
-      h[i] = kForward && bias != nullptr ? bias[chunk * kChunk + i / 4 * 8 + lane.t + i % 2 * 4] : 0.0f;
-    uint32_t word = kForward ? 0 : signs[int64_t{chunk} * kTokenThreads];
+    float h[32] = {};
+    uint32_t word = kForward ? 0 : next_word;
+    if (!kForward && chunk + 1 < chunks) next_word = signs[int64_t{chunk + 1} * kTokenThreads];
     copy_wait<0>();
     show_to_tensor_cores();
     __syncthreads();  // this chunk is there, and everybody is done with the one before
-    if (chunk + 1 < chunks) start(chunk + 1);
     const Stage& s = shared.stages[chunk % 2];
     const Matrix in(s.first), out(s.second);
 
@@ -124,10 +125,14 @@ __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_c
 #pragma unroll
           for (int c = 0; c < kWidth / 8; ++c) product_64(h, x.at(c, kGroupRows), in.at(c, kChunk));
         },
+        [&] {
+          if (chunk + 1 < chunks) start(chunk + 1);
+        },
         h);
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
       if (kForward) {
+        if (bias != nullptr) h[i] += shared.bias[chunk % 2][i / 4 * 8 + lane.t + i % 2 * 4];
         const bool off = h[i] <= 0.0f;  // a NaN goes on
         word |= static_cast<uint32_t>(!off) << i;
         h[i] = off ? 0.0f : tf32_round(h[i]);
@@ -142,7 +147,7 @@ __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_c
           for (int c = 0; c < kChunk / 8; ++c)
             product_64(y, h[4 * c], h[4 * c + 2], h[4 * c + 1], h[4 * c + 3], out.at(c, kWidth));
         },
-        y);
+        Nothing{}, y);
   }
 
 #pragma unroll
@@ -228,7 +233,6 @@ __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_con
     copy_wait<0>();
     show_to_tensor_cores();
     __syncthreads();
-    if (number + 1 < count) start(number + 1);
     const Piece& p = shared.pieces[number % 2];
     const Matrix x(p.x), dy(p.dy), x_t(p.x_t), dy_t(p.dy_t);
     // One part of the hidden layer at a time: registers do not reach for both at once.
@@ -240,6 +244,9 @@ __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_con
         [&] {
 #pragma unroll
           for (int c = 0; c < kWidth / 8; ++c) product_32(h, first.at(c, kGroupRows), x.at(c, kPiece));
+        },
+        [&] {
+          if (number + 1 < count) start(number + 1);
         },
         h);
     uint32_t on = 0;
@@ -257,7 +264,7 @@ __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_con
           for (int c = 0; c < kPiece / 8; ++c)
             product_64(dW_out, h[4 * c], h[4 * c + 2], h[4 * c + 1], h[4 * c + 3], dy_t.at(c, kWidth));
         },
-        dh, dW_out);
+        Nothing{}, dh, dW_out);
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       dh[i] = (on >> i & 1u) == 0 ? 0.0f : dh[i];
@@ -270,7 +277,7 @@ __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_con
           for (int c = 0; c < kPiece / 8; ++c)
             product_64(dW_in, dh[4 * c], dh[4 * c + 2], dh[4 * c + 1], dh[4 * c + 3], x_t.at(c, kWidth));
         },
-        dW_in);
+        Nothing{}, dW_in);
   }
 
   const int64_t part = int64_t{blockIdx.z} * gridDim.y + trial;
@@ -355,12 +362,23 @@ void mlp_backward_tokens(const Mlp& m, const float* dy, const float* W_out_t, co
       "mlp_backward_tokens");
 }
 
-// At least three blocks a multiprocessor where there are rows for it, so that the last ones leave little
-// idle.
+// A multiprocessor has one block at a time: the number of parts that leaves the fewest of them idle at the
+// end, a part more worth its sums if it saves one in thirty.
 int64_t mlp_splits(const Mlp& m) {
-  const int64_t blocks = std::max<int64_t>(1, m.trials * (m.hidden / kMlpHiddenStep));
-  const int64_t most = std::max<int64_t>(1, m.padded_rows() / (8 * kPiece));
-  return std::clamp<int64_t>(3 * multiprocessors() / blocks, 1, most);
+  const int64_t blocks = std::max<int64_t>(1, m.trials * (m.hidden / kMlpHiddenStep)),
+                all = multiprocessors();
+  const int64_t most = std::clamp<int64_t>(m.padded_rows() / (8 * kPiece), 1, 16);
+  int64_t best = 1;
+  double least = 0;
+  for (int64_t splits = 1; splits <= most; ++splits) {
+    const double rounds = static_cast<double>((blocks * splits + all - 1) / all);
+    const double time = rounds / static_cast<double>(splits) * (1 + static_cast<double>(splits) / 30);
+    if (splits == 1 || time < least) {
+      least = time;
+      best = splits;
+    }
+  }
+  return best;
 }
 
 void mlp_backward_weights(const Mlp& m, MlpTokens x, MlpTokens dy, const float* W_in, const float* b_in,

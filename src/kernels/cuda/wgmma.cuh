@@ -50,16 +50,21 @@ __device__ __forceinline__ void pin(float (&x)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
 }
 
-/// Runs the products that `issue` starts, which add to `sums`, and waits for them.
-template <class Issue, class... Sums>
-__device__ __forceinline__ void products(Issue issue, Sums&... sums) {
+/// Runs the products that `issue` starts, which add to `sums`; does `meanwhile` and waits for them.
+template <class Issue, class Meanwhile, class... Sums>
+__device__ __forceinline__ void products(Issue issue, Meanwhile meanwhile, Sums&... sums) {
   (pin(sums), ...);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
   issue();
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  meanwhile();
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
   (pin(sums), ...);
 }
+
+struct Nothing {
+  __device__ __forceinline__ void operator()() const {}
+};
 
 /// What this thread wrote or copied to shared memory is there for the tensor cores behind the next barrier.
 __device__ __forceinline__ void show_to_tensor_cores() {
