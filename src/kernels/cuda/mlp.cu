@@ -19,6 +19,12 @@ constexpr int kWidth = static_cast<int>(kMlpWidth);
 constexpr int kGroup = 128;  // threads of a warpgroup
 constexpr int kGroupRows = 64;
 
+// Which warpgroup this is; said so that the compiler knows it is the same for a whole warp, and keeps what
+// depends on it in the registers that a warp shares, where the tensor cores want it.
+__device__ __forceinline__ int group_index() {
+  return __shfl_sync(kEveryLane, static_cast<int>(threadIdx.x) / kGroup, 0);
+}
+
 __device__ __forceinline__ int row_at(int place) { return place / 8 * 8 + place % 8 / 2 + place % 2 * 4; }
 
 // Brings a matrix of kRows rows by kColumns columns to shared memory; row_of(i) says which row stands i-th.
@@ -108,7 +114,7 @@ __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_c
     y[i] = kForward && k.out_bias != nullptr ? k.out_bias[trial * kWidth + i / 4 * 8 + 2 * lane.t + i % 2]
                                              : 0.0f;
 
-  const Matrix x(shared.x[threadIdx.x / kGroup]);
+  const Matrix x(shared.x[group_index()]);
   uint32_t next_word = kForward ? 0 : signs[0];
   for (int chunk = 0; chunk < chunks; ++chunk) {
     float h[32] = {};
@@ -200,7 +206,7 @@ struct Units {
 __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_constant__ Units k) {
   UnitShared& shared = *reinterpret_cast<UnitShared*>(aligned_shared());
   const Lane lane;
-  const int trial = blockIdx.y, group = threadIdx.x / kGroup;
+  const int trial = blockIdx.y, group = group_index();
   const int block_unit = blockIdx.x * static_cast<int>(kMlpHiddenStep);
   const int unit = block_unit + threadIdx.x / kWarp * 16 + lane.g;
   const int begin = blockIdx.z * static_cast<int>(k.rows_each);
