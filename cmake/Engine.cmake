@@ -6,6 +6,7 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 rankscope_register(lenses Lens lens lenses/lens.h lenses LENS_SOURCES)
 rankscope_register(attention AttentionVariant attention attention/variant.h attention_variants ATTENTION_SOURCES)
 rankscope_register(tasks Task task tasks/task.h tasks TASK_SOURCES)
+rankscope_register(tasks/tokens TokenTask token_task tasks/token_task.h token_tasks TOKEN_TASK_SOURCES)
 rankscope_register(studies/runners Runner runner studies/runner.h runners RUNNER_SOURCES)
 file(GLOB ENGINE_SOURCES CONFIGURE_DEPENDS src/kernels/cpu/*.cpp src/spectral/*.cpp src/lenses/support/*.cpp src/attention/support/*.cpp src/model/*.cpp
   src/operator/*.cpp src/tasks/support/*.cpp src/studies/support/*.cpp src/ops/*.cpp src/train/*.cpp src/scan/*.cpp src/bench/*.cpp src/engine/*.cpp)
@@ -42,7 +43,7 @@ else()
 endif()
 
 add_library(rankscope_engine_objects OBJECT ${ENGINE_SOURCES} ${LENS_SOURCES} ${ATTENTION_SOURCES} ${RUNNER_SOURCES}
-  ${TASK_SOURCES}
+  ${TASK_SOURCES} ${TOKEN_TASK_SOURCES}
   src/checkpoint/load.cpp)
 target_precompile_headers(rankscope_engine_objects PRIVATE src/torch_pch.h)
 target_compile_options(rankscope_engine_objects PRIVATE -Winvalid-pch)

@@ -43,6 +43,20 @@ Config config_of(const Published& table, const Published::Row& row) {
   return out;
 }
 
+// A published value belongs into the figure where one of our points agrees with it in everything that the
+// figure itself does not tell apart.
+bool comparable(const Config& published, const Figure& figure, const std::vector<Point>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const Point& point) {
+    return std::all_of(published.begin(), published.end(), [&](const auto& entry) {
+      const auto& [key, value] = entry;
+      if (key == figure.x || std::find(figure.by.begin(), figure.by.end(), key) != figure.by.end())
+        return true;
+      const auto ours = point.config.find(key);
+      return ours == point.config.end() || to_text(ours->second) == to_text(value);
+    });
+  });
+}
+
 // With two or more keys in `by`, one panel for each value of the first.
 struct Panel {
   std::map<std::string, PlotCurve> ours, published, bounds;  // by label
@@ -92,6 +106,7 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
     if (table.metric != metric) continue;
     for (const Published::Row& row : table.rows) {
       const Config config = config_of(table, row);
+      if (!comparable(config, figure, all)) continue;
       add(panel_of(config).published, words(config, inner), number_or_nan(config, figure.x), row.value);
     }
   }

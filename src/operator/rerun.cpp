@@ -106,6 +106,11 @@ struct PathRunner::Impl {
   at::Tensor start;
   std::vector<std::vector<OneHead>> heads;  // by layer and head
   Weights final_norm;
+
+  at::Tensor through(const at::Tensor& x, size_t layer, size_t head, Semantics semantics) const;
+  at::Tensor normalised(const at::Tensor& total) const;
+  void add_from(const at::Tensor& x, size_t layer, size_t length, Semantics semantics,
+                std::vector<at::Tensor>& totals) const;
 };
 
 PathRunner::PathRunner(const ModelSpec& spec, WeightSource& source, const Batch& batch)
@@ -125,26 +130,53 @@ PathRunner::~PathRunner() = default;
 
 at::Tensor PathRunner::run(const Path& path, Semantics semantics) const {
   const c10::NoGradGuard no_grad;
-  BlockObserver nobody;
   at::Tensor x = impl_->start;
-  for (size_t l = 0; l < path.size(); ++l) {
-    if (path[l] < 0) continue;
-    const OneHead& one = impl_->heads[l][static_cast<size_t>(path[l])];
-    BlockSpec block = one.block;
-    Weights weights = one.weights.shallow_copy();
-    block.attention_skip = semantics == Semantics::subpaths;
-    if (semantics == Semantics::rerun && block.norm.place == NormPlace::post) drop_gains(weights, "ln1");
-    x = run_block(x, block, weights, impl_->batch, nobody);
-  }
+  for (size_t l = 0; l < path.size(); ++l)
+    if (path[l] >= 0) x = impl_->through(x, l, static_cast<size_t>(path[l]), semantics);
   return x;
+}
+
+// One used layer.
+at::Tensor PathRunner::Impl::through(const at::Tensor& x, size_t layer, size_t head,
+                                     Semantics semantics) const {
+  const OneHead& one = heads[layer][head];
+  BlockSpec block = one.block;
+  Weights weights = one.weights.shallow_copy();
+  block.attention_skip = semantics == Semantics::subpaths;
+  if (semantics == Semantics::rerun && block.norm.place == NormPlace::post) drop_gains(weights, "ln1");
+  BlockObserver nobody;
+  return run_block(x, block, weights, batch, nobody);
+}
+
+// Every way on from layer `layer`, for a path of `length` so far.
+void PathRunner::Impl::add_from(const at::Tensor& x, size_t layer, size_t length, Semantics semantics,
+                                std::vector<at::Tensor>& totals) const {
+  if (layer == heads.size()) {
+    totals[length] += x;
+    return;
+  }
+  add_from(x, layer + 1, length, semantics, totals);
+  for (size_t h = 0; h < heads[layer].size(); ++h)
+    add_from(through(x, layer, h, semantics), layer + 1, length + 1, semantics, totals);
+}
+
+std::vector<at::Tensor> PathRunner::sum_all(Semantics semantics) const {
+  const c10::NoGradGuard no_grad;
+  std::vector<at::Tensor> totals(impl_->heads.size() + 1);
+  for (at::Tensor& total : totals) total = at::zeros_like(impl_->start);
+  impl_->add_from(impl_->start, 0, 0, semantics, totals);
+  for (at::Tensor& total : totals) total = impl_->normalised(total);
+  return totals;
 }
 
 at::Tensor PathRunner::sum(const std::vector<Path>& paths, Semantics semantics) const {
   at::Tensor total = at::zeros_like(impl_->start);
   for (const Path& path : paths) total += run(path, semantics);
-  const ModelSpec& spec = impl_->spec;
-  if (spec.final_norm.kind != NormKind::none)
-    return apply_norm(total, spec.final_norm, impl_->final_norm, "");
+  return impl_->normalised(total);
+}
+
+at::Tensor PathRunner::Impl::normalised(const at::Tensor& total) const {
+  if (spec.final_norm.kind != NormKind::none) return apply_norm(total, spec.final_norm, final_norm, "");
   NormSpec norm = spec.blocks.front().norm;
   if (norm.kind == NormKind::none) return total;
   Weights plain;

@@ -44,6 +44,9 @@ class PathRunner {
   at::Tensor run(const Path& path, Semantics semantics) const;
   /// The sum of the states of several paths after the last norm.
   at::Tensor sum(const std::vector<Path>& paths, Semantics semantics) const;
+  /// For each length the same over all its paths. Paths share their beginnings: (1 + H)^L applications of one
+  /// head at most, whatever the lengths.
+  std::vector<at::Tensor> sum_all(Semantics semantics) const;
 
  private:
   struct Impl;

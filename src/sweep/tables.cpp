@@ -41,7 +41,10 @@ Summary summarise(const Point& point, const std::string& metric) {
   out.mean = mean.value;
   out.stderr_ = mean.stderr_;
   out.median = median(out.every);
-  out.best = out.every.empty() ? std::nan("") : *std::min_element(out.every.begin(), out.every.end());
+  out.best = std::nan("");
+  if (out.every.empty()) return out;
+  const auto [least, most] = std::minmax_element(out.every.begin(), out.every.end());
+  out.best = metric.find("accuracy") == std::string::npos ? *least : *most;
   return out;
 }
 

@@ -18,8 +18,10 @@ struct Point {
 
 /// One metric of a point. Trials without a finite value are left out.
 struct Summary {
-  std::vector<double> every;                           // by seed
-  double mean = 0, median = 0, best = 0, stderr_ = 0;  // best: the lowest; stderr_ NaN for one seed
+  std::vector<double> every;  // by seed
+  double mean = 0, median = 0;
+  double best = 0;     // the lowest; of an accuracy the highest
+  double stderr_ = 0;  // NaN for one seed
 };
 
 /// In the order of the study.

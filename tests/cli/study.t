@@ -5,6 +5,7 @@ study list: the built-in studies, without torch.
   fig1
   figN
   fig_d
+  hull
   in-context-regression
   layernorm-history
   n2-trained
@@ -12,6 +13,7 @@ study list: the built-in studies, without torch.
   positions
   quick
   random-features
+  sort
   square-wave
   vote
   warm-start
@@ -68,7 +70,7 @@ What cannot be is refused before anything runs, by name.
   [2]
   $ rankscope study run quikc
   error: there is no study "quikc"
-    try  quick, fig1, figN   (rankscope study list shows all 14)
+    try  quick, fig1, figN   (rankscope study list shows all 16)
   [2]
   $ rankscope study runn quick
   error: there is no study command "runn"
@@ -100,6 +102,16 @@ What cannot be is refused before anything runs, by name.
   [1]
   $ test -e out || echo "nothing was made"
   nothing was made
+
+Trials that look at one network in different ways share its training.
+
+  $ rankscope study run sort --dry-run | tail -1 | cut -d, -f1
+  147 trials in 3 stacks
+  $ rankscope study run sort length=7
+  error: semantics=frozen reading=only length=7 seed=0: a network of 6 layers has no path of length 7
+    in   study sort
+    try  a shorter length, or more layers
+  [2]
 
 A small study, run, added to, looked at.
 

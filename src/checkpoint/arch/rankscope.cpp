@@ -7,8 +7,8 @@
 namespace rankscope {
 namespace {
 
-NormKind norm_of(const JsonObject& config) {
-  const std::string name = config.string("norm", "unit");
+NormKind norm_of(const JsonObject& config, const char* key, const char* otherwise) {
+  const std::string name = config.string(key, otherwise);
   for (const NormKind kind : {NormKind::none, NormKind::unit, NormKind::layer, NormKind::rms})
     if (name == to_string(kind)) return kind;
   throw Error(fmt::format("there is no norm \"{}\"", printable(name)))
@@ -24,9 +24,10 @@ ModelSpec spec(const JsonObject& config) {
   s.position = positions > 0 ? PositionKind::learned : PositionKind::none;
   s.embedding = {.vocabulary = vocabulary_of(config), .width = s.width, .positions = positions};
   const bool pre = config.string("norm_place", "post") == "pre";
-  const NormSpec norm{norm_of(config), pre ? NormPlace::pre : NormPlace::post,
+  const NormSpec norm{norm_of(config, "norm", "unit"), pre ? NormPlace::pre : NormPlace::post,
                       epsilon_of(config, "norm_epsilon", 1e-5)};
   if (pre) s.final_norm = norm;
+  s.embedding.norm = {norm_of(config, "embedding_norm", "none"), norm.place, norm.epsilon};
 
   BlockSpec block;
   AttentionSpec& a = block.attention;
@@ -38,11 +39,13 @@ ModelSpec spec(const JsonObject& config) {
   a.variant = config.boolean("hard", false) ? "hard" : "softmax";
   block.mlp.width = config.integer("mlp", 0, kMaxMlpWidth, 0);
   block.mlp.kind = block.mlp.width > 0 ? MlpKind::plain : MlpKind::none;
-  block.mlp.activation = Activation::relu;
+  block.mlp.activation = activation_of(config, "activation", "relu");
   block.mlp.bias = a.bias;
   block.norm = norm;
   block.attention_skip = config.boolean("attention_skip", true);
   repeat_block(s, block, size_at(config, {"layers"}, kMaxLayers));
+  if (const int64_t outputs = config.integer("outputs", 0, kMaxVocabulary, 0); outputs > 0)
+    s.output = {.kind = HeadKind::linear, .vocabulary = outputs, .width = s.width, .bias = true};
   return s;
 }
 

@@ -1,0 +1,117 @@
+// Trains a small self-attention network on a task of labelled tokens and asks what its paths of each length
+// know. Semantics, reading and length of the paths are how a trial looks at its network.
+#include "studies/support/path_accuracy.h"
+#include "base/error.h"
+#include "model/torch_compat.h"
+#include "studies/support/shared_training.h"
+#include "studies/support/token_config.h"
+#include "train/token_model.h"
+
+namespace rankscope {
+namespace {
+
+constexpr const char* kName = "path_accuracy";
+const std::vector<std::string> kView{"semantics", "reading", "length", "draws"};
+
+std::vector<Key> keys() {
+  std::vector<Key> all = token_keys();
+  all.push_back({"semantics",
+                 std::string("frozen"),
+                 "what a path is: a term of the frozen network, or the network run again",
+                 0,
+                 0,
+                 {"frozen", "rerun", "subpaths"}});
+  all.push_back(
+      {"reading", std::string("only"), "frozen: only, upto, allbut; otherwise paths a draw, or all"});
+  all.push_back({"length", int64_t{0}, "attention layers a path goes through", 0, 64});
+  all.push_back({"draws", int64_t{5}, "of paths, for semantics that draw them", 1, 1e6});
+  return all;
+}
+
+void check_config(const Config& c) {
+  const TokenTrial t = token_trial_of(c);
+  check_reading(semantics_of(text(c, "semantics")), text(c, "reading"));
+  check(TokenNetwork{.heads = t.recipe.heads, .width = t.recipe.width});
+  if (integer(c, "length") > t.recipe.layers)
+    throw usage_error(
+        fmt::format("a network of {} layers has no path of length {}", t.recipe.layers, integer(c, "length")))
+        .hint("a shorter length, or more layers");
+}
+
+Config network_of(const Config& c) { return without_view(c, keys(), kView); }
+
+// Readings of one network share its training: a trial costs its part of a usual set of them.
+double flops(const Config& c) {
+  constexpr double kReadings = 7;
+  const TokenTrial t = token_trial_of(c);
+  const TokenTraining training = training_of(t, {.train = {}, .test = {}, .vocabulary = 1, .classes = 2});
+  return training_flops(training, t.recipe.train, t.recipe.tokens) /
+         (kReadings * static_cast<double>(t.recipe.layers + 1));
+}
+
+Outcome outcome(const Config& c, const TokenTrial& t, const TokenData& data, PathAccuracy& paths) {
+  const Semantics semantics = semantics_of(text(c, "semantics"));
+  const PathScore score = paths.read(semantics, text(c, "reading"), integer(c, "length"));
+  Outcome out;
+  auto& v = out.values;
+  v["accuracy"] = score.accuracy;
+  v["full_accuracy"] = paths.full();
+  v["chance"] = 1.0 / static_cast<double>(data.classes);
+  v["majority"] = majority_share(data.test);
+  v["ceiling"] = t.recipe.positions ? 1.0 : ceiling_without_positions(data.test);
+  v["paths"] = static_cast<double>(score.paths);
+  if (semantics == Semantics::frozen) {
+    v["rms"] = score.rms;
+    v["residual"] = score.residual;
+  } else {
+    v["spread"] = score.spread;
+  }
+  return out;
+}
+
+void run(std::span<const TrialJob> jobs, const RunContext& context) {
+  use_threads(context.threads);
+  const Config& config = jobs.front().config;
+  const TokenTrial t = token_trial_of(config);
+  const TokenData data = t.task->make(t.data);
+  const TokenTraining training = training_of(t, data);
+  const auto trained =
+      train_shared(training, data.train, shared_folder(jobs.front(), kName, network_of(config)), context);
+  if (!trained) return;
+  if (trained->diverged) return fail_all(jobs, context, *trained);
+  // Paths are read in float64: a length that carries little is a small difference of large sums.
+  TokenModel model(training.network, in_double(*trained), data.test);
+  PathAccuracy paths(model, data.test, {integer(config, "draws"), t.reference, t.draw_seed});
+  for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i) {
+    Outcome out = outcome(jobs[i].config, t, data, paths);
+    describe(*trained, out);
+    context.finished(i, out);
+  }
+}
+
+void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
+  const TokenTrial t = token_trial_of(job.config);
+  const TokenData data = t.task->make(t.data);
+  const TokenTraining training = training_of(t, data);
+  const std::filesystem::path from = shared_folder(job, kName, network_of(job.config));
+  const auto trained = load_trained(from, training.network);
+  if (!trained) throw Error("the trial's network is not there").in(from.string()).hint("run the trial again");
+  export_token_model(TokenModel(training.network, in_double(*trained), data.test), std::string(t.task->name),
+                     folder);
+}
+
+}  // namespace
+
+extern const Runner runner_path_accuracy{
+    .name = kName,
+    .summary = "trains a self-attention network and reads what its paths of each length know",
+    .keys = keys(),
+    .check = check_config,
+    .flops = flops,
+    .stack_key =
+        [](const Config& c) { return fmt::format("{} {}", canonical(network_of(c)), integer(c, "draws")); },
+    .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
+    .run = run,
+    .export_model = export_trial};
+
+}  // namespace rankscope

@@ -1,0 +1,56 @@
+// What the paths of one length know about a task, in three readings of "the paths of length k":
+//
+//   frozen     the terms of the network's own sum, attention and norm statistics held; exact
+//     only       those of length k alone, without any bias
+//     upto       those of at most length k, with the bias
+//     allbut     all but those of length k
+//   rerun      the network run again along single paths, and their states summed (operator/rerun.h)
+//   subpaths   the same with the skip kept in every used layer
+//     5, 20 ..   so many paths a draw; all: every one there is
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/tensor_fwd.h"
+#include "model/batch.h"
+#include "model/weights.h"
+#include "operator/rerun.h"
+#include "tasks/token_task.h"
+
+namespace rankscope {
+
+struct PathScore {
+  double accuracy = 0;
+  double spread = 0;    // standard deviation from draw to draw
+  double rms = 0;       // frozen, only: root mean square of the sum over the paths
+  double residual = 0;  // frozen, only: its Frobenius residual over its norm, mean over sequences
+  int64_t paths = 0, draws = 1;
+};
+
+struct PathDraws {
+  int64_t draws = 5;
+  bool replacement =
+      false;  // as published: a path may be drawn twice, and lengths with few paths are not summed whole
+  uint64_t seed = 0;
+};
+
+/// Refuses a reading that the semantics does not have.
+void check_reading(Semantics semantics, const std::string& reading);
+
+class PathAccuracy {
+ public:
+  /// `source` must outlive this; its words are those of samples_of(set).
+  PathAccuracy(WeightSource& source, const TokenSet& set, const PathDraws& draws);
+  ~PathAccuracy();
+
+  double full() const;  // accuracy of the network itself
+  PathScore read(Semantics semantics, const std::string& reading, int64_t length);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace rankscope

@@ -1,0 +1,132 @@
+#include "studies/support/path_accuracy.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "operator/frozen.h"
+#include "operator/paths.h"
+#include "studies/study.h"
+#include "support/temporary_folder.h"
+#include "train/token_model.h"
+
+namespace rankscope {
+extern const Runner runner_path_accuracy;
+namespace {
+
+const TokenNetwork kNetwork{
+    .layers = 3, .heads = 2, .width = 12, .vocabulary = 10, .positions = 6, .outputs = 10};
+
+class PathsOfARandomNetwork : public testing::Test {
+ protected:
+  static at::Tensor parameters() {
+    std::vector<double> values;
+    const Philox random{5, 1, 0};
+    for (int64_t i = 0; i < parameter_count(kNetwork); ++i)
+      values.push_back(0.4 * random.normal(static_cast<uint64_t>(i)));
+    return at::tensor(values, at::kDouble);
+  }
+  TokenSet set_ = token_task_named("sort").make({.tokens = 6, .train = 1, .test = 30, .seed = 1}).test;
+  TokenModel model_{kNetwork, parameters(), set_};
+  PathAccuracy paths_{model_, set_, {.draws = 3, .seed = 8}};
+};
+
+TEST_F(PathsOfARandomNetwork, LengthsAndBiasAddUpToTheLogits) {
+  const Batch batch = make_batches(samples_of(set_), model_.spec(), 30).front();
+  const FrozenNetwork frozen(model_.spec(), model_, batch);
+  const at::Tensor lengths = path_sums(frozen.trunk(), frozen.input()).sum(2).sum(1);
+  const at::Tensor W = model_.row_range("unembed.W_U", 0, 10), b = model_.load("unembed").get("b_U");
+  at::Tensor logits = at::linear(frozen.bias(), W, b);
+  for (int64_t k = 0; k <= 3; ++k) logits = logits + at::linear(lengths[k], W);
+  for (int64_t s = 0; s < 30; ++s) {
+    const at::Tensor own = token_forward(kNetwork, TokenParameters(kNetwork, parameters(), false),
+                                         batch_of(set_, {batch.samples[size_t(s)]}, true));
+    EXPECT_LT((own - logits.narrow(0, 6 * s, 6)).abs().max().item<double>(), 1e-10);
+  }
+}
+
+TEST_F(PathsOfARandomNetwork, UpToTheLongestIsTheWholeNetwork) {
+  EXPECT_EQ(paths_.read(Semantics::frozen, "upto", 3).accuracy, paths_.full());
+}
+
+TEST_F(PathsOfARandomNetwork, AFullDrawIsEveryPath) {
+  // Length 1 has 6 paths, length 3 has 8.
+  for (const Semantics semantics : {Semantics::rerun, Semantics::subpaths})
+    for (const int64_t k : {0, 1, 3}) {
+      const PathScore all = paths_.read(semantics, "all", k), eight = paths_.read(semantics, "8", k);
+      EXPECT_EQ(all.accuracy, eight.accuracy);
+      EXPECT_EQ(eight.draws, 1);
+      EXPECT_EQ(eight.spread, 0);
+    }
+  EXPECT_EQ(paths_.read(Semantics::rerun, "2", 1).draws, 3);
+}
+
+TEST_F(PathsOfARandomNetwork, SumsOverAllPathsAreSumsOverTheList) {
+  const Batch batch = make_batches(samples_of(set_), model_.spec(), 30).front();
+  const PathRunner runner(model_.spec(), model_, batch);
+  for (const Semantics semantics : {Semantics::rerun, Semantics::subpaths}) {
+    const auto all = runner.sum_all(semantics);
+    for (int64_t k = 0; k <= 3; ++k)
+      EXPECT_LT((all[size_t(k)] - runner.sum(sample_paths(3, 2, k, 100, 0, 0), semantics))
+                    .abs()
+                    .max()
+                    .item<double>(),
+                1e-10);
+  }
+}
+
+TEST(PathReadings, ThatDoNotExistAreRefused) {
+  EXPECT_THROW(check_reading(Semantics::frozen, "onyl"), Error);
+  EXPECT_THROW(check_reading(Semantics::rerun, "only"), Error);
+  EXPECT_THROW(check_reading(Semantics::subpaths, "0"), Error);
+  EXPECT_NO_THROW(check_reading(Semantics::subpaths, "all"));
+}
+
+// A stack of readings trains once, and every reading alone gives what it gave in company.
+TEST(PathAccuracyRunner, ReadsOneTrainingInManyWays) {
+  TemporaryFolder folder;
+  const Runner& runner = runner_path_accuracy;
+  const Config small{{"layers", int64_t{2}}, {"d", int64_t{8}},     {"tokens", int64_t{4}},
+                     {"train", int64_t{60}}, {"test", int64_t{20}}, {"epochs", int64_t{2}}};
+  std::vector<TrialJob> jobs;
+  for (const auto& [semantics, reading] :
+       {std::pair("frozen", "only"), {"frozen", "upto"}, {"rerun", "3"}, {"subpaths", "all"}})
+    for (int64_t k = 0; k <= 2; ++k) {
+      Config c = small;
+      c["semantics"] = std::string(semantics);
+      c["reading"] = std::string(reading);
+      c["length"] = k;
+      c = complete(runner.keys, c, "test");
+      runner.check(c);
+      const std::string id = trial_id(runner.name, c);
+      jobs.push_back({id, c, folder.path() / id});
+      EXPECT_EQ(runner.stack_key(c), runner.stack_key(jobs.front().config));
+    }
+  const std::atomic<bool> stop{false};
+  std::map<size_t, Outcome> together;
+  int64_t steps = 0;
+  RunContext context;
+  context.stop = &stop;
+  context.progress = [&](const RunProgress& p) { steps = p.steps_done; };
+  context.finished = [&](size_t job, const Outcome& o) { together[job] = o; };
+  runner.run(jobs, context);
+  ASSERT_EQ(together.size(), jobs.size());
+  EXPECT_EQ(steps, 4);
+  EXPECT_EQ(together[5].values.at("accuracy"), together[5].values.at("full_accuracy"));
+  EXPECT_DOUBLE_EQ(together[0].values.at("chance"), 0.1);
+  std::map<size_t, Outcome> alone;
+  context.finished = [&](size_t, const Outcome& o) { alone[7] = o; };
+  runner.run(std::span(jobs).subspan(7, 1), context);
+  EXPECT_EQ(alone[7].values, together[7].values);
+  runner.export_model(jobs[9], folder.path() / "exported");
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "exported" / "config.json"));
+}
+
+TEST(PathAccuracyRunner, RefusesPathsLongerThanTheNetwork) {
+  const Config c = complete(runner_path_accuracy.keys, {{"length", int64_t{7}}}, "test");
+  EXPECT_THROW(runner_path_accuracy.check(c), Error);
+}
+
+}  // namespace
+}  // namespace rankscope
