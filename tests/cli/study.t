@@ -1,6 +1,7 @@
 study list: the built-in studies, without torch.
 
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -v '^ ' | cut -d' ' -f1
+  circle
   feature-representation
   fig1
   figN
@@ -8,6 +9,7 @@ study list: the built-in studies, without torch.
   hull
   in-context-regression
   layernorm-history
+  memorise
   n2-trained
   perfect
   positions
@@ -70,7 +72,7 @@ What cannot be is refused before anything runs, by name.
   [2]
   $ rankscope study run quikc
   error: there is no study "quikc"
-    try  quick, fig1, figN   (rankscope study list shows all 16)
+    try  quick, fig1, figN   (rankscope study list shows all 18)
   [2]
   $ rankscope study runn quick
   error: there is no study command "runn"
@@ -93,7 +95,7 @@ What cannot be is refused before anything runs, by name.
   $ printf 'title = "Mine"\nrunner = "trian"\n' > mine.toml; rankscope study run mine.toml
   error: there is no runner "trian"
     in   mine.toml
-    try  train, vote, features
+    try  train, circle, vote
   [2]
   $ rankscope study resume nowhere
   error: there is no study in this folder: it has no study.db
@@ -108,7 +110,7 @@ Trials that look at one network in different ways share its training.
   $ rankscope study run sort --dry-run | tail -1 | cut -d, -f1
   147 trials in 3 stacks
   $ rankscope study run sort length=7
-  error: semantics=frozen reading=only length=7 seed=0: a network of 6 layers has no path of length 7
+  error: reading=only semantics=frozen length=7 seed=0: a network of 6 layers has no path of length 7
     in   study sort
     try  a shorter length, or more layers
   [2]
