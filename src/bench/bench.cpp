@@ -1,7 +1,6 @@
 #include "bench/bench.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Context.h>
 
 #include <algorithm>
 
@@ -22,18 +21,8 @@ struct Case {
 
 // The cells of the study that the goals name, and attention for every width of a head.
 std::vector<Case> all_cases(const Machine& machine) {
-  std::vector<StepShape> shapes;
-  if (machine.cuda())
-    shapes = {{.layers = 1, .modules = 1, .heads = 8, .stack = 21},
-              {.layers = 3, .modules = 8, .heads = 8, .stack = 5},
-              {.layers = 5, .modules = 64, .heads = 1, .stack = 5},
-              {.layers = 5, .modules = 64, .heads = 8, .stack = 5},
-              {.layers = 5, .modules = 64, .heads = 64, .stack = 5}};
-  else
-    for (const int64_t modules : {1, 8})
-      for (const int64_t heads : {1, 8, 64}) shapes.push_back({.modules = modules, .heads = heads});
   std::vector<Case> cases;
-  for (StepShape shape : shapes) {
+  for (StepShape shape : study_shapes(machine)) {
     if (machine.quick) shape.batch = 32;
     cases.push_back({name_of(shape), [shape](Machine& m) { return measure_step(m, shape); }});
   }
@@ -68,13 +57,11 @@ std::vector<Item> chosen(const std::vector<Item>& all, const std::vector<std::st
 Machine machine_of(const BenchRequest& request) {
   if (request.precision != "fp32" && request.precision != "tf32")
     throw unknown_name("precision", request.precision, {"fp32", "tf32"});
-  device_of(request.device);  // refuses what is not there
-  use_threads(request.threads);
   Machine machine{.device = request.device,
-                  .threads = thread_count(),
+                  .threads = request.threads,
                   .tf32 = request.precision == "tf32",
                   .quick = request.quick};
-  at::globalContext().setFloat32MatmulPrecision(machine.cuda() && machine.tf32 ? "high" : "highest");
+  use_machine(machine);
   return machine;
 }
 

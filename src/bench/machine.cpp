@@ -1,6 +1,7 @@
 #include "bench/machine.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/GradMode.h>
 
@@ -39,6 +40,13 @@ double shortest(const Machine& machine, const std::function<void()>& work) {
 }
 
 }  // namespace
+
+void use_machine(Machine& machine) {
+  device_of(machine.device);  // refuses what is not there
+  use_threads(machine.threads);
+  machine.threads = thread_count();
+  at::globalContext().setFloat32MatmulPrecision(machine.cuda() && machine.tf32 ? "high" : "highest");
+}
 
 void measure_rates(Machine& machine) {
   const c10::NoGradGuard no_gradients;

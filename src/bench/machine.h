@@ -16,6 +16,9 @@ struct Machine {
   bool cuda() const { return device != "cpu"; }
 };
 
+/// Sets threads (0: all cores) and precision, for every side alike. A device that is not there is an error.
+void use_machine(Machine& machine);
+
 /// Measures both rates and keeps the better of these and those before: a machine does not get slower by being
 /// disturbed.
 void measure_rates(Machine& machine);

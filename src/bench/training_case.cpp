@@ -171,6 +171,19 @@ std::string name_of(const StepShape& s) {
          (s.stack > 1 ? fmt::format(" x{}", s.stack) : "");
 }
 
+std::vector<StepShape> study_shapes(const Machine& machine) {
+  if (machine.cuda())
+    return {{.layers = 1, .modules = 1, .heads = 8, .stack = 21},
+            {.layers = 3, .modules = 8, .heads = 8, .stack = 5},
+            {.layers = 5, .modules = 64, .heads = 1, .stack = 5},
+            {.layers = 5, .modules = 64, .heads = 8, .stack = 5},
+            {.layers = 5, .modules = 64, .heads = 64, .stack = 5}};
+  std::vector<StepShape> shapes;
+  for (const int64_t modules : {1, 8})
+    for (const int64_t heads : {1, 8, 64}) shapes.push_back({.modules = modules, .heads = heads});
+  return shapes;
+}
+
 std::vector<TrialSpec> trials_of(const StepShape& s) {
   std::vector<TrialSpec> trials;
   for (int64_t i = 0; i < s.stack; ++i) {
@@ -197,13 +210,7 @@ std::vector<TrialSpec> trials_of(const StepShape& s) {
 
 std::unique_ptr<Stack> fresh_stack(const std::vector<TrialSpec>& trials, const Machine& machine) {
   std::vector<TrainState> states;
-  for (const TrialSpec& t : trials) {
-    TrainState s;
-    s.parameters = starting_parameters(t);
-    s.m.assign(s.parameters.size(), 0.0f);
-    s.v = s.m;
-    states.push_back(std::move(s));
-  }
+  for (const TrialSpec& t : trials) states.push_back(starting_state(t));
   return make_stack(trials, states,
                     {.device = machine.device, .threads = machine.threads, .tf32 = machine.tf32});
 }

@@ -15,6 +15,9 @@ struct StepShape {
 
 std::string name_of(const StepShape& shape);
 
+/// The cells of the study that the goals name: five on CUDA, six on the CPU.
+std::vector<StepShape> study_shapes(const Machine& machine);
+
 /// Trials that differ in their seeds.
 std::vector<TrialSpec> trials_of(const StepShape& shape);
 std::unique_ptr<Stack> fresh_stack(const std::vector<TrialSpec>& trials, const Machine& machine);

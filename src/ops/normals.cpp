@@ -68,8 +68,15 @@ Tensor draw_normals(uint64_t seed, uint32_t stream, uint32_t step, int64_t first
 }
 
 Tensor draw_normals(const Tensor& seeds, uint32_t stream, const Tensor& steps, int64_t count) {
-  if (!fused_kernels() || !seeds.is_cuda()) return draw_normals_reference(seeds, stream, steps, 0, count);
+  if (!fused_kernels()) return draw_normals_reference(seeds, stream, steps, 0, count);
   Tensor out = at::empty({seeds.size(0), count}, seeds.options().dtype(at::kFloat));
+  if (!seeds.is_cuda()) {
+    for (int64_t t = 0; t < seeds.size(0); ++t)
+      fill_normals(static_cast<uint64_t>(seeds.data_ptr<int64_t>()[t]), stream,
+                   static_cast<uint32_t>(steps.data_ptr<int64_t>()[t]), 0, count,
+                   out.data_ptr<float>() + t * count);
+    return out;
+  }
   cuda::fill_normals(seeds.size(0), reinterpret_cast<const uint64_t*>(seeds.data_ptr<int64_t>()), stream,
                      steps.data_ptr<int64_t>(), count, out.data_ptr<float>(), current_stream(seeds));
   return out;

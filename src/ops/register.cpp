@@ -3,15 +3,24 @@
 // through this door is checked here; the C++ functions behind it trust their callers. docs/OPERATORS.md
 // describes them.
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 #include <torch/library.h>
 
+#include <limits>
+
 #include "base/error.h"
+#include "ops/mlp.h"
+#include "ops/normals.h"
+#include "ops/skip_norm.h"
 #include "ops/small_attention.h"
+#include "ops/squared_error.h"
 
 namespace rankscope {
 namespace {
 
 using at::Tensor;
+// c10::optional in LibTorch 1.13, std::optional in later ones.
+using MaybeTensor = decltype(std::declval<c10::IValue&>().toOptional<Tensor>());
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw usage_error(what);
@@ -91,6 +100,73 @@ Tensor call_small_self_attention(const Tensor& qkv, int64_t tokens, at::IntArray
   return small_self_attention(qkv, tokens, head_shape(qkv, heads, scale, rest / 2, width_v, hard, false));
 }
 
+// Parameters have the trials of x in front, where it has them, and these sizes behind.
+void require_parameter(const Tensor& p, const Tensor& x, std::vector<int64_t> sizes, const char* name) {
+  require_alike(p, x, name);
+  if (x.dim() == 3) sizes.insert(sizes.begin(), x.size(0));
+  require(p.sizes() == at::IntArrayRef(sizes), fmt::format("{} must be [{}]", name, fmt::join(sizes, ", ")));
+}
+
+void require_rows(const Tensor& x, const char* name) {
+  require_floats(x, name);
+  require(x.dim() == 2 || x.dim() == 3, fmt::format("{} must be [rows, width] or [trials, ...]", name));
+}
+
+Tensor or_none(const MaybeTensor& x) { return x.has_value() ? *x : Tensor(); }
+
+SkipNorm::Kind norm_named(const std::string& name) {
+  if (name == "unit") return SkipNorm::Kind::unit;
+  if (name == "rms") return SkipNorm::Kind::rms;
+  if (name == "layer") return SkipNorm::Kind::layer;
+  throw unknown_name("norm", name, {"unit", "rms", "layer"});
+}
+
+Tensor call_skip_norm(const Tensor& x, const MaybeTensor& u, const Tensor& gain, const MaybeTensor& bias,
+                      std::string kind) {  // NOLINT: the dispatcher hands strings over by value
+  const SkipNorm::Kind norm = norm_named(kind);
+  require_rows(x, "x");
+  if (u.has_value()) {
+    require_alike(*u, x, "u");
+    require(u->sizes() == x.sizes(), "u must have the shape of x");
+  }
+  require(x.size(-1) >= 1, "x has no columns");
+  require_parameter(gain, x, {norm == SkipNorm::Kind::unit ? 1 : x.size(-1)}, "gain");
+  require(bias.has_value() == (norm == SkipNorm::Kind::layer),
+          "the layer norm needs a bias, the others none");
+  if (bias.has_value()) require_parameter(*bias, x, {x.size(-1)}, "bias");
+  return skip_norm(norm, x, or_none(u), gain, or_none(bias));
+}
+
+Tensor call_squared_error(const Tensor& answers, const Tensor& target, double weight, bool stacked) {
+  require_floats(answers, "answers");
+  require_alike(target, answers, "target");
+  require(answers.dim() >= (stacked ? 2 : 1) && target.sizes() == answers.sizes(),
+          "target must have the shape of answers");
+  return squared_error_sum(answers, target, weight, stacked);
+}
+
+Tensor call_mlp(const Tensor& x, const Tensor& W_in, const MaybeTensor& b_in, const Tensor& W_out,
+                const MaybeTensor& b_out) {
+  require_rows(x, "x");
+  require(W_in.dim() == x.dim() && W_out.dim() == x.dim(), "W_in and W_out must have the trials of x");
+  const int64_t hidden = W_in.size(-2), out = W_out.size(-2);
+  require(hidden >= 1 && out >= 1 && x.size(-1) >= 1, "an MLP needs at least one column everywhere");
+  require_parameter(W_in, x, {hidden, x.size(-1)}, "W_in");
+  require_parameter(W_out, x, {out, hidden}, "W_out");
+  if (b_in.has_value()) require_parameter(*b_in, x, {hidden}, "b_in");
+  if (b_out.has_value()) require_parameter(*b_out, x, {out}, "b_out");
+  return mlp(x, W_in, or_none(b_in), W_out, or_none(b_out));
+}
+
+Tensor call_normals(const Tensor& seeds, int64_t stream, const Tensor& steps, int64_t count) {
+  require(seeds.dim() == 1 && steps.sizes() == seeds.sizes() && seeds.scalar_type() == at::kLong &&
+              steps.scalar_type() == at::kLong && seeds.device() == steps.device(),
+          "seeds and steps must be int64 [trials] on one device");
+  require(stream >= 0 && stream <= std::numeric_limits<uint32_t>::max() && count >= 0,
+          "stream must fit 32 bits and count must not be negative");
+  return draw_normals(seeds.contiguous(), static_cast<uint32_t>(stream), steps.contiguous(), count);
+}
+
 }  // namespace
 }  // namespace rankscope
 
@@ -103,4 +179,11 @@ TORCH_LIBRARY_FRAGMENT(rankscope, m) {
       "small_self_attention(Tensor qkv, int tokens, int[] heads, float[] scale, int width_v, "
       "bool hard=False) -> Tensor",
       rankscope::call_small_self_attention);
+  m.def("skip_norm(Tensor x, Tensor? u, Tensor gain, Tensor? bias, str kind) -> Tensor",
+        rankscope::call_skip_norm);
+  m.def("squared_error(Tensor answers, Tensor target, float weight, bool stacked=False) -> Tensor",
+        rankscope::call_squared_error);
+  m.def("mlp(Tensor x, Tensor W_in, Tensor? b_in, Tensor W_out, Tensor? b_out) -> Tensor",
+        rankscope::call_mlp);
+  m.def("normals(Tensor seeds, int stream, Tensor steps, int count) -> Tensor", rankscope::call_normals);
 }

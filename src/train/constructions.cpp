@@ -74,4 +74,12 @@ std::vector<float> starting_parameters(const TrialSpec& t) {
   return identity(t);
 }
 
+TrainState starting_state(const TrialSpec& trial) {
+  TrainState s;
+  s.parameters = starting_parameters(trial);
+  s.m.assign(s.parameters.size(), 0.0f);
+  s.v = s.m;
+  return s;
+}
+
 }  // namespace rankscope

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/protocol.h"
+#include "train/stack.h"
 
 namespace rankscope {
 
@@ -15,5 +15,8 @@ namespace rankscope {
 ///              coordinates; values copied, later layers and MLPs silent. At full rank this is the exact
 ///              solution as beta grows; below it, the best rank-r truncation of it.
 std::vector<float> starting_parameters(const TrialSpec& trial);
+
+/// They, with nothing trained yet.
+TrainState starting_state(const TrialSpec& trial);
 
 }  // namespace rankscope

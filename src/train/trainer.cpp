@@ -24,9 +24,7 @@ constexpr double kCheckpointShare = 0.02;  // of the time, at most
 Saved start_of(const TrainJob& job) {
   if (auto saved = load_trial(job.folder / "checkpoint.safetensors", job.spec.network)) return *saved;
   Saved fresh;
-  fresh.state.parameters = starting_parameters(job.spec);
-  fresh.state.m.assign(fresh.state.parameters.size(), 0.0f);
-  fresh.state.v = fresh.state.m;
+  fresh.state = starting_state(job.spec);
   return fresh;
 }
 

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "ops/mlp.h"
+#include "ops/normals.h"
+#include "ops/skip_norm.h"
 #include "ops/small_attention.h"
+#include "ops/squared_error.h"
 
 namespace rankscope {
 namespace {
@@ -42,6 +46,50 @@ TEST(Register, SmallSelfAttentionByNameIsTheFunction) {
   expect_same(call("rankscope::small_self_attention",
                    {qkv, 7, c10::List<int64_t>({4}), c10::List<double>({0.5}), 16, false}),
               small_self_attention(qkv, 7, shape), {qkv});
+}
+
+TEST(Register, SkipNormByNameIsTheFunction) {
+  at::manual_seed(3);
+  const at::Tensor x = leaf({2, 5, 6}), u = leaf({2, 5, 6}), gain = leaf({2, 6}), bias = leaf({2, 6});
+  const at::Tensor one = leaf({2, 1}), none;
+  expect_same(call("rankscope::skip_norm", {x, u, gain, bias, "layer"}),
+              skip_norm(SkipNorm::Kind::layer, x, u, gain, bias), {x, u, gain, bias});
+  expect_same(call("rankscope::skip_norm", {x, c10::IValue(), gain, c10::IValue(), "rms"}),
+              skip_norm(SkipNorm::Kind::rms, x, none, gain, none), {x, gain});
+  expect_same(call("rankscope::skip_norm", {x, u, one, c10::IValue(), "unit"}),
+              skip_norm(SkipNorm::Kind::unit, x, u, one, none), {x, u, one});
+  EXPECT_ANY_THROW(call("rankscope::skip_norm", {x, u, one, c10::IValue(), "rms"}));
+  EXPECT_ANY_THROW(call("rankscope::skip_norm", {x, u, gain, c10::IValue(), "layer"}));
+  EXPECT_ANY_THROW(call("rankscope::skip_norm", {x, u, one, c10::IValue(), "batch"}));
+}
+
+TEST(Register, SquaredErrorByNameIsTheFunction) {
+  at::manual_seed(4);
+  const at::Tensor answers = leaf({2, 5, 6}), target = at::randn({2, 5, 6});
+  for (const bool stacked : {false, true})
+    expect_same(call("rankscope::squared_error", {answers, target, 0.25, stacked}),
+                squared_error_sum(answers, target, 0.25, stacked), {answers});
+  EXPECT_ANY_THROW(call("rankscope::squared_error", {answers, target[0], 0.25, false}));
+}
+
+TEST(Register, MlpByNameIsTheFunction) {
+  at::manual_seed(5);
+  const at::Tensor x = leaf({7, 6}), W_in = leaf({12, 6}), b_in = leaf({12}), W_out = leaf({5, 12});
+  const at::Tensor b_out = leaf({5}), none;
+  expect_same(call("rankscope::mlp", {x, W_in, b_in, W_out, b_out}), mlp(x, W_in, b_in, W_out, b_out),
+              {x, W_in, b_in, W_out, b_out});
+  expect_same(call("rankscope::mlp", {x, W_in, c10::IValue(), W_out, c10::IValue()}),
+              mlp(x, W_in, none, W_out, none), {x, W_in, W_out});
+  EXPECT_ANY_THROW(call("rankscope::mlp", {x, W_out, b_in, W_out, b_out}));
+  EXPECT_ANY_THROW(call("rankscope::mlp", {x, W_in, b_out, W_out, b_out}));
+}
+
+TEST(Register, NormalsByNameAreTheFunctions) {
+  const at::Tensor seeds = at::tensor({5, 6}, at::kLong), steps = at::tensor({0, 9}, at::kLong);
+  EXPECT_TRUE(
+      at::equal(call("rankscope::normals", {seeds, 3, steps, 17}), draw_normals(seeds, 3, steps, 17)));
+  EXPECT_ANY_THROW(call("rankscope::normals", {seeds, 3, steps[0], 17}));
+  EXPECT_ANY_THROW(call("rankscope::normals", {seeds, -1, steps, 17}));
 }
 
 TEST(Register, WhatDoesNotFitIsRefusedBeforeAKernelSeesIt) {

@@ -50,13 +50,7 @@ inline TrialSpec small_layer(int64_t d, int64_t n, int64_t rank, int64_t heads) 
   return t;
 }
 
-inline TrainState fresh_state(const TrialSpec& t) {
-  TrainState s;
-  s.parameters = starting_parameters(t);
-  s.m.assign(s.parameters.size(), 0.0f);
-  s.v = s.m;
-  return s;
-}
+inline TrainState fresh_state(const TrialSpec& t) { return starting_state(t); }
 
 /// Error of the starting point on the test set.
 inline Score start_error(const TrialSpec& t, int threads = 2) {

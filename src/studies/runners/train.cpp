@@ -7,6 +7,7 @@
 #include "studies/support/train_config.h"
 #include "train/diagnose.h"
 #include "train/export.h"
+#include "train/precision.h"
 #include "train/trainer.h"
 
 namespace rankscope {
@@ -46,9 +47,12 @@ Outcome outcome(const TrialSpec& spec, const TrainOutcome& o) {
   return out;
 }
 
-bool use_tf32(const std::string& precision) {
+// "auto" asks the first trial of the stack: the others have its shapes.
+bool use_tf32(const RunContext& context, const TrialSpec& trial) {
+  const std::string& precision = context.precision;
   if (precision == "fp32") return false;
-  if (precision == "tf32" || precision == "auto") return true;
+  if (precision == "tf32") return true;
+  if (precision == "auto") return tf32_is_enough(trial, context.device);
   throw unknown_name("precision", precision, {"auto", "fp32", "tf32"});
 }
 
@@ -62,7 +66,7 @@ struct Part {
 void run_stack(const Part& part, const RunContext& context, int64_t& done) {
   std::vector<TrainJob> work;
   for (const TrialJob& job : part.jobs) work.push_back({trial_of(job.config), job.folder});
-  TrainOptions options{.stack = {context.device, context.threads, use_tf32(context.precision)},
+  TrainOptions options{.stack = {context.device, context.threads, use_tf32(context, work.front().spec)},
                        .checkpoint_seconds = context.checkpoint_seconds,
                        .stop = context.stop};
   const double step_flops =
