@@ -27,17 +27,18 @@ __device__ __forceinline__ int group_index() {
 
 __device__ __forceinline__ int row_at(int place) { return place / 8 * 8 + place % 8 / 2 + place % 2 * 4; }
 
-// Brings a matrix of kRows rows by kColumns columns to shared memory; row_of(i) says which row stands i-th.
+// Brings a matrix of kRows rows by kColumns columns to shared memory; row_of(i) says which row stands i-th. A
+// pass of all threads takes whole groups of eight rows, so that every pass is the first one some way on.
 template <int kThreads, int kRows, int kColumns, class RowOf>
 __device__ __forceinline__ void fetch(float* to, const float* from, int64_t stride, RowOf row_of) {
-  constexpr int kPieces = kColumns / 4;
-  int thread;  // asked for anew each time: addresses kept from one call to the next would cost registers
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-#pragma unroll 1
-  for (int i = thread; i < kRows * kPieces; i += kThreads) {
-    const int row = i / kPieces, column = i % kPieces * 4;
-    copy_async(to + swizzled(row, column, kRows), from + row_of(row) * stride + column);
-  }
+  constexpr int kPieces = kColumns / 4, kPassRows = kThreads / kPieces;
+  static_assert(kPassRows % 8 == 0 && kRows % kPassRows == 0);
+  const int row = threadIdx.x / kPieces, column = threadIdx.x % kPieces * 4;
+  to += swizzled(row, column, kRows);
+  from += row_of(row) * stride + column;
+#pragma unroll
+  for (int pass = 0; pass < kRows / kPassRows; ++pass)
+    copy_async(to + pass * kPassRows * kBlockColumns, from + pass * kPassRows * stride);
 }
 
 struct Ordered {
@@ -140,10 +141,10 @@ __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_c
       if (kForward) {
         if (bias != nullptr) h[i] += shared.bias[chunk % 2][i / 4 * 8 + lane.t + i % 2 * 4];
         const bool off = h[i] <= 0.0f;  // a NaN goes on
-        word |= static_cast<uint32_t>(!off) << i;
-        h[i] = off ? 0.0f : tf32_round(h[i]);
+        word |= off ? 0u : 1u << i;
+        h[i] = off ? 0.0f : tf32_factor_not_negative(h[i]);
       } else {
-        h[i] = (word >> i & 1u) == 0 ? 0.0f : tf32_round(h[i]);
+        h[i] = (word & 1u << i) == 0 ? 0.0f : tf32_factor(h[i]);
       }
     }
     if (kForward) signs[int64_t{chunk} * kTokenThreads] = word;
@@ -153,7 +154,7 @@ __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_c
           for (int c = 0; c < kChunk / 8; ++c)
             product_64(y, h[4 * c], h[4 * c + 2], h[4 * c + 1], h[4 * c + 3], out.at(c, kWidth));
         },
-        Nothing{}, y);
+        Nothing{}, y, h);
   }
 
 #pragma unroll
@@ -259,8 +260,8 @@ __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_con
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       const bool off = h[i] <= 0.0f;
-      on |= static_cast<uint32_t>(!off) << i;
-      h[i] = off ? 0.0f : tf32_round(h[i]);
+      on |= off ? 0u : 1u << i;
+      h[i] = off ? 0.0f : tf32_factor_not_negative(h[i]);
     }
     products(
         [&] {
@@ -270,12 +271,12 @@ __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_con
           for (int c = 0; c < kPiece / 8; ++c)
             product_64(dW_out, h[4 * c], h[4 * c + 2], h[4 * c + 1], h[4 * c + 3], dy_t.at(c, kWidth));
         },
-        Nothing{}, dh, dW_out);
+        Nothing{}, dh, dW_out, h);
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      dh[i] = (on >> i & 1u) == 0 ? 0.0f : dh[i];
+      dh[i] = (on & 1u << i) == 0 ? 0.0f : dh[i];
       db[i / 2 % 2] += dh[i];
-      dh[i] = tf32_round(dh[i]);
+      dh[i] = tf32_factor(dh[i]);
     }
     products(
         [&] {
@@ -283,7 +284,7 @@ __global__ __launch_bounds__(kUnitThreads, 1) void units_kernel(const __grid_con
           for (int c = 0; c < kPiece / 8; ++c)
             product_64(dW_in, dh[4 * c], dh[4 * c + 2], dh[4 * c + 1], dh[4 * c + 3], x_t.at(c, kWidth));
         },
-        Nothing{}, dW_in);
+        Nothing{}, dW_in, dh);
   }
 
   const int64_t part = int64_t{blockIdx.z} * gridDim.y + trial;

@@ -50,16 +50,17 @@ __device__ __forceinline__ void pin(float (&x)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
 }
 
-/// Runs the products that `issue` starts, which add to `sums`; does `meanwhile` and waits for them.
-template <class Issue, class Meanwhile, class... Sums>
-__device__ __forceinline__ void products(Issue issue, Meanwhile meanwhile, Sums&... sums) {
-  (pin(sums), ...);
+/// Runs the products that `issue` starts; does `meanwhile` and waits for them. `used` are the registers they
+/// add to or read.
+template <class Issue, class Meanwhile, class... Used>
+__device__ __forceinline__ void products(Issue issue, Meanwhile meanwhile, Used&... used) {
+  (pin(used), ...);
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
   issue();
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
   meanwhile();
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-  (pin(sums), ...);
+  (pin(used), ...);
 }
 
 struct Nothing {
