@@ -1,6 +1,6 @@
 // Question: how close do the CUDA kernels come to the memory's speed? Milliseconds a call, the bytes that
 // must move (each operand read once, each result written once) a second, and the ratio of the time to that of
-// a plain copy of as many bytes, measured in the same run.
+// a plain copy of as many bytes, measured in the same run. The MLP is bound by its products: FLOP/s instead.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
 #include "kernels/cuda/skip_norm.h"
 #include "kernels/cuda/squared_error.h"
@@ -138,6 +139,30 @@ void attention(const Case& c) {
   });
 }
 
+// Products of the MLP: their number in each kernel, and FLOP/s beside the time.
+void mlp(int64_t trials) {
+  const cuda::Mlp m{trials, 4096, 2048};
+  const int64_t tokens = trials * m.rows * cuda::kMlpWidth, weights = trials * m.hidden * cuda::kMlpWidth;
+  const int64_t splits = cuda::mlp_splits(m);
+  const Floats x(tokens), y(tokens), dx(tokens), x_t(tokens), W(weights), W_t(weights), b(trials * m.hidden),
+      dW_in(splits * weights), dW_out(splits * weights), db(splits * trials * m.hidden);
+  uint32_t* signs = nullptr;
+  require(cudaMalloc(reinterpret_cast<void**>(&signs), cuda::mlp_sign_words(m) * sizeof *signs));
+  const double product = 2.0 * static_cast<double>(tokens * m.hidden);
+  const auto line = [&](const char* what, int products, const std::function<void(cudaStream_t)>& call) {
+    const double ms = milliseconds(call);
+    std::printf("MLP of %2ld trials, %-35s %8.4f ms %8.0f TFLOP/s\n", trials, what, ms,
+                products * product / ms / 1e9);
+  };
+  line("forward", 2, [&](cudaStream_t s) { cuda::mlp_forward(m, x, W, b, W_t, b, y, signs, s); });
+  line("gradient of its input", 2,
+       [&](cudaStream_t s) { cuda::mlp_backward_tokens(m, y, W, W_t, signs, dx, s); });
+  line("gradients of its weights", 4, [&](cudaStream_t s) {
+    cuda::mlp_backward_weights(m, {x, x_t}, {y, x_t}, W, b, W_t, dW_in, dW_out, db, s);
+  });
+  cudaFree(signs);
+}
+
 template <class T>
 T* on_device(const std::vector<T>& values) {
   T* data = nullptr;
@@ -163,8 +188,8 @@ void the_rest() {
     cuda::neighbour_targets(cuda::Neighbour::farthest, trials * sequences, tokens, 0, d, x, nullptr, target,
                             s);
   });
-  const cuda::SkipNorm unit{cuda::SkipNormKind::unit, trials, rows, d, 1.0f, 0.0f, d};
-  const cuda::SkipNorm layer{cuda::SkipNormKind::layer, trials, rows, d, 1.0f, 1e-5f, d};
+  const cuda::SkipNorm unit{cuda::SkipNormKind::unit, trials, rows, d, 1.0f, 0.0f, d, d};
+  const cuda::SkipNorm layer{cuda::SkipNormKind::layer, trials, rows, d, 1.0f, 1e-5f, d, d};
   for (const auto& [name, n] : {std::pair{"unit norm", unit}, {"LayerNorm", layer}}) {
     char what[80];
     std::snprintf(what, sizeof what, "skip + %s, 21 x 4096 x 64, forward", name);
@@ -199,6 +224,7 @@ int bench() {
   for (int64_t tokens : {4, 8, 32, 64, 128, 256}) attention({1, 4096 / tokens, tokens, 512, 8});
   attention({1, 64, 64, 512, 64});
   attention({1, 256, 16, 512, 8, true});
+  for (int64_t trials : {1, 5, 21}) mlp(trials);
   the_rest();
   return 0;
 }
