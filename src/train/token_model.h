@@ -36,7 +36,7 @@ class TokenModel : public WeightSource {
 /// The set's sequences without their padding, in words of TokenModel.
 std::vector<Sample> samples_of(const TokenSet& set);
 
-/// The set as tensors of `dtype`'s kind for token_forward, sequences [first, first + count).
+/// Some sequences of the set side by side, padded to the longest of them only.
 TokenBatch batch_of(const TokenSet& set, const std::vector<int64_t>& sequences, bool float64 = false);
 
 /// config.json and model.safetensors.

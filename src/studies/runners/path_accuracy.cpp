@@ -32,6 +32,10 @@ void check_config(const Config& c) {
   const TokenTrial t = token_trial_of(c);
   check_reading(semantics_of(text(c, "semantics")), text(c, "reading"));
   check(TokenNetwork{.heads = t.recipe.heads, .width = t.recipe.width});
+  if (!t.data.text.empty() && t.task->name != "memorise")
+    throw usage_error(fmt::format("the task {} reads no text", t.task->name)).hint("task=memorise");
+  if (!t.data.text.empty() && !std::filesystem::exists(t.data.text))
+    throw usage_error("there is no such file or folder").in("text=" + t.data.text);
   if (integer(c, "length") > t.recipe.layers)
     throw usage_error(
         fmt::format("a network of {} layers has no path of length {}", t.recipe.layers, integer(c, "length")))
