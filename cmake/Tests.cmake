@@ -44,12 +44,15 @@ endif()
 if(RANKSCOPE_ENGINE AND ICU_FOUND)  # the transcripts scan texts
   rankscope_tests(cli)
   add_dependencies(test_cli rankscope_program)
+  set(RANKSCOPE_BUILT_WITH "$<$<BOOL:${CAIRO_FOUND}>:cairo>:$<$<BOOL:${HTTPLIB_FOUND}>:cpp-httplib>")
+  set_property(TEST cli APPEND PROPERTY ENVIRONMENT "RANKSCOPE_BUILT_WITH=${RANKSCOPE_BUILT_WITH}")
 endif()
 
 # The report's page: built afresh, compared with the committed one, driven in Chromium.
 if(RANKSCOPE_ENGINE AND ICU_FOUND)
   add_test(NAME web COMMAND ${CMAKE_SOURCE_DIR}/scripts/test-web.sh $<TARGET_FILE:rankscope_program>)
-  set_tests_properties(web PROPERTIES LABELS web TIMEOUT 900 SKIP_RETURN_CODE 77)
+  set_tests_properties(web PROPERTIES LABELS web TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT
+    "RANKSCOPE_BUILT_WITH=${RANKSCOPE_BUILT_WITH};RANKSCOPE_PICTURES=${CMAKE_BINARY_DIR}/pictures")
 endif()
 
 # A real pretrained model, fetched once into the build folder.

@@ -2,7 +2,8 @@
 // they print. Prose stands at the margin. A line "  $ command" is run, "  > " goes on with it, and the
 // indented lines after it are what both streams say together; "  ..." stands for any number of lines, "  [N]"
 // at the end for an exit code other than 0. Blanks at the ends of lines and empty lines at the end of an
-// output do not count. The commands of a page share one fresh folder and nothing else.
+// output do not count. The commands of a page share one fresh folder and nothing else. A line "Needs cairo." at
+// the margin skips the page where the program was built without that library, "Needs no cairo." where with it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -60,6 +61,24 @@ std::vector<Step> read_page(const fs::path& page) {
     }
   }
   return steps;
+}
+
+// What the program was built with, as CMake says: "cairo:cpp-httplib".
+bool built_with(const std::string& library) {
+  const char* all = std::getenv("RANKSCOPE_BUILT_WITH");
+  return (":" + std::string(all == nullptr ? "" : all) + ":").find(":" + library + ":") != std::string::npos;
+}
+
+// What the page wants and the program is not; empty where it can be run.
+std::string unmet(const fs::path& page) {
+  std::ifstream file(page);
+  for (const std::string& line : lines_of(file)) {
+    if (line.rfind("Needs ", 0) != 0 || line.back() != '.') continue;
+    const std::string need = line.substr(6, line.size() - 7);
+    const bool without = need.rfind("no ", 0) == 0;
+    if (built_with(without ? need.substr(3) : need) == without) return need;
+  }
+  return "";
 }
 
 std::string trimmed(const std::string& line) { return line.substr(0, line.find_last_not_of(" \r") + 1); }
@@ -132,6 +151,7 @@ TEST_P(Transcript, SaysWhatThePageSays) {
   const char* program = std::getenv("RANKSCOPE_PROGRAM");
   if (program == nullptr) GTEST_SKIP() << "RANKSCOPE_PROGRAM is not set: run with ctest";
   const fs::path page = fs::path(__FILE__).parent_path() / (GetParam() + ".t");
+  if (const std::string need = unmet(page); !need.empty()) GTEST_SKIP() << "needs " << need;
   const TemporaryFolder path, folder;
   fs::create_symlink(fs::absolute(program), path.path() / "rankscope");
   const std::vector<Step> steps = read_page(page);
