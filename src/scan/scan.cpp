@@ -13,6 +13,7 @@
 #include "scan/manifest.h"
 #include "scan/output.h"
 #include "scan/pass.h"
+#include "scan/paths_shown.h"
 #include "scan/subject.h"
 #include "scan/variants.h"
 
@@ -38,6 +39,7 @@ class Scan {
     main_pass();
     if (request_.baseline) baseline();
     if (request_.ablate) ablate();
+    if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
     result_.verdict = judge(result_.table, spec(), request_.thresholds, shortest_content());
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
@@ -84,6 +86,19 @@ class Scan {
     shown_ = std::make_unique<ShownSample>(spec(), length, plan_.layers,
                                            seen ? request_.patterns : std::nullopt, result_.notes);
     plan_.shown = shown_.get();
+  }
+
+  void paths_of_shown_sample() {
+    const auto at = static_cast<size_t>(kShownSample);
+    const Batch shown = make_batches({input_.samples[at]}, spec(), 1).front();
+    int64_t tokens = 0;
+    for (const Batch& b : plan_.inputs.front())
+      tokens += b.offsets.back() * static_cast<int64_t>(plan_.variants.size());
+    try {
+      add_path_shares(spec(), *source_, shown, tokens, result_.table, result_.notes);
+    } catch (const Error& e) {  // activations that are not finite: the scan itself goes on
+      result_.notes.push_back(fmt::format("paths by length were left out: {}", e.what()));
+    }
   }
 
   const FinalState& full() const { return states_.front(); }
