@@ -61,3 +61,20 @@ Files that are not what is asked for.
     in   cut.safetensors, tensor "attentions.0"
     try  download the file again: it is cut short
   [1]
+
+A scan can look first; what it found stays in the manifest, or that nobody looked and how to.
+
+  $ rankscope scan models/bert --random-tokens --samples 2 --verify models/bert/activations.safetensors --out checked --quiet > /dev/null; grep -o '"agrees": true\|"checked": true' checked/manifest.json
+  "agrees": true
+  "checked": true
+  $ rankscope scan models/bert --random-tokens --samples 2 --out unchecked --quiet > /dev/null; grep -A2 '"parity"' unchecked/manifest.json
+    "parity": {
+      "checked": false,
+      "how": "rankscope scan MODEL --verify ACTIVATIONS.safetensors"
+  $ rankscope scan models/llama --random-tokens --verify models/bert/activations.safetensors --out wrong --quiet
+  error: hidden_states.0 should have the shape [3, 11, 24], but has [3, 11, 30]
+    in   models/bert/activations.safetensors
+    try  check that the activations are those of this model
+  [1]
+  $ ls -d wrong 2>/dev/null
+  [2]

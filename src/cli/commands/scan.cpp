@@ -20,6 +20,7 @@
 #include "cli/engine.h"
 #include "cli/input_options.h"
 #include "cli/options.h"
+#include "cli/parity.h"
 #include "report/csv.h"
 #include "report/json.h"
 #include "report/read.h"
@@ -53,7 +54,7 @@ constexpr const char* kBelow =
 struct Options {
   ScanRequest request;
   std::string model, out, format = "table";
-  std::string lenses, baseline, token_ids, pixels;
+  std::string lenses, baseline, token_ids, pixels, against;
   std::vector<std::string> thresholds;
   bool json = false;
 };
@@ -112,8 +113,26 @@ void print(const ScanResult& result, const std::string& format, Io& io) {
   print_results(result, terminal_style(STDOUT_FILENO), io.out);
 }
 
+// Before the work: a network that is computed wrongly is not worth scanning in silence.
+Json parity(const Options& o) {
+  if (o.against.empty()) return parity_not_checked();
+  const ScanRequest& r = o.request;
+  const std::vector<LayerError> errors = engine().verify({r.model, o.against, r.dtype, r.device, r.threads});
+  return parity_of(errors, kParityTolerance, o.against);
+}
+
+void note_parity(ScanResult& result) {
+  const Json& parity = result.manifest["parity"];
+  if (!parity["checked"].get<bool>() || parity["agrees"].get<bool>()) return;
+  result.notes.push_back(fmt::format(
+      "the activations DIFFER from those of {}: {:.3g} of the largest value at {}",
+      parity["against"].get<std::string>(), parity["worst"].get<double>(), parity["at"].get<std::string>()));
+  result.manifest["notes"] = result.notes;
+}
+
 int run(Options& o, Io& io) {
   fill_in(o);
+  const Json agreement = parity(o);
   std::optional<ResultFolder> folder;  // made before the work: the exact attention is written as it passes
   if (!o.out.empty()) {
     folder.emplace(o.out);
@@ -127,6 +146,8 @@ int run(Options& o, Io& io) {
       line.update(done, total, what);
     });
   }
+  result.manifest["parity"] = agreement;
+  note_parity(result);
   result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
   if (!o.out.empty()) {
     Results results(result);
@@ -155,6 +176,10 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--baseline", o->baseline, "Judge against this checkpoint on the same input")
       ->type_name("FOLDER");
+  app.add_option(
+         "--verify", o->against,
+         "Compare every layer with these saved activations first (rankscope verify); part of the report")
+      ->type_name("FILE");
   app.add_flag("--null", r.null_models, "Add the null models: random weights, shuffled tokens");
   app.add_flag("--ablate", r.ablate,
                "Take heads that write little out, alone and together, and measure output_kl");

@@ -7,33 +7,23 @@
 #include <iostream>
 #include <memory>
 
-#include "base/json.h"
 #include "cli/command.h"
 #include "cli/engine.h"
 #include "cli/options.h"
+#include "cli/parity.h"
 
 namespace rankscope {
 namespace {
 
 struct Options {
   VerifyRequest request;
-  double tolerance = 2e-5;
+  double tolerance = kParityTolerance;
   bool json = false;
 };
 
-bool passes(const LayerError& e, double tolerance) { return e.relative() <= tolerance; }  // NaN does not
-
 void print(const std::vector<LayerError>& errors, const Options& o, Io& io) {
   if (o.json) {
-    Json list = Json::array();
-    for (const LayerError& e : errors)
-      list.push_back({{"tensor", e.tensor},
-                      {"largest", e.largest},
-                      {"mean", e.mean},
-                      {"magnitude", e.magnitude},
-                      {"relative", e.relative()},
-                      {"pass", passes(e, o.tolerance)}});
-    io.out << list.dump(2) << "\n";
+    io.out << parity_list(errors, o.tolerance).dump(2) << "\n";
     return;
   }
   io.out << fmt::format("{:<20} {:>12} {:>12} {:>12} {:>12}\n", "tensor", "largest err", "mean err",
@@ -46,15 +36,11 @@ void print(const std::vector<LayerError>& errors, const Options& o, Io& io) {
 int run(const Options& o, Io& io) {
   const std::vector<LayerError> errors = engine().verify(o.request);
   print(errors, o, io);
-  const LayerError* worst = nullptr;
-  bool all = true;
-  for (const LayerError& e : errors) {
-    all = all && passes(e, o.tolerance);
-    if (worst == nullptr || !(e.relative() <= worst->relative())) worst = &e;
-  }
+  const LayerError& worst = worst_of(errors);
+  const bool all = passes(worst, o.tolerance);
   if (!o.json)
     io.out << fmt::format("{}: worst ratio {:.3g} at {}, tolerance {:g}\n", all ? "agrees" : "DIFFERS",
-                          worst->relative(), worst->tensor, o.tolerance);
+                          worst.relative(), worst.tensor, o.tolerance);
   return all ? 0 : 1;
 }
 
