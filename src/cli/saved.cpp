@@ -72,11 +72,19 @@ SavedFolders read_folders(const std::vector<std::string>& folders) {
       out.studies.back().name = name_of(folder);
     } else {
       if (!fs::is_directory(folder)) throw Error("there is no such folder").in(folder).hint("check the path");
-      out.scans.push_back(read_scan_folder(folder));
+      const bool two = folders.size() == 2 && fs::exists(fs::path(folder) / "samples.csv");
+      out.scans.push_back(read_scan_folder(folder, two ? Samples::read : Samples::leave));
       out.scans.back().name = name_of(folder);
     }
   }
   return out;
+}
+
+std::optional<ScanDiff> pairs_of(const SavedFolders& folders) {
+  const auto& scans = folders.scans;
+  if (scans.size() != 2 || !folders.studies.empty() || !same_tokens(scans[0], scans[1])) return {};
+  if (scans[0].table.samples.empty() || scans[1].table.samples.empty()) return {};
+  return compare(scans[0], scans[1]);
 }
 
 void write_folders_page(const SavedFolders& folders, const ScanDiff* diff, const fs::path& out) {

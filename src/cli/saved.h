@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct SavedFolders {
   std::vector<StudyResults> studies;
 };
 SavedFolders read_folders(const std::vector<std::string>& folders);
+
+/// Two scans of the same tokens, pair by pair; nothing where the folders are something else.
+std::optional<ScanDiff> pairs_of(const SavedFolders& folders);
 
 /// A page of them.
 void write_folders_page(const SavedFolders& folders, const ScanDiff* diff, const std::filesystem::path& out);

@@ -31,12 +31,17 @@ PerSample by_row(const std::vector<SampleRow>& rows) {
   return out;
 }
 
-std::string ids_of(const SavedResults& r) {
+// Empty where the manifest does not say.
+std::string known_ids(const SavedResults& r) {
   const Json::json_pointer place("/input/ids");
-  const std::string ids = r.manifest.contains(place) && r.manifest.at(place).is_string()
-                              ? r.manifest.at(place).get<std::string>()
-                              : "";
-  if (ids.size() <= std::string_view("sha256:").size())
+  if (!r.manifest.contains(place) || !r.manifest.at(place).is_string()) return "";
+  const std::string ids = r.manifest.at(place).get<std::string>();
+  return ids.size() > std::string_view("sha256:").size() ? ids : "";
+}
+
+std::string ids_of(const SavedResults& r) {
+  const std::string ids = known_ids(r);
+  if (ids.empty())
     throw Error("the manifest does not say which tokens were read")
         .in(r.name)
         .hint("scan again with this program");
@@ -76,12 +81,18 @@ std::string place_of(const Change& c) {
 
 double Change::errors() const {
   if (delta == 0) return 0;
-  return std::isnan(stderr_) ? INFINITY : std::fabs(delta) / stderr_;
+  if (std::isnan(stderr_)) return n > 0 ? 0 : INFINITY;
+  return std::fabs(delta) / stderr_;
 }
 
 double Change::relative() const {
   const double size = 0.5 * (std::fabs(a) + std::fabs(b));
   return size > 0 ? std::fabs(delta) / size : 0;
+}
+
+bool same_tokens(const SavedResults& a, const SavedResults& b) {
+  const std::string ids = known_ids(a);
+  return !ids.empty() && ids == known_ids(b);
 }
 
 ScanDiff compare(const SavedResults& a, const SavedResults& b) {
@@ -90,12 +101,15 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
         .in(fmt::format("{} and {}", a.name, b.name))
         .hint("scan both models on the same --token-ids, or on the same --text with the same tokenizer");
   const PerSample samples_a = by_row(a.table.samples), samples_b = by_row(b.table.samples);
-  std::map<Key, const Row*> rows_b;
-  for (const Row& r : b.table.rows) rows_b.emplace(key_of(r), &r);
+  std::map<std::pair<Key, int32_t>, const Row*> rows_b;
+  for (const Row& r : b.table.rows) rows_b.emplace(std::pair(key_of(r), r.depth), &r);
+  // Paths of all lengths share the key of a sample: which of them it belongs to is not known.
+  std::map<Key, int> sharing;
+  for (const Row& r : a.table.rows) ++sharing[key_of(r)];
 
   ScanDiff out{a.name, b.name, {}, 0, 0};
   for (const Row& r : a.table.rows) {
-    const auto partner = rows_b.find(key_of(r));
+    const auto partner = rows_b.find({key_of(r), r.depth});
     if (partner == rows_b.end()) {
       ++out.only_a;
       continue;
@@ -105,8 +119,10 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
     if (!std::isfinite(c.a) || !std::isfinite(c.b)) continue;
     c.delta = c.b - c.a;
     const auto sa = samples_a.find(key_of(r)), sb = samples_b.find(key_of(r));
-    if (sa != samples_a.end() && sb != samples_b.end())
+    if (sa != samples_a.end() && sb != samples_b.end()) {
       c.stderr_ = paired(c, sa->second, sb->second, is_geometric(a, r.metric.str()), c.n).stderr_;
+      if (sharing[key_of(r)] > 1) c.stderr_ = kNone;
+    }
     out.changes.push_back(c);
   }
   out.only_b = rows_b.size();
@@ -133,6 +149,7 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
       const std::string error = std::isnan(c->stderr_) ? "" : " ± " + number_text(c->stderr_);
       std::string name = c->metric.str();
       if (c->tokens == "content") name += " (content)";
+      if (c->variant != "full") name += " of " + c->variant.str();
       line(pad_right("  " + terminal_text(place_of(*c), 40), 10) +
            pad_right(terminal_text(name, 80), metric - 1) + ' ' + pad_left(number_text(c->a), 10) +
            pad_left(number_text(c->b), 10) + pad_left(number_text(c->delta) + error, 21));

@@ -19,7 +19,8 @@ struct Change {
   double stderr_ = kNone;  // of the paired difference; NaN where no samples stand behind the values
   int64_t n = 0;           // pairs
 
-  /// Change over its standard error; infinite for a change that has no error (weights), 0 for none.
+  /// Change over its standard error; infinite for a change behind which no samples stand (weights), 0 for
+  /// none and where one pair tells nothing of its error.
   double errors() const;
   /// Change over the mean size of the two values: from 0 to 2.
   double relative() const;
@@ -30,6 +31,9 @@ struct ScanDiff {
   std::vector<Change> changes;    // those that are clear (two errors or more) first, by relative size
   size_t only_a = 0, only_b = 0;  // rows without a partner
 };
+
+/// Whether the manifests say that both read the same tokens.
+bool same_tokens(const SavedResults& a, const SavedResults& b);
 
 /// Refuses scans of different token ids: their numbers have nothing to do with each other.
 ScanDiff compare(const SavedResults& a, const SavedResults& b);

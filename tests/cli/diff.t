@@ -5,7 +5,7 @@ diff: two scans of the same tokens, pair by pair.
   > printf '3 4 5 6 7 8 9 10 11 12\n13 14 15 16 17 18 19 20\n1 2 3 4 5 6 7 8 9\n' > ids.txt
   > rankscope scan bert --token-ids ids.txt --out a --quiet > /dev/null; rankscope scan other --token-ids ids.txt --out b --quiet > /dev/null
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope diff a a
-  a -> a: 282 rows compared pair by pair
+  a -> a: 290 rows compared pair by pair
 
   layers: 0 clear changes
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/error.h"
@@ -72,12 +73,40 @@ TEST(Diff, RowsWithoutAPartnerAreCounted) {
   EXPECT_EQ(diff.changes.size(), 3u);
 }
 
+TEST(Diff, PathsArePairedByTheirLength) {
+  SavedResults a = scan("a", {1, 2}, 8), b = scan("b", {1, 2}, 8);
+  for (SavedResults* r : {&a, &b})
+    for (const int32_t length : {0, 1, 2}) {
+      const double share = (r == &a ? 0.1 : 0.2) * (length + 1);
+      r->table.rows.push_back({"full", "ln_final", -1, -1, "path_share", share, kNone, 1, length, "all"});
+      r->table.samples.push_back({"full", "ln_final", -1, -1, "path_share", "all", 0, share});
+    }
+  std::vector<double> deltas;
+  for (const Change& c : compare(a, b).changes)
+    if (c.metric == "path_share") {
+      deltas.push_back(c.delta);
+      EXPECT_EQ(c.errors(), 0);  // one sample: not known to be a change
+    }
+  std::sort(deltas.begin(), deltas.end());
+  ASSERT_EQ(deltas.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(deltas[i], 0.1 * static_cast<double>(i + 1));
+}
+
+TEST(Diff, OnePairTellsNothingOfItsError) {
+  const Change c = of(compare(scan("a", {1}, 8), scan("b", {3}, 8)), "cosine");
+  EXPECT_EQ(c.delta, 2);
+  EXPECT_EQ(c.errors(), 0);
+}
+
 TEST(Diff, DifferentOrUnknownTokensAreRefused) {
   SavedResults a = scan("a", {1, 2}, 8), b = a;
   b.manifest["input"]["ids"] = "sha256:2";
   EXPECT_THROW(compare(a, b), Error);
+  EXPECT_FALSE(same_tokens(a, b));
+  EXPECT_TRUE(same_tokens(a, a));
   a.manifest["input"]["ids"] = b.manifest["input"]["ids"] = "sha256:";  // built without OpenSSL
   EXPECT_THROW(compare(a, b), Error);
+  EXPECT_FALSE(same_tokens(a, b));
 }
 
 TEST(Diff, PrintsWithinTheWidth) {

@@ -20,7 +20,9 @@ int run(const Options& o, Io& io) {
   std::filesystem::path out = o.out;
   if (o.out.empty())
     out = o.folders.size() == 1 ? std::filesystem::path(o.folders.front()) / "report.html" : "report.html";
-  write_folders_page(read_folders(o.folders), nullptr, out);
+  const SavedFolders folders = read_folders(o.folders);
+  const std::optional<ScanDiff> pairs = pairs_of(folders);
+  write_folders_page(folders, pairs ? &*pairs : nullptr, out);
   if (!io.quiet) io.err << fmt::format("wrote {}\n", out.string());
   return 0;
 }
