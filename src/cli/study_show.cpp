@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/stats.h"
 #include "cli/saved.h"
 #include "cli/study.h"
 #include "report/plot.h"
@@ -59,7 +60,7 @@ bool comparable(const Config& published, const Figure& figure, const std::vector
 
 // With two or more keys in `by`, one panel for each value of the first.
 struct Panel {
-  std::map<std::string, PlotCurve> ours, published, bounds;  // by label
+  std::map<std::string, PlotCurve> ours, published, bounds, lines;  // by label
 };
 
 void add(std::map<std::string, PlotCurve>& curves, const std::string& label, double x, double y) {
@@ -76,14 +77,30 @@ std::vector<PlotCurve> curves_of(Panel& panel, const std::string& bound) {
       curve.open = open;
       curve.marks = marks;
       curve.line = !open;
-      curve.label = fmt::format("{}{}{}", label, label.empty() ? "" : ", ", suffix);
+      curve.label = fmt::format("{}{}{}", label, label.empty() || *suffix == 0 ? "" : ", ", suffix);
       out.push_back(curve);
     }
   };
   take(panel.ours, "ours", false, true);
   take(panel.published, "published", true, true);
   take(panel.bounds, bound.c_str(), false, false);
+  take(panel.lines, "", false, false);
   return out;
+}
+
+// A result that has one value for a whole panel: chance, the network itself. Across the panel at its mean.
+void add_line(std::map<std::string, Panel>& panels, const std::string& name, const std::string& x,
+              const std::vector<Point>& all) {
+  std::vector<double> places, values;
+  for (const Point& point : all) {
+    places.push_back(number_or_nan(point.config, x));
+    const Summary s = summarise(point, name);
+    values.insert(values.end(), s.every.begin(), s.every.end());
+  }
+  if (values.empty()) return;
+  const auto [first, last] = std::minmax_element(places.begin(), places.end());
+  for (auto& [title, panel] : panels)
+    for (const double at : {*first, *last}) add(panel.lines, name, at, arithmetic_mean(values).value);
 }
 
 void print_figure(const Study& study, const std::string& metric, const std::vector<Point>& all,
@@ -111,6 +128,8 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
     }
   }
   const PlotAxes axes{figure.x, metric, figure.log_x, figure.log_y};
+  if (metric == figure.y)
+    for (const std::string& name : figure.lines) add_line(panels, name, figure.x, all);
   for (auto& [title, panel] : panels) {
     if (panel.ours.empty()) continue;  // nothing of ours to look at yet
     const std::vector<std::string> lines =

@@ -23,6 +23,7 @@ namespace {
 
 constexpr uint64_t kLargestTable = uint64_t{1} << 28;
 constexpr uint64_t kLargestCurve = uint64_t{1} << 26;
+constexpr size_t kMostLogged = 16;      // values in a line of a curve
 constexpr size_t kCurvePoints = 400;    // a curve, more than a plot has pixels for
 constexpr size_t kAllPoints = 200'000;  // of all curves together
 
@@ -41,8 +42,43 @@ std::optional<size_t> find(const CellTable& table, const std::string& name) {
   return static_cast<size_t>(it - table.columns.begin());
 }
 
+// What our trials have in the columns that a published table shares with them and the figure does not tell
+// apart.
+class Comparable {
+ public:
+  Comparable(const CellTable& published, const CellTable& trials, const StudyResults::Figure& figure) {
+    std::vector<size_t> ours;
+    for (size_t c = 0; c < published.columns.size(); ++c) {
+      const std::string& name = published.columns[c];
+      const bool told = name == figure.x || std::count(figure.by.begin(), figure.by.end(), name) > 0;
+      const auto place = find(trials, name);
+      if (told || !place) continue;
+      theirs_.push_back(c);
+      ours.push_back(*place);
+    }
+    for (const auto& row : trials.rows) {
+      std::vector<std::string> cells;
+      for (const size_t c : ours) cells.push_back(row[c]);
+      seen_.insert(std::move(cells));
+    }
+  }
+
+  /// Some trial agrees with the row; an empty cell agrees with all.
+  bool holds(const std::vector<std::string>& row) const {
+    return seen_.empty() || std::any_of(seen_.begin(), seen_.end(), [&](const auto& cells) {
+             for (size_t i = 0; i < cells.size(); ++i)
+               if (!row[theirs_[i]].empty() && row[theirs_[i]] != cells[i]) return false;
+             return true;
+           });
+  }
+
+ private:
+  std::vector<size_t> theirs_;
+  std::set<std::vector<std::string>> seen_;
+};
+
 // What was published of the figure's y: x, the columns of `by`, value and note, each row once.
-CellTable read_published(const fs::path& file, const StudyResults::Figure& figure) {
+CellTable read_published(const fs::path& file, const StudyResults::Figure& figure, const CellTable& trials) {
   const CellTable all = read_table(file);
   std::vector<std::string> keys{figure.x};
   keys.insert(keys.end(), figure.by.begin(), figure.by.end());
@@ -51,14 +87,27 @@ CellTable read_published(const fs::path& file, const StudyResults::Figure& figur
   const auto metric = find(all, "metric"), budget = find(all, "budget");
   CellTable out{keys, {}};
   out.columns.insert(out.columns.end(), {"value", "note"});
+  const Comparable comparable(all, trials, figure);
   std::set<std::vector<std::string>> seen;
   for (const auto& row : all.rows) {
-    if (metric && row[*metric] != figure.y) continue;
+    if ((metric && row[*metric] != figure.y) || !comparable.holds(row)) continue;
     std::vector<std::string> cells;
     for (const std::string& key : keys) cells.push_back(find(all, key) ? row[*find(all, key)] : "");
     cells.push_back(row[value]);
     cells.push_back(budget ? row[*budget] : "");
     if (seen.insert(cells).second) out.rows.push_back(std::move(cells));
+  }
+  return out;
+}
+
+std::vector<std::string> names(const JsonObject& o, const char* key, const std::string& place) {
+  std::vector<std::string> out;
+  if (!o.has(key)) return out;
+  const Error fault = Error("expected a list of columns").in(fmt::format("{}, {}", place, key));
+  if (!o.at(key).is_array()) throw fault;
+  for (const Json& name : o.at(key)) {
+    if (!name.is_string()) throw fault;
+    out.push_back(name.get<std::string>());
   }
   return out;
 }
@@ -71,12 +120,8 @@ StudyResults::Figure read_figure(const Json& value, const std::string& place) {
   f.bound = o.has("bound") ? o.string("bound") : "";
   f.log_x = o.boolean("log_x", false);
   f.log_y = o.boolean("log_y", false);
-  if (!o.has("by")) return f;
-  if (!o.at("by").is_array()) throw Error("expected a list of columns").in(place + ", by");
-  for (const Json& name : o.at("by")) {
-    if (!name.is_string()) throw Error("expected a list of columns").in(place + ", by");
-    f.by.push_back(name.get<std::string>());
-  }
+  f.by = names(o, "by", place);
+  f.lines = names(o, "lines", place);
   return f;
 }
 
@@ -85,11 +130,6 @@ bool is_plain(const std::string& id) {
   return !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_';
   });
-}
-
-double member(const Json& line, const char* key) {
-  const auto it = line.find(key);
-  return it != line.end() && it->is_number() ? it->get<double>() : kNone;
 }
 
 StudyCurve read_curve(const fs::path& file, size_t most) {
@@ -103,10 +143,19 @@ StudyCurve read_curve(const fs::path& file, size_t most) {
     const std::string_view line = lines[count == 1 ? lines.size() - 1 : i * (lines.size() - 1) / (count - 1)];
     const Json entry = parse_json(line, file.string());
     if (!entry.is_object()) throw Error("expected an object in every line").in(file.string());
-    curve.step.push_back(member(entry, "step"));
-    curve.loss.push_back(member(entry, "loss"));
-    curve.test_mse.push_back(member(entry, "test_mse"));
+    curve.step.push_back(kNone);
+    for (const auto& [name, value] : entry.items()) {
+      if (!value.is_number()) continue;
+      if (name == "step") {
+        curve.step.back() = value.get<double>();
+      } else if (curve.values.contains(name) || curve.values.size() < kMostLogged) {
+        std::vector<double>& column = curve.values[name];
+        column.resize(curve.step.size(), kNone);
+        column.back() = value.get<double>();
+      }
+    }
   }
+  for (auto& [name, column] : curve.values) column.resize(curve.step.size(), kNone);
   return curve;
 }
 
@@ -172,6 +221,8 @@ StudyResults read_study(const fs::path& tables, const fs::path& curves) {
   const JsonObject o(description, about.string());
   s.title = o.string("title", s.name);
   s.question = o.string("question", "");
+  s.paper = o.string("paper", "");
+  s.keys = names(o, "keys", about.string());
   s.figure = read_figure(o.at("figure"), about.string() + ", figure");
   s.trials = read_table(trials);
   const size_t id = column(s.trials, "id", trials);
@@ -180,7 +231,7 @@ StudyResults read_study(const fs::path& tables, const fs::path& curves) {
     column(s.trials, s.figure.x, trials);
     for (const std::string& name : s.figure.by) column(s.trials, name, trials);
   }
-  if (fs::exists(published)) s.published = read_published(published, s.figure);
+  if (fs::exists(published)) s.published = read_published(published, s.figure, s.trials);
   const size_t most =
       std::clamp<size_t>(kAllPoints / std::max<size_t>(1, s.trials.rows.size()), 20, kCurvePoints);
   for (const auto& row : s.trials.rows) {
@@ -194,20 +245,24 @@ StudyResults read_study(const fs::path& tables, const fs::path& curves) {
 
 void write_study(const StudyResults& s, const TextSink& sink) {
   const StudyResults::Figure& f = s.figure;
-  sink(fmt::format(
-      "{{\"name\":{},\"title\":{},\"question\":{},\n\"figure\":{{\"x\":{},\"y\":{},\"by\":{},\"log_x\":{},"
-      "\"log_y\":{},\"bound\":{}}},\n\"columns\":{},\n\"trials\":",
-      json_string(s.name), json_string(s.title), json_string(s.question), json_string(f.x), json_string(f.y),
-      quoted_list(f.by), f.log_x, f.log_y, f.bound.empty() ? "null" : json_string(f.bound),
-      quoted_list(s.trials.columns)));
+  sink(
+      fmt::format("{{\"name\":{},\"title\":{},\"question\":{},\"paper\":{},\n\"figure\":{{\"x\":{},\"y\":{},"
+                  "\"by\":{},\"log_x\":{},"
+                  "\"log_y\":{},\"bound\":{},\"lines\":{}}},\n\"keys\":{},\n\"columns\":{},\n\"trials\":",
+                  json_string(s.name), json_string(s.title), json_string(s.question), json_string(s.paper),
+                  json_string(f.x), json_string(f.y), quoted_list(f.by), f.log_x, f.log_y,
+                  f.bound.empty() ? "null" : json_string(f.bound), quoted_list(f.lines), quoted_list(s.keys),
+                  quoted_list(s.trials.columns)));
   write_rows(s.trials, sink);
   sink(fmt::format(",\n\"published\":{{\"columns\":{},\"rows\":", quoted_list(s.published.columns)));
   write_rows(s.published, sink);
   sink("},\n\"curves\":{");
   const char* before = "";
   for (const auto& [id, c] : s.curves) {
-    sink(fmt::format("{}{}:{{\"step\":{},\"loss\":{},\"test_mse\":{}}}", before, json_string(id),
-                     numbers(c.step), numbers(c.loss), numbers(c.test_mse)));
+    std::vector<std::string> columns{fmt::format("\"step\":{}", numbers(c.step))};
+    for (const auto& [name, values] : c.values)
+      columns.push_back(fmt::format("{}:{}", json_string(name), numbers(values)));
+    sink(fmt::format("{}{}:{{{}}}", before, json_string(id), fmt::join(columns, ",")));
     before = ",\n";
   }
   std::map<std::string, int64_t> states;

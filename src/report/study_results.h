@@ -1,6 +1,7 @@
 // A study's folder, as `rankscope study export` writes it and the report reads it:
 //
-//   study.json        {"title", "question", "figure": {"x", "y", "by": [..], "log_x", "log_y", "bound"}}
+//   study.json        {"title", "question", "paper", "keys": [..],
+//                      "figure": {"x", "y", "by": [..], "log_x", "log_y", "bound", "lines": [..]}}
 //   trials.csv        one row a trial: id, study, state, ..., the keys of its config, its results
 //   published.csv     the keys of the figure, metric, published (the value), budget; may be missing
 //   trials/<id>/curve.jsonl   {"step", "loss", "test_mse", ...} a line; may be missing
@@ -23,18 +24,21 @@ struct CellTable {
 };
 
 struct StudyCurve {
-  std::vector<double> step, loss, test_mse;
+  std::vector<double> step;
+  std::map<std::string, std::vector<double>>
+      values;  // "loss", "test_mse": whatever was logged, NaN where not
 };
 
 struct StudyResults {
-  std::string name, title, question;
+  std::string name, title, question, paper;
   struct Figure {
     std::string x, y, bound;  // columns of trials.csv; no bound: empty
-    std::vector<std::string> by;
+    std::vector<std::string> by, lines;
     bool log_x = false, log_y = false;
   } figure;
+  std::vector<std::string> keys;  // columns that are the trials' configuration; empty where nobody said
   CellTable trials;
-  CellTable published;                       // x, the columns of `by`, value, note: those of the figure's y
+  CellTable published;  // x, the columns of `by`, value, note: those of the figure's y beside our trials
   std::map<std::string, StudyCurve> curves;  // by trial
 };
 

@@ -254,10 +254,11 @@ Study parse_study(std::string_view toml, const std::string& name, const std::str
   if (const toml::table* table = part(file, "grid", place)) read_grid(study, {*table, place, "grid"});
   if (const toml::table* table = part(file, "figure", place)) {
     const Reader figure(*table, place, "figure");
-    figure.only({"x", "y", "by", "log_x", "log_y", "bound"});
+    figure.only({"x", "y", "by", "log_x", "log_y", "bound", "lines"});
     study.figure = {figure.string("x"),      figure.string("y", study.figure.y),
                     figure.words("by"),      figure.boolean("log_x"),
-                    figure.boolean("log_y"), figure.string("bound")};
+                    figure.boolean("log_y"), figure.string("bound"),
+                    figure.words("lines")};
   }
   read_all_published(study, file);
   return study;

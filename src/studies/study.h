@@ -5,7 +5,7 @@
 //   [fixed]                what every trial shares
 //   [grid]                 lists of values; tables in a list vary together: points = [{rank = 1, heads = 16}]
 //   [protocol]             the budget; seeds = 3 stands for seed = [0, 1, 2]
-//   [figure]               x, y, by, log_x, log_y, bound
+//   [figure]               x, y, by, log_x, log_y, bound, lines
 //   [[published]]          metric, statistic, budget, source, columns, rows; across and values for wide
 //   tables
 #pragma once
@@ -24,7 +24,8 @@ struct Figure {
   std::string x, y = "test_mse";
   std::vector<std::string> by;  // one curve for each of their values
   bool log_x = false, log_y = false;
-  std::string bound;  // a result drawn under the curves
+  std::string bound;               // a result drawn under the curves
+  std::vector<std::string> lines;  // results drawn across: chance, the whole network
 };
 
 struct Published {

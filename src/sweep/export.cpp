@@ -38,23 +38,25 @@ std::vector<std::string> result_names(const std::vector<StoredTrial>& trials) {
   return {names.begin(), names.end()};
 }
 
-std::string trials_csv(const std::vector<StoredTrial>& trials) {
+std::set<std::string> keys_of(const std::vector<StoredTrial>& trials) {
   std::set<std::string> keys;
-  std::vector<Config> configs;
-  for (const StoredTrial& trial : trials) {
-    configs.push_back(parse_canonical(trial.config));
-    for (const auto& [name, value] : configs.back()) keys.insert(name);
-  }
+  for (const StoredTrial& trial : trials)
+    for (const auto& [name, value] : parse_canonical(trial.config)) keys.insert(name);
+  return keys;
+}
+
+std::string trials_csv(const std::vector<StoredTrial>& trials) {
+  const std::set<std::string> keys = keys_of(trials);
   const std::vector<std::string> results = result_names(trials);
   std::vector<std::string> header{"id", "study", "state", "device", "attempts", "wall_seconds", "reason"};
   header.insert(header.end(), keys.begin(), keys.end());
   header.insert(header.end(), results.begin(), results.end());
   std::string out = line(header);
-  for (size_t i = 0; i < trials.size(); ++i) {
-    const StoredTrial& t = trials[i];
+  for (const StoredTrial& t : trials) {
+    const Config config = parse_canonical(t.config);
     std::vector<std::string> row{
         t.id, t.study, to_text(t.state), t.device, fmt::format("{}", t.attempts), cell(t.seconds), t.reason};
-    for (const std::string& key : keys) row.push_back(value_or_empty(configs[i], key));
+    for (const std::string& key : keys) row.push_back(value_or_empty(config, key));
     for (const std::string& name : results)
       row.push_back(t.values.contains(name) ? cell(t.values.at(name)) : "");
     out += line(row);
@@ -140,7 +142,7 @@ std::string published_csv(const Study& study, const std::vector<Point>& all) {
   return out;
 }
 
-std::string study_json(const Study& study, const Counts& counts) {
+std::string study_json(const Study& study, const Counts& counts, const std::set<std::string>& keys) {
   Json published = Json::array();
   for (const Published& t : study.published)
     published.push_back({{"metric", t.metric},
@@ -164,7 +166,9 @@ std::string study_json(const Study& study, const Counts& counts) {
                 {"by", f.by},
                 {"log_x", f.log_x},
                 {"log_y", f.log_y},
-                {"bound", f.bound}}},
+                {"bound", f.bound},
+                {"lines", f.lines}}},
+              {"keys", keys},
               {"published", published},
               {"trials",
                {{"pending", counts.pending},
@@ -192,7 +196,7 @@ std::vector<std::string> export_tables(const Store& store, const fs::path& folde
     files.emplace_back("trials.csv", trials_csv(trials));
   files.emplace_back("summary.csv", summary_csv(all, trials));
   if (!study.published.empty()) files.emplace_back("published.csv", published_csv(study, all));
-  files.emplace_back("study.json", study_json(study, store.counts()));
+  files.emplace_back("study.json", study_json(study, store.counts(), keys_of(trials)));
   std::vector<std::string> names;
   for (const auto& [name, content] : files) {
     write_file(folder / name, content);

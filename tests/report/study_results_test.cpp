@@ -83,6 +83,22 @@ TEST_F(StudyFolder, WhatTheFigureNeedsMustBeThere) {
   EXPECT_THROW(read(), Error);
 }
 
+TEST_F(StudyFolder, WhatWasPublishedOfAnotherExperimentIsLeftOut) {
+  std::ofstream(file("trials.csv")) << "id,state,rank,layers,lr,test_mse\nt001,done,1,1,0.01,0.5\n";
+  std::ofstream(file("published.csv")) << "rank,layers,lr,metric,published\n"
+                                          "1,1,0.01,test_mse,0.1\n2,1,,test_mse,0.2\n4,1,0.5,test_mse,0.4\n";
+  const StudyResults study = read();
+  ASSERT_EQ(study.published.rows.size(), 2u);  // ours, and one that says nothing of its rate
+  EXPECT_EQ(study.published.rows[1][2], "0.2");
+}
+
+TEST_F(StudyFolder, ACurveHoldsWhateverWasLogged) {
+  std::ofstream(file("trials/t001/curve.jsonl"))
+      << "{\"step\": 1, \"accuracy\": 0.5, \"note\": \"x\"}\n{\"step\": 2, \"loss\": 3}\n";
+  const Json curve = json(read())["curves"]["t001"];
+  EXPECT_EQ(curve, Json::parse(R"({"step": [1, 2], "accuracy": [0.5, null], "loss": [null, 3]})"));
+}
+
 TEST_F(StudyFolder, ALongCurveIsThinnedAndKeepsItsEnd) {
   std::ofstream curve(file("trials/t001/curve.jsonl"));
   for (int i = 1; i <= 5000; ++i) curve << "{\"step\": " << i << ", \"loss\": 1}\n";
