@@ -32,6 +32,8 @@ export interface CurveOptions {
   logY?: boolean;
   wholeX?: boolean; // ticks at whole numbers
   rules?: { y: number; label: string }[];
+  xDomain?: [number, number] | undefined; // shared by panels
+  yDomain?: [number, number] | undefined;
   height?: number;
 }
 
@@ -41,12 +43,21 @@ const base = (t: Theme): { style: Record<string, string> } => ({
 
 const legendRow = 16;
 
+const ruler = document.createElement("canvas").getContext("2d");
+
+/** The width of a text of a plot, in pixels. */
+function textWidth(text: string): number {
+  if (!ruler) return text.length * 7;
+  ruler.font = "11px system-ui, sans-serif";
+  return ruler.measureText(text).width;
+}
+
 /** Where the entries of a legend go: lines of at most `width` pixels. */
 function layout(curves: Curve[], width: number): { x: number; line: number }[] {
   let x = 0;
   let line = 0;
   return curves.map((c) => {
-    const size = 34 + c.name.length * 6.2;
+    const size = 37 + textWidth(c.name);
     if (x > 0 && x + size > width) (x = 0), line++;
     const place = { x, line };
     x += size;
@@ -58,15 +69,19 @@ function drawLegend(svg: SVGSVGElement, curves: Curve[], places: { x: number; li
   curves.forEach((c, i) => {
     const { x, line } = places[i] ?? { x: 0, line: 0 };
     const y = 10 + line * legendRow;
-    svg.append(svgNode("line", { x1: left + x, x2: left + x + 18, y1: y, y2: y, stroke: c.colour, "stroke-width": 2, "stroke-dasharray": c.dash ?? "" }));
+    if (c.line !== false) svg.append(svgNode("line", { x1: left + x, x2: left + x + 18, y1: y, y2: y, stroke: c.colour, "stroke-width": 2, "stroke-dasharray": c.dash ?? "" }));
+    if (c.hollow) svg.append(svgNode("circle", { cx: left + x + 9, cy: y, r: 4, stroke: c.colour, "stroke-width": 1.6, fill: t.paper }));
+    else if (c.line === false) svg.append(svgNode("circle", { cx: left + x + 9, cy: y, r: 2.6, fill: c.colour }));
     const text = svgNode("text", { x: left + x + 23, y: y + 4, fill: t.ink, "font-size": 11, "text-anchor": "start", "font-family": "system-ui, sans-serif" });
     text.textContent = c.name;
     svg.append(text);
   });
 }
 
-/** Powers of ten where there are several of them; 1, 2, 5 or every multiple of them where there are not. */
-function logTicks(values: number[]): number[] | number {
+/** Powers of ten where there are several of them; 1, 2, 5 or every multiple of them where there are not. At most `room` would fit side by side. */
+function logTicks(all: number[], room: number): number[] | number {
+  const values = all.filter((v) => v > 0 && Number.isFinite(v));
+  if (values.length === 0) return 6;
   const low = Math.min(...values) * (1 - 1e-9);
   const high = Math.max(...values) * (1 + 1e-9);
   const from = Math.floor(Math.log10(low));
@@ -75,9 +90,16 @@ function logTicks(values: number[]): number[] | number {
   for (const factors of [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]]) {
     const ticks: number[] = [];
     for (let k = from; k <= to; k += factors.length > 1 ? 1 : step) ticks.push(...factors.map((f) => f * 10 ** k).filter((x) => x >= low && x <= high));
-    if (ticks.length >= 3) return ticks;
+    if (ticks.length >= 3) return spaced(ticks, Math.log(high / low) / room);
   }
   return 6;
+}
+
+/** Those that are not too near to the one before; the least distance is in logarithms. */
+function spaced(ticks: number[], least: number): number[] {
+  const out: number[] = [];
+  for (const t of ticks) if (out.length === 0 || Math.log(t / (out.at(-1) ?? t)) >= least) out.push(t);
+  return out;
 }
 
 interface Datum extends CurvePoint {
@@ -92,21 +114,23 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const named = shown.filter((c) => c.legend !== false).map((c) => ({ ...c, name: c.legend || c.name }));
   const places = layout(named, width - left);
   const top = 22 + (alone ? (1 + Math.max(0, ...places.map((p) => p.line))) * legendRow : 0);
+  const height = o.height ?? Math.max(220, Math.min(340, width * 0.55));
   const floor = Math.min(...data.map((d) => d.y));
   const edge = (d: CurvePoint, y: number | undefined): number => (y === undefined || !Number.isFinite(y) ? d.y : o.logY ? Math.max(y, floor / 10) : y);
   const steps = [...new Set(data.map((d) => d.x))].sort((a, b) => a - b);
-  const xTicks = steps.length <= 10 ? steps : steps.length > 0 ? logTicks(steps) : 6;
-  const ticks = o.logY && data.length > 0 ? logTicks([...data.map((d) => d.y), ...(o.rules ?? []).map((r) => r.y)]) : 6;
+  const xTicks = !o.logX ? undefined : steps.length <= 10 && steps.every((x) => tick(x).length <= 5) ? steps : logTicks(steps, (width - left) / 34);
+  const ticks = o.logY && data.length > 0 ? logTicks([...(o.yDomain ?? data.map((d) => d.y)), ...(o.rules ?? []).map((r) => r.y)], (height - 64) / 14) : 6;
+  // Labels as `text`: a tickFormat would lose those that a logarithmic scale finds too many, 8 among them.
   const marks: Plot.Markish[] = [
     Plot.gridY({ stroke: t.grid, strokeOpacity: 1, ticks }),
-    Plot.axisY({ ticks, label: null, tickSize: 0, ...(o.logY ? { tickFormat: tick } : {}) }),
-    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(o.logX ? { ticks: xTicks, tickFormat: tick } : {}), ...(o.wholeX ? { tickFormat: (d: number) => (Number.isInteger(d) ? String(d) : "") } : {}) }),
+    Plot.axisY({ ticks, label: null, tickSize: 0, ...(o.logY ? { text: tick } : {}) }),
+    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(xTicks ? { ticks: xTicks, text: tick } : {}), ...(o.wholeX ? { tickFormat: (d: number) => (Number.isInteger(d) ? String(d) : "") } : {}) }),
     Plot.text([o.yLabel], { frameAnchor: "top-left", dy: -16, dx: -left + 4, textAnchor: "start", fill: t.quiet }),
   ];
   for (const rule of o.rules ?? []) {
     if (o.logY && rule.y <= 0) continue;
     marks.push(Plot.ruleY([rule.y], { stroke: t.quiet, strokeDasharray: "2 4" }));
-    marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: "right", textAnchor: "end", dy: -6, fill: t.quiet } as Plot.TextOptions));
+    marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: "right", textAnchor: "end", dy: -6, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
   }
   for (const c of shown) {
     if (c.points.some((p) => p.low !== undefined) && c.line !== false)
@@ -119,13 +143,13 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const svg = Plot.plot({
     ...base(t),
     width,
-    height: (o.height ?? Math.max(220, Math.min(340, width * 0.55))) + (alone ? top - 22 : 0),
+    height: height + (alone ? top - 22 : 0),
     marginLeft: left,
     marginRight: 14,
     marginTop: top,
     marginBottom: 42,
-    x: { type: o.logX ? "log" : "linear", ...(data.length === 0 ? { domain: [1, 10] } : {}) },
-    y: { type: o.logY ? "log" : "linear", nice: !o.logY, ...(data.length === 0 ? { domain: [1, 10] } : {}) },
+    x: { type: o.logX ? "log" : "linear", ...(o.xDomain ? { domain: o.xDomain } : data.length === 0 ? { domain: [1, 10] } : {}) },
+    y: { type: o.logY ? "log" : "linear", nice: !o.logY, ...(o.yDomain ? { domain: o.yDomain } : data.length === 0 ? { domain: [1, 10] } : {}) },
     marks,
   }) as unknown as SVGSVGElement & { scale(name: string): { apply(v: number): number } };
   if (alone) drawLegend(svg, named, places, left, t);
@@ -188,7 +212,7 @@ export function drawMap(cells: Cell[], o: MapOptions, t: Theme, width: number, a
       unknown: t.grid,
     },
     marks: [
-      Plot.axisX({ ticks: few(columns, inner / 22), label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 0 }),
+      Plot.axisX({ ticks: few(columns, inner / 27), label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 0 }),
       Plot.axisY({ ticks: few(rows, (height - 80) / 12), label: null, tickSize: 0 }),
       Plot.cell(cells, { x: "column", y: "row", fill: "value", inset, rx: size > 12 ? 2 : 0 }),
     ],

@@ -68,11 +68,13 @@ export interface StudyData {
   name: string;
   title: string;
   question: string;
-  figure: { x: string; y: string; by: string[]; log_x: boolean; log_y: boolean; bound: string | null };
+  paper: string;
+  figure: { x: string; y: string; by: string[]; log_x: boolean; log_y: boolean; bound: string | null; lines: string[] };
+  keys: string[]; // columns that are the trials' configuration
   columns: string[];
   trials: (string | number | null)[][];
   published: { columns: string[]; rows: (string | number | null)[][] };
-  curves: Record<string, { step: number[]; loss: Num[]; test_mse: Num[] }>;
+  curves: Record<string, Record<string, Num[]>>; // by trial: "step" and whatever was logged
   states: Record<string, number>;
 }
 

@@ -16,6 +16,20 @@ export async function openPage(browser, file, options = {}) {
   page.on("pageerror", (e) => faults.push(String(e)));
   page.on("request", (r) => /^(file:|data:|blob:)/.test(r.url()) || faults.push(`request to ${r.url()}`));
   await page.goto(`file://${file}`);
-  await page.waitForSelector("main section, .message");
+  await page.waitForSelector("[data-ready], .message", { state: "attached" });
   return { page, context, faults };
+}
+
+/** First paint of a page, in milliseconds from its navigation. */
+export const firstPaint = (page) => page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity);
+
+/** How often this machine is busy with something else: the wall clock over the processor's, for the same work; at least 1. */
+export function slowness() {
+  const [wall, cpu] = [performance.now(), process.cpuUsage()];
+  const spent = () => {
+    const { user, system } = process.cpuUsage(cpu);
+    return (user + system) / 1000;
+  };
+  while (spent() < 300);
+  return Math.max(1, (performance.now() - wall) / spent());
 }

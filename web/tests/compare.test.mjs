@@ -1,6 +1,6 @@
 // Several results side by side, two of them pair by pair, and rows that other commands may add.
 import assert from "node:assert/strict";
-import { appendFileSync, cpSync } from "node:fs";
+import { appendFileSync, cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch, openPage } from "./browser.mjs";
@@ -12,8 +12,8 @@ let browser;
 
 before(async () => {
   const common = ["scan", "--samples", "3", "--max-length", "24", "--quiet"];
-  rankscope(...common, "--out", a);
-  rankscope(...common, "--dtype", "float64", "--out", b);
+  rankscope(...common, "--off", "skip", "--out", a);
+  rankscope(...common, "--off", "skip", "--dtype", "float64", "--out", b);
   cpSync(a, c, { recursive: true });
   browser = await launch();
 });
@@ -31,6 +31,72 @@ test("three results are three curves", async () => {
   assert.deepEqual(faults, []);
 });
 
+test("any variant of each can be compared, or every one", async () => {
+  const { page, faults } = await openPage(browser, join(base, "three.html"));
+  const figure = page.locator('[data-figure="depth-1"]');
+  const choose = page.locator("#depth select").first();
+  assert.deepEqual(await choose.locator("option").allInnerTexts(), ["full", "-skip", "every variant"]);
+  await choose.selectOption("-skip");
+  assert.deepEqual(await page.locator(".entry").allInnerTexts(), ["single", "double", "again"]);
+  await figure.locator(".plot").focus();
+  await figure.locator(".plot").press("ArrowRight");
+  const [, name, site, value] = /^(\S+) · depth \d+ \((\S+)\) · (\S+)/.exec(await figure.locator(".readout").innerText());
+  const row = readTable(join(base, name, "metrics.csv")).find((r) => r.variant === "-skip" && r.site === site && r.metric === "residual_fro_rel_trimmed" && r.tokens === "content");
+  assert.equal(numberIn(value), shown(Number(row.value)));
+  await choose.selectOption({ label: "every variant" });
+  assert.equal(await page.locator(".entry").count(), 6);
+  assert.equal(Number(await figure.getAttribute("data-points")), 2 * 3 * 7);
+  assert.deepEqual(faults, []);
+});
+
+test("scans of training steps become curves over the steps, in their order", async () => {
+  const steps = [2000, 100, 500].map((step) => [step, join(base, `step-${step}`)]);
+  for (const [step, folder] of steps) {
+    cpSync(a, folder, { recursive: true });
+    const table = readFileSync(join(folder, "metrics.csv"), "utf8");
+    writeFileSync(join(folder, "metrics.csv"), `${table}full,blocks.0.hook_resid_post,0,,made_up,${step / 7},0.5,3,1,all\n`);
+  }
+  const file = join(base, "series.html");
+  rankscope("report", ...steps.map(([, folder]) => folder), "--out", file, "--quiet");
+  const { page, faults } = await openPage(browser, file);
+  const figure = page.locator('[data-figure="series"]');
+  assert.equal(Number(await figure.getAttribute("data-points")), 3 * 7, "a curve for every depth");
+  await figure.locator("select").first().selectOption("made_up");
+  const plot = figure.locator(".plot");
+  await plot.focus();
+  for (const step of [100, 500, 2000]) {
+    await plot.press("ArrowRight");
+    assert.equal(await figure.locator(".readout").innerText(), `depth 1 · training step ${step} (step-${step}) · ${(step / 7).toPrecision(4)} ± 0.5`);
+  }
+  await figure.locator("select").first().selectOption("attention_entropy");
+  assert.equal(Number(await figure.getAttribute("data-points")), 3 * 6, "the mean over the heads of every layer");
+  await figure.locator('label:has-text("lines") select').selectOption("heads/2");
+  assert.equal(Number(await figure.getAttribute("data-points")), 3 * 8, "and every head of one");
+  assert.deepEqual(faults, []);
+});
+
+test("two scans of the same tokens are compared pair by pair without asking", async () => {
+  const file = join(base, "pairs.html");
+  rankscope("report", a, b, "--out", file, "--quiet");
+  const { page, faults } = await openPage(browser, file);
+  assert.ok((await page.locator('[data-table="diff"] tbody tr').count()) > 10);
+  assert.deepEqual(faults, []);
+});
+
+test("two runs of a study are laid over each other, point by point", async () => {
+  const fixture = new URL("../../tests/fixtures/study", import.meta.url).pathname;
+  const other = join(base, "other");
+  cpSync(fixture, other, { recursive: true });
+  const file = join(base, "studies.html");
+  rankscope("report", fixture, other, "--out", file, "--quiet");
+  const { page, faults } = await openPage(browser, file);
+  assert.equal(await page.locator('[data-figure="figure"]').count(), 1);
+  const ratios = (await page.locator('[data-table="compare"] tbody td:last-child').allInnerTexts()).map(numberIn);
+  assert.equal(ratios.length, 7);
+  assert.ok(ratios.every((r) => r === 1), "a copy differs in nothing");
+  assert.deepEqual(faults, []);
+});
+
 test("a diff shows the pairs, their change and its error", async () => {
   const file = join(base, "diff.html");
   rankscope("diff", a, b, "--out", file);
@@ -39,9 +105,9 @@ test("a diff shows the pairs, their change and its error", async () => {
   const now = readTable(join(b, "metrics.csv"));
   const table = page.locator('[data-table="diff"]');
   for (const line of (await table.locator("tbody tr").all()).slice(0, 5)) {
-    const [place, metric, site, tokens, first, second] = await line.locator("td").allInnerTexts();
+    const [place, variant, metric, site, tokens, first, second] = await line.locator("td").allInnerTexts();
     const head = /H(\d+)$/.exec(place)?.[1] ?? "";
-    const find = (rows) => rows.find((r) => r.metric === metric && r.site === site && r.tokens === tokens && r.head === head);
+    const find = (rows) => rows.find((r) => r.variant === variant && r.metric === metric && r.site === site && r.tokens === tokens && r.head === head);
     assert.equal(numberIn(first), shown(Number(find(before).value)), metric);
     assert.equal(numberIn(second), shown(Number(find(now).value)), metric);
   }
@@ -55,11 +121,12 @@ test("a diff shows the pairs, their change and its error", async () => {
 
 test("bounds are drawn with their curve, paths by their length", async () => {
   for (const layer of [0, 1, 2]) appendFileSync(join(c, "metrics.csv"), `full,blocks.${layer}.ln1.hook_normalized,${layer},,residual_fro_rel_trimmed_bound,${2 - layer / 2},,1,${layer},content\n`);
-  for (const length of [0, 1, 2, 3]) appendFileSync(join(c, "metrics.csv"), `full,unembed.hook_out,,,path_share,${[0.1, 0.5, 0.3, 0.1][length]},0.01,3,${length},all\n`);
+  for (const length of [0, 1, 2, 3]) appendFileSync(join(c, "metrics.csv"), `full,unembed.hook_out,,,path_test,${[0.1, 0.5, 0.3, 0.1][length]},0.01,3,${length},all\n`);
   rankscope("report", c, "--quiet");
   const { page, faults } = await openPage(browser, join(c, "report.html"));
-  assert.equal(Number(await page.locator('[data-figure="depth-1"]').getAttribute("data-points")), 7 + 3);
+  assert.equal(Number(await page.locator('[data-figure="depth-1"]').getAttribute("data-points")), 2 * 7 + 3);
   const paths = page.locator('[data-figure="paths"]');
+  await paths.locator("select").selectOption("path_test");
   assert.equal(Number(await paths.getAttribute("data-points")), 4);
   await paths.locator(".plot").focus();
   await paths.locator(".plot").press("ArrowRight");

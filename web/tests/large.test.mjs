@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { launch, openPage } from "./browser.mjs";
+import { firstPaint, launch, openPage, slowness } from "./browser.mjs";
 import { rankscope, temporaryFolder } from "./results.mjs";
 
 const headMetrics = ["attention_entropy", "effective_rank", "effective_rank_rel", "mixing", "numerical_rank", "sink_mass", "sink_position", "sink_uniform", "spectral_gap", "stable_rank", "head_output_rel", "qk_pr", "qk_effective_rank", "ov_effective_rank", "qk_stable_rank", "ov_stable_rank"];
@@ -31,6 +31,8 @@ function makeResults(folder, layers, heads, length, side, variants) {
   let k = 0;
   const value = () => String(Math.abs(Math.sin(++k * 12.9898)) + 1e-3);
   const arrays = [];
+  for (const variant of variants)
+    for (const metric of depthMetrics) for (const tokens of ["all", "content"]) lines.push(`${variant},blocks.0.hook_resid_pre,0,,${metric},${value()},${value()},32,0,${tokens}`);
   for (let l = 0; l < layers; l++) {
     for (const variant of variants) {
       for (const metric of headMetrics) for (let h = 0; h < heads; h++) lines.push(`${variant},blocks.${l}.attn.hook_pattern,${l},${h},${metric},${value()},${value()},32,${l},all`);
@@ -55,18 +57,19 @@ const base = temporaryFolder();
 let browser;
 before(async () => (browser = await launch()));
 after(() => browser.close());
-const slowness = Number(process.env.RANKSCOPE_TEST_SLOWNESS ?? 3); // other work on the machine
 
 test("12 x 12 heads, 512 tokens: under 3 MB, painted within a second", async () => {
   const file = makeResults(join(base, "base"), 12, 12, 512, 96, ["full", "-skip", "null:init"]);
   const { size } = statSync(file);
   assert.ok(size < 3e6, `${size} bytes`);
+  const before = slowness();
   const { page, faults } = await openPage(browser, file);
-  const paint = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? Infinity);
-  assert.ok(paint < 1000 * slowness, `first paint after ${paint} ms`);
+  const paint = await firstPaint(page);
+  const slow = Math.max(before, slowness());
+  assert.ok(paint < 1000 * slow, `first paint after ${paint} ms with the machine ${slow} times as busy as an idle one`);
   assert.equal(Number(await page.locator('[data-figure="heads"]').getAttribute("data-points")), 144);
   assert.deepEqual(faults, []);
-  console.log(`# ${size} bytes, first paint after ${Math.round(paint)} ms`);
+  console.log(`# ${size} bytes, first paint after ${Math.round(paint)} ms, machine busy ${slow.toFixed(2)} times`);
 });
 
 test("48 x 64 heads: every one on the map, a metric changes at once, a head opens", async () => {
@@ -74,6 +77,7 @@ test("48 x 64 heads: every one on the map, a metric changes at once, a head open
   const { page, faults } = await openPage(browser, file);
   const figure = page.locator('[data-figure="heads"]');
   assert.equal(Number(await figure.getAttribute("data-points")), 48 * 64);
+  const slow = slowness();
   const took = await figure.locator("select").first().evaluate(async (select) => {
     const begun = performance.now();
     select.value = "sink_mass";
@@ -81,10 +85,10 @@ test("48 x 64 heads: every one on the map, a metric changes at once, a head open
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
     return performance.now() - begun;
   });
-  assert.ok(took < 500 * slowness, `${took} ms`);
+  assert.ok(took < 500 * slow, `${took} ms`);
   await page.goto(`file://${file}#L47H63`);
   await page.waitForFunction(() => document.getElementById("head-name")?.textContent === "L47H63");
   assert.ok(statSync(file).size < 12e6);
   assert.deepEqual(faults, []);
-  console.log(`# ${statSync(file).size} bytes, metric changed in ${Math.round(took)} ms`);
+  console.log(`# ${statSync(file).size} bytes, metric changed in ${Math.round(took)} ms, machine busy ${slow.toFixed(2)} times`);
 });

@@ -72,6 +72,7 @@ test("trials sort by any column", async () => {
 
 test("learning curves follow the choice of trials; the cost has a point a trial", async () => {
   const figure = page.locator('[data-figure="curves"]');
+  assert.deepEqual(await figure.locator("select").last().locator("option").allInnerTexts(), ["loss", "lr", "test_mse"]);
   assert.equal(Number(await figure.getAttribute("data-points")), 12 * 8);
   await figure.locator("select").first().selectOption("layers=3");
   assert.equal(Number(await figure.getAttribute("data-points")), 9 * 8 + 2 * 3);

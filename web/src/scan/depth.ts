@@ -1,11 +1,11 @@
 // Residual and rank against depth, one curve a track, with null models, bounds and thresholds drawn in.
 import { type Curve, drawCurves } from "../charts";
-import { type Row } from "../data";
-import { choice, h, toggle } from "../dom";
+import { type Row, type Scan } from "../data";
+import { choice, h, outside, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { withError } from "../format";
 import { type Theme, theme, onTheme } from "../theme";
-import { family, isDepthRow, judgedFamily, type Track, trackLook } from "./tracks";
+import { everyVariant, family, isDepthRow, judgedFamily, type Track, trackLook, tracksOf, variantsOf } from "./tracks";
 
 interface View {
   family: string;
@@ -20,30 +20,39 @@ export class Depth {
   readonly element: HTMLElement;
   private readonly off = new Set<string>();
   private readonly panels: Panel[];
+  private tracks: Track[];
 
-  constructor(private readonly tracks: Track[]) {
-    const first = tracks[0];
-    if (!first) throw new Error("a scan without variants");
-    const judged = judgedFamily(first.scan);
-    const has = (metric: string): boolean => first.scan.of(metric).some((r) => isDepthRow(r) && family(r.site) === judged);
-    const pick = (...names: string[]): string => names.find(has) ?? first.scan.metrics.find(has) ?? "";
+  constructor(scans: Scan[]) {
+    const variants = variantsOf(scans);
+    this.tracks = tracksOf(scans, variants.includes("full") ? "full" : (variants[0] ?? ""));
+    const first = this.tracks[0]?.scan;
+    const judged = first ? judgedFamily(first) : "";
+    const has = (metric: string): boolean => first?.of(metric).some((r) => isDepthRow(r) && family(r.site) === judged) ?? false;
+    const pick = (...names: string[]): string => names.find(has) ?? first?.metrics.find(has) ?? "";
     const residual = pick("residual_fro_rel_trimmed", "residual_fro_rel", "residual_l1inf_rel");
     const rank = pick("effective_rank_rel", "effective_rank", "stable_rank", "token_cosine");
     const metrics = [...new Set([residual, rank])].filter((m) => m !== "");
-    this.panels = metrics.map((metric, i) => new Panel(`depth-${i + 1}`, tracks, this.off, { family: judged, metric, tokens: "content", log: isLogarithmic(metric) }));
+    const xLabel = first?.data.manifest["paths"] === undefined ? "depth (blocks passed)" : "path length";
+    this.panels = metrics.map((metric, i) => new Panel(`depth-${i + 1}`, xLabel, () => this.tracks, this.off, { family: judged, metric, tokens: "content", log: isLogarithmic(metric) }));
     const legend = h("div", { class: "legend", role: "group", "aria-label": "Curves" });
-    const fill = (): void => legend.replaceChildren(...tracks.map((track, i) => this.entry(track, i, theme())));
+    const fill = (): void => legend.replaceChildren(...this.tracks.map((track) => this.entry(track, theme())));
     fill();
     onTheme(fill);
-    this.element = h("div", {}, legend, h("div", { class: "pair" }, ...this.panels.map((p) => p.figure.element)));
+    const choose = (variant: string): void => {
+      this.tracks = tracksOf(scans, variant);
+      fill();
+      for (const panel of this.panels) panel.refresh();
+    };
+    const chooser = scans.length > 1 && variants.length > 1 && h("div", { class: "controls" }, choice("variant of each", [...variants.map((v): [string, string] => [v, outside(v)]), [everyVariant, "every variant"]], this.tracks[0]?.variant ?? "", choose));
+    this.element = h("div", {}, chooser, legend, h("div", { class: "pair" }, ...this.panels.map((p) => p.figure.element)));
   }
 
   get empty(): boolean {
     return this.panels.length === 0;
   }
 
-  private entry(track: Track, i: number, t: Theme): HTMLElement {
-    const { colour, dash } = trackLook(this.tracks, i, t);
+  private entry(track: Track, t: Theme): HTMLElement {
+    const { colour, dash } = trackLook(track, t);
     const button = h("button", {
       type: "button",
       class: "entry",
@@ -56,7 +65,7 @@ export class Depth {
       },
     });
     const swatch = h("span", { class: "swatch", style: `border-top: 3px ${dash ? "dashed" : "solid"} ${colour}` });
-    button.append(swatch, h("bdi", {}, track.name));
+    button.append(swatch, h("bdi", {}, outside(track.name)));
     return button;
   }
 }
@@ -65,20 +74,33 @@ class Panel {
   readonly figure: Figure;
   private readonly controls = h("div", { class: "controls" });
 
-  constructor(private readonly name: string, private readonly tracks: Track[], private readonly off: Set<string>, private view: View) {
+  constructor(private readonly name: string, private readonly xLabel: string, private readonly all: () => Track[], private readonly off: Set<string>, private view: View) {
     this.settle();
     this.figure = new Figure(this.spec(), this.controls);
     this.fill();
+  }
+
+  private get tracks(): Track[] {
+    return this.all();
+  }
+
+  /** Other tracks: what was chosen stays where they have it. */
+  refresh(): void {
+    this.settle();
+    this.fill();
+    this.figure.update(this.spec());
   }
 
   private rows(metric = this.view.metric): Row[] {
     return this.tracks.flatMap((t) => t.scan.of(metric).filter((r) => r.variant === t.variant && isDepthRow(r) && family(r.site) === this.view.family));
   }
 
-  // A choice that the others leave empty moves to the nearest one that shows something.
+  // A choice that leaves tracks out which another would show moves there.
   private settle(): void {
-    const tokens = new Set(this.rows().map((r) => r.tokens));
-    if (!tokens.has(this.view.tokens)) this.view.tokens = [...tokens][0] ?? "all";
+    const shown = new Map<string, Set<string>>();
+    for (const r of this.rows()) shown.set(r.tokens, (shown.get(r.tokens) ?? new Set()).add(r.variant));
+    const most = [...shown].sort((a, b) => b[1].size - a[1].size)[0];
+    if ((shown.get(this.view.tokens)?.size ?? 0) < (most?.[1].size ?? 0)) this.view.tokens = most?.[0] ?? "all";
   }
 
   private fill(): void {
@@ -89,9 +111,7 @@ class Panel {
     const change = (part: Partial<View>): void => {
       this.view = { ...this.view, ...part };
       if (!this.rows().length) this.view.metric = metrics[0] ?? "";
-      this.settle();
-      this.fill();
-      this.figure.update(this.spec());
+      this.refresh();
     };
     this.controls.replaceChildren(
       choice("metric", metrics, this.view.metric, (metric) => change({ metric, log: isLogarithmic(metric) })),
@@ -102,7 +122,7 @@ class Panel {
   }
 
   private curves(t: Theme): Curve[] {
-    const visible = this.tracks.flatMap((track, i) => (this.off.has(track.name) ? [] : [{ track, i }]));
+    const visible = this.tracks.filter((track) => !this.off.has(track.name));
     const of = (track: Track, metric: string): Row[] =>
       track.scan
         .of(metric)
@@ -113,10 +133,10 @@ class Panel {
         x: r.depth ?? 0,
         y: r.value,
         ...(Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}),
-        says: `${track.name} · depth ${r.depth} (${r.site}) · ${withError(r.value, r.stderr)} · n ${r.n}`,
+        says: `${track.name} · ${this.xLabel.startsWith("depth") ? "depth" : "length"} ${r.depth} (${r.site}) · ${withError(r.value, r.stderr)} · n ${r.n}`,
       }));
-    return visible.flatMap(({ track, i }) => {
-      const { colour, dash } = trackLook(this.tracks, i, t);
+    return visible.flatMap((track) => {
+      const { colour, dash } = trackLook(track, t);
       const bound = of(track, `${this.view.metric}_bound`);
       return [
         { name: track.name, colour, dash, points: points(track, of(track, this.view.metric)) },
@@ -133,12 +153,12 @@ class Panel {
     return {
       name: this.name,
       title: metric,
-      about: `${about?.meaning ?? ""} Against depth, tokens: ${tokens}.`,
+      about: `${about?.meaning ?? ""} Against ${this.xLabel}, tokens: ${tokens}.`,
       hint: about ? `${about.formula} · ${about.meaning}` : "",
       draw: (t, width, alone) =>
         drawCurves(
           this.curves(t),
-          { xLabel: "depth (blocks passed)", yLabel: metric, logY: log, wholeX: true, rules: collapse === undefined ? [] : [{ y: collapse, label: "collapse" }] },
+          { xLabel: this.xLabel, yLabel: metric, logY: log, wholeX: true, rules: collapse === undefined ? [] : [{ y: collapse, label: "collapse" }] },
           t,
           width,
           alone,

@@ -12,13 +12,14 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
       .map((r) => {
         const error = toNumber(r.stderr);
         const place = r.layer === null ? r.site : r.head === null ? `L${r.layer}` : headName(r.layer, r.head);
-        return [place, r.metric, r.site, r.tokens, r.a, r.b, r.delta, error, error > 0 ? Math.abs(r.delta) / error : NaN, r.n];
+        return [place, r.variant, r.metric, r.site, r.tokens, r.a, r.b, r.delta, error, error > 0 ? Math.abs(r.delta) / error : NaN, r.n];
       });
   const table = new Table({
     name: "diff",
     caption: `Paired differences, ${data.b} minus ${data.a}`,
     columns: [
       { title: "place" },
+      { title: "variant" },
       { title: "metric" },
       { title: "site" },
       { title: "tokens" },
@@ -30,7 +31,7 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
       { title: "n", numeric: true },
     ],
     rows: rows(""),
-    sort: [8, "down"],
+    sort: [9, "down"],
     search: true,
     pick: (row) => {
       const [, layer, head] = /^L(\d+)H(\d+)$/.exec(String(row[0])) ?? [];

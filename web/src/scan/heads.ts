@@ -1,7 +1,7 @@
 // Every head of the network in one map: a colour for any metric, a value to read, a head to open.
 import { type Cell, drawMap } from "../charts";
 import { type Row, type Scan } from "../data";
-import { choice, h } from "../dom";
+import { choice, h, outside } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { headName, short, withError } from "../format";
 
@@ -14,7 +14,7 @@ export class HeadMap {
   private readonly controls = h("div", { class: "controls" });
   private metric = "";
   private variant: string;
-  private run = "0"; // index of a scan, or "delta"
+  private run = "0"; // index of a scan, or "-1": that scan less the first
 
   constructor(private readonly scans: Scan[], private readonly open: (layer: number, head: number) => void) {
     const first = scans[0];
@@ -22,7 +22,7 @@ export class HeadMap {
     const metrics = this.metrics();
     this.empty = metrics.length === 0;
     this.metric = favourites.find((m) => metrics.includes(m)) ?? metrics[0] ?? "";
-    if (scans.length === 2) this.run = "delta";
+    if (scans.length === 2) this.run = "-1";
     if (this.empty) {
       this.element = h("p", {}, "No lens looked at single heads.");
       return;
@@ -33,7 +33,11 @@ export class HeadMap {
   }
 
   private scan(): Scan | undefined {
-    return this.run === "delta" ? this.scans[1] : this.scans[Number(this.run)];
+    return this.scans[Math.abs(Number(this.run))];
+  }
+
+  private get delta(): boolean {
+    return this.run.startsWith("-");
   }
 
   private metrics(): string[] {
@@ -53,8 +57,8 @@ export class HeadMap {
     const variants = [...new Set((this.scan()?.of(this.metric) ?? []).filter((r) => r.head !== null).map((r) => r.variant))];
     if (variants.length > 1) controls.push(choice("variant", variants, this.variant, (v) => ((this.variant = v), again())));
     if (this.scans.length > 1) {
-      const runs: [string, string][] = this.scans.map((s, i) => [String(i), s.data.name]);
-      if (this.scans.length === 2) runs.unshift(["delta", "difference, second − first"]);
+      const names = this.scans.map((s) => outside(s.data.name));
+      const runs = names.flatMap((name, i): [string, string][] => (i === 0 ? [["0", name]] : [[String(i), name], [`-${i}`, `${name} − ${names[0] ?? ""}`]]));
       controls.push(choice("show", runs, this.run, (r) => ((this.run = r), again())));
     }
     this.controls.replaceChildren(...controls);
@@ -62,7 +66,7 @@ export class HeadMap {
 
   private cells(): Cell[] {
     const pick = (r: Row): (() => void) => () => this.open(r.layer ?? 0, r.head ?? 0);
-    if (this.run !== "delta")
+    if (!this.delta)
       return this.rows(this.scan()).map((r) => ({
         column: r.head ?? 0,
         row: r.layer ?? 0,
@@ -71,7 +75,7 @@ export class HeadMap {
         pick: pick(r),
       }));
     const before = new Map(this.rows(this.scans[0]).map((r) => [headName(r.layer ?? 0, r.head ?? 0), r]));
-    return this.rows(this.scans[1]).flatMap((r) => {
+    return this.rows(this.scan()).flatMap((r) => {
       const name = headName(r.layer ?? 0, r.head ?? 0);
       const old = before.get(name);
       if (!old) return [];
@@ -86,7 +90,7 @@ export class HeadMap {
       title: `${this.metric} of every head`,
       about: about?.meaning ?? "",
       hint: `${about ? `${about.formula} · ${about.meaning} · ` : ""}click a head, or press Enter on it, to open it`,
-      draw: (t, width, alone) => drawMap(this.cells(), { xLabel: "head", yLabel: "layer", diverging: this.run === "delta" }, t, width, alone),
+      draw: (t, width, alone) => drawMap(this.cells(), { xLabel: "head", yLabel: "layer", diverging: this.delta }, t, width, alone),
       table: () => ({
         columns: ["layer", "head", "metric", "value"],
         rows: this.cells().map((c) => [c.row, c.column, this.metric, c.value]),

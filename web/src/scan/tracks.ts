@@ -1,26 +1,40 @@
 // A track is one network followed through its depth: a variant of a scan, or one of several scans laid side by side.
 import { type Row, type Scan } from "../data";
-import { look, type Theme } from "../theme";
+import { dashes, type Theme } from "../theme";
 
 export interface Track {
   name: string;
   scan: Scan;
   variant: string;
+  colour: number; // in the theme's series
+  dash: number;
 }
 
 const isReference = (variant: string): boolean => variant.startsWith("null:") || variant === "baseline";
 
-export function tracksOf(scans: Scan[]): Track[] {
-  const [only] = scans;
-  if (only && scans.length === 1)
-    return only.variants.filter((v) => !/^-heads?:/.test(v)).map((variant) => ({ name: variant, scan: only, variant }));
-  return scans.map((scan) => ({ name: scan.data.name, scan, variant: "full" }));
+/** What curves can be drawn of: single heads taken out, for one, only have an output. */
+export function variantsOf(scans: Scan[]): string[] {
+  return [...new Set(scans.flatMap((s) => s.variants.filter((v) => s.rows.some((r) => r.variant === v && isDepthRow(r)))))];
 }
 
-export function trackLook(tracks: Track[], i: number, t: Theme): { colour: string; dash: string } {
-  const { colour, dash } = look(i, t);
-  const variant = tracks[i]?.variant ?? "";
-  return { colour, dash: isReference(variant) ? "5 4" : variant.startsWith("theory:") ? "2 3" : dash };
+export const everyVariant = "*";
+
+/** Of one scan every variant; of several the chosen variant of each, or every variant of each. */
+export function tracksOf(scans: Scan[], chosen: string): Track[] {
+  const names = variantsOf(scans);
+  const of = (scan: Scan): string[] => names.filter((v) => scan.variants.includes(v) && (scans.length === 1 || chosen === everyVariant || v === chosen));
+  return scans.flatMap((scan, s) =>
+    of(scan).map((variant, v): Track => {
+      if (scans.length === 1) return { name: variant, scan, variant, colour: v, dash: Math.floor(v / 8) };
+      const name = chosen === everyVariant ? `${scan.data.name}: ${variant}` : scan.data.name;
+      return { name, scan, variant, colour: s, dash: chosen === everyVariant ? v : Math.floor(s / 8) };
+    }),
+  );
+}
+
+export function trackLook(track: Track | undefined, t: Theme): { colour: string; dash: string } {
+  const { variant = "", colour = 0, dash = 0 } = track ?? {};
+  return { colour: t.series[colour % t.series.length] ?? t.ink, dash: isReference(variant) ? "5 4" : variant.startsWith("theory") ? "2 3" : (dashes[dash % dashes.length] ?? "") };
 }
 
 /** Sites of the same kind over depth, the embeddings and the final norm in their places. */
@@ -30,9 +44,10 @@ export function family(site: string): string {
   return name === "ln_final.hook_normalized" ? "ln1.hook_normalized" : name;
 }
 
-export const isDepthRow = (r: Row): boolean => r.head === null && r.depth !== null;
+/** A point of a curve over depth. What theory says of a layer and what the output says have figures of their own. */
+export const isDepthRow = (r: Row): boolean => r.head === null && r.depth !== null && r.metric !== "output_kl" && !r.metric.startsWith("path_") && r.site !== "operator" && r.variant !== "theory";
 
 /** Where a model is judged: what attention sees if it is there (pre-norm), else what a block leaves. */
 export function judgedFamily(scan: Scan): string {
-  return scan.rows.some((r) => r.site.endsWith(".ln1.hook_normalized")) ? "ln1.hook_normalized" : "hook_resid_post";
+  return scan.rows.some((r) => isDepthRow(r) && family(r.site) === "ln1.hook_normalized") ? "ln1.hook_normalized" : "hook_resid_post";
 }

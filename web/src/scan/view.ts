@@ -3,14 +3,16 @@ import { type DiffData, Scan, type ScanData } from "../data";
 import { choice, h, outside, section } from "../dom";
 import { headName } from "../format";
 import { Table } from "../table";
+import { collapse } from "./collapse";
 import { Depth } from "./depth";
 import { diff } from "./diff";
 import { HeadPage } from "./head";
 import { HeadMap } from "./heads";
 import { manifest } from "./manifest";
+import { operator } from "./operator";
 import { paths } from "./paths";
+import { series, stepsOf } from "./series";
 import { sinks } from "./sinks";
-import { tracksOf } from "./tracks";
 import { verdict } from "./verdict";
 
 export interface View {
@@ -20,7 +22,8 @@ export interface View {
   navigate(hash: string): boolean; // whether the hash was one of its own
 }
 
-const baseName = (path: unknown): string => (typeof path === "string" ? (path.split("/").filter(Boolean).pop() ?? path) : "results");
+const baseName = (path: unknown): string => (typeof path === "string" ? (path.split("/").filter(Boolean).pop() ?? "") : "");
+const titleOf = (s: ScanData | undefined): string => baseName(s?.manifest["model"]) || baseName(s?.manifest["init"]) || s?.name || "results";
 
 function subtitle(s: ScanData): string {
   const input = (s.manifest["input"] ?? {}) as Record<string, unknown>;
@@ -39,6 +42,8 @@ function details(scan: Scan, several: boolean, choose: HTMLElement | null): { se
   if (!page.empty) sections.push(section("head", "One head", choose, page.element));
   const sunk = sinks(scan, open);
   if (sunk) sections.push(section("sinks", "Sinks and massive activations", sunk));
+  const linear = operator(scan);
+  if (linear) sections.push(section("operator", "The network as one linear map", linear));
   const way = paths(scan);
   if (way) sections.push(section("paths", "Paths", way));
   return { sections, page };
@@ -69,8 +74,15 @@ function numbers(scans: Scan[]): HTMLElement {
   }).element;
 }
 
-export function scanView(data: ScanData[], changes: DiffData | null): View {
-  const scans = data.map((d) => new Scan(d));
+/** A series comes in the order of its steps; two are compared in the order given. */
+function inOrder(scans: Scan[]): Scan[] {
+  const at = scans.length > 2 ? stepsOf(scans)?.at : undefined;
+  return at ? scans.map((scan, i) => ({ scan, step: at[i] ?? 0 })).sort((a, b) => a.step - b.step).map((s) => s.scan) : scans;
+}
+
+export function scanView(given: ScanData[], changes: DiffData | null): View {
+  const scans = inOrder(given.map((d) => new Scan(d)));
+  const data = scans.map((s) => s.data);
   const several = scans.length > 1;
   const holder = h("div", {});
   let page: HeadPage | undefined;
@@ -96,21 +108,24 @@ export function scanView(data: ScanData[], changes: DiffData | null): View {
     ),
   );
   if (changes) sections.push(section("diff", "What changed", diff(changes, open)));
-  const tracks = tracksOf(scans);
-  const depth = tracks.length > 0 ? new Depth(tracks) : null;
-  if (depth && !depth.empty) sections.push(section("depth", "Against depth", depth.element));
+  const held = collapse(scans[0] as Scan);
+  if (!several && held) sections.push(section("collapse", "Who holds the rank up", held));
+  const steps = several ? series(scans) : null;
+  if (steps) sections.push(section("series", "Over training", steps));
+  const depth = new Depth(scans);
+  if (!depth.empty) sections.push(section("depth", data[0]?.manifest["paths"] === undefined ? "Against depth" : "By path length", depth.element));
   if (several) {
     const map = new HeadMap(scans, open);
     if (!map.empty) sections.push(section("heads", "Heads", map.element));
   }
   sections.push(holder);
-  const kl = variantTable(scans);
+  const kl = variantTable(scans.filter((s) => s.data.manifest["paths"] === undefined)); // there it goes by length
   if (kl) sections.push(section("variants", "Variants", kl));
   sections.push(section("numbers", "All numbers", numbers(scans)));
-  sections.push(section("manifest", "Where this comes from", ...scans.map((s) => h("div", {}, several && h("h3", {}, outside(s.data.name)), manifest(s.data)))));
+  sections.push(section("manifest", "Where this comes from", ...scans.map((s) => (several ? h("details", { open: scans.length === 2 }, h("summary", {}, h("bdi", {}, outside(s.data.name))), manifest(s.data)) : manifest(s.data)))));
 
   return {
-    title: several ? scans.map((s) => outside(s.data.name)).join(" · ") : outside(baseName(data[0]?.manifest["model"] ?? data[0]?.name)),
+    title: several ? scans.map((s) => outside(s.data.name)).join(" · ") : outside(titleOf(data[0])),
     subtitle: several ? `${scans.length} results side by side` : subtitle(data[0] as ScanData),
     sections,
     navigate: (hash) => {

@@ -1,0 +1,111 @@
+// A study's figure in the paper's own axes: seeds, their mean, what was published, the bound.
+import { type Curve, type CurveOptions, drawCurves } from "../charts";
+import { h, outside } from "../dom";
+import { Figure } from "../figure";
+import { short } from "../format";
+import { dashes, look, type Theme } from "../theme";
+import { means, type Series, type Study } from "./study";
+
+/** What a figure draws of one study: its series, told apart by colour (the curve) and dash (study or protocol). */
+interface Group {
+  study: Study;
+  prefix: string;
+  series: Series[];
+  published: Series[];
+  bounds: Series[];
+}
+
+function extent(values: number[], log: boolean): [number, number] | undefined {
+  const all = values.filter((v) => Number.isFinite(v) && (!log || v > 0));
+  return all.length > 1 ? [Math.min(...all), Math.max(...all)] : undefined;
+}
+
+/** With two or more keys in `by`, one panel for each value of the first, as the terminal has it. */
+export function paperFigure(studies: Study[]): HTMLElement {
+  const first = studies[0] as Study;
+  const f = first.data.figure;
+  const groups: Group[] = studies.map((study) => ({
+    study,
+    prefix: studies.length > 1 ? `${outside(study.data.name)}: ` : "",
+    series: study.series(study.data.figure.y),
+    published: study === first ? study.published() : [],
+    bounds: f.bound !== null && study === first ? study.series(f.bound) : [],
+  }));
+  const every = groups.flatMap((g) => [...g.series, ...g.published, ...g.bounds]);
+  const curves = [...new Set(every.map((s) => s.curve))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const rules = first.lines();
+  const panels = [...new Set(every.map((s) => s.panel))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const points = every.flatMap((s) => s.points);
+  const axes: CurveOptions = {
+    xLabel: f.x,
+    yLabel: f.y,
+    logX: f.log_x,
+    logY: f.log_y,
+    rules,
+    ...(panels.length > 1 ? { xDomain: extent(points.map((p) => p.x), f.log_x), yDomain: extent([...points.map((p) => p.y), ...rules.map((r) => r.y)], f.log_y) } : {}),
+  };
+  const figures = panels.map((panel, i) => {
+    const mine = groups.map((g) => ({ ...g, series: g.series.filter((s) => s.panel === panel), published: g.published.filter((s) => s.panel === panel), bounds: g.bounds.filter((s) => s.panel === panel) }));
+    const title = `${f.y} against ${f.x}${panel ? `, ${panel}` : ""}`;
+    return new Figure({
+      name: i === 0 ? "figure" : `figure-${i + 1}`,
+      title: outside(title),
+      about: "Our trials with every seed, published points as rings, the bound dotted.",
+      hint: ["Lines: mean over seeds. Dots: seeds.", first.published().length > 0 && "Rings: published.", f.bound !== null && "Dotted: bound."].filter(Boolean).join(" "),
+      draw: (t, width) => drawCurves(mine.flatMap((g) => curvesOf(g, curves, t)), { ...axes, height: Math.max(280, Math.min(430, width * 0.5)) }, t, width, true),
+      table: () => ({
+        columns: ["source", "group", f.x, f.y, "trial", "note"],
+        rows: mine.flatMap((g) => [
+          ...g.series.flatMap((s) => s.points.map((p) => [g.study.data.name, s.key, p.x, p.y, p.trial?.id ?? "", ""])),
+          ...g.published.flatMap((s) => s.points.map((p) => ["published", s.key, p.x, p.y, "", p.note ?? ""])),
+        ]),
+      }),
+    }).element;
+  });
+  return figures.length === 1 ? (figures[0] as HTMLElement) : h("div", { class: "pair" }, ...figures);
+}
+
+function curvesOf(g: Group, curves: string[], t: Theme): Curve[] {
+  const { x, y, log_y } = g.study.data.figure;
+  const variants = [...new Set(g.series.map((s) => `${g.prefix}${s.rest}`))];
+  const out: Curve[] = [];
+  for (const s of g.series) {
+    const { colour, dash } = look(curves.indexOf(s.curve), t);
+    const name = `${g.prefix}${[s.curve, s.rest].filter(Boolean).join(" ") || "all"}`;
+    out.push({
+      name,
+      colour,
+      dash: dashes[variants.indexOf(`${g.prefix}${s.rest}`)] || dash,
+      dots: false,
+      points: means(s, log_y).map((p) => ({ x: p.x, y: p.y, says: `${name} · ${x} ${short(p.x)} · mean of ${p.n} seed${p.n === 1 ? "" : "s"} ${short(p.y)}` })),
+    });
+    out.push({
+      name: `${name}, seeds`,
+      legend: false,
+      colour,
+      line: false,
+      points: s.points.map((p) => ({ x: p.x, y: p.y, says: `${name} · ${x} ${short(p.x)} · ${y} ${short(p.y)} · trial ${p.trial?.id ?? ""}` })),
+    });
+  }
+  for (const [i, s] of g.published.entries())
+    out.push({
+      name: `${s.key}, published`,
+      legend: i === 0 ? "published" : false,
+      colour: look(curves.indexOf(s.curve), t).colour,
+      dash: "2 4",
+      width: 1.4,
+      hollow: true,
+      points: s.points.map((p) => ({ x: p.x, y: p.y, says: `published · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}${p.note ? ` · ${p.note}` : ""}` })),
+    });
+  for (const [i, s] of g.bounds.entries())
+    out.push({
+      name: `${s.key}, bound`,
+      legend: i === 0 ? "bound" : false,
+      colour: look(curves.indexOf(s.curve), t).colour,
+      dash: "1 3",
+      width: 1.4,
+      dots: false,
+      points: means(s, log_y).map((p) => ({ x: p.x, y: p.y, says: `bound · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}` })),
+    });
+  return out;
+}

@@ -1,0 +1,115 @@
+// How the pages look: pictures at desktop and phone width in both themes, and what can be said of them without a golden one.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { launch, openPage } from "./browser.mjs";
+import { rankscope, temporaryFolder } from "./results.mjs";
+
+const base = temporaryFolder();
+const pictures = process.env.RANKSCOPE_PICTURES ?? join(base, "pictures");
+const tree = new URL("../..", import.meta.url).pathname;
+const at = (name) => join(base, name);
+const input = ["--samples", "2", "--max-length", "24", "--quiet"];
+let browser;
+
+before(async () => {
+  mkdirSync(pictures, { recursive: true });
+  for (const step of [100, 200, 1000]) rankscope("scan", ...input, "--off", "skip", ...(step === 100 ? ["--null"] : []), "--out", at(`step-${step}`));
+  browser = await launch();
+});
+after(() => browser.close());
+
+/** Every plot of the page: its texts against its frame and each other, and how much of it is drawn at all. */
+const inspect = () => {
+  const faults = [];
+  const name = (e) => e.closest("[data-figure]")?.getAttribute("data-figure");
+  for (const svg of document.querySelectorAll(".plot svg")) {
+    const frame = svg.getBoundingClientRect();
+    const texts = [...svg.querySelectorAll("text")].filter((t) => t.textContent.trim() !== "");
+    for (const t of texts) {
+      const box = t.getBoundingClientRect();
+      if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1) faults.push(`${name(svg)}: "${t.textContent}" leaves the plot`);
+    }
+    for (const axis of svg.querySelectorAll('[aria-label$="tick label"]')) {
+      const boxes = [...axis.querySelectorAll("text")].filter((t) => t.textContent.trim() !== "").map((t) => [t.textContent, t.getBoundingClientRect()]);
+      for (let i = 1; i < boxes.length; i++) {
+        const [[a, p], [b, q]] = [boxes[i - 1], boxes[i]];
+        if (p.left < q.right && q.left < p.right && p.top < q.bottom - 2 && q.top < p.bottom - 2) faults.push(`${name(svg)}: "${a}" and "${b}" overlap`);
+      }
+    }
+    const visible = [...svg.querySelectorAll("path, circle, rect, image")].filter((m) => m.getBoundingClientRect().width > 0 && m.getAttribute("stroke") !== "none");
+    if (visible.length < 3 && !svg.querySelector("image")) faults.push(`${name(svg)}: ${visible.length} marks`);
+  }
+  for (const e of document.querySelectorAll("h1, h2, h3, .verdict p, .readout, .lead, summary"))
+    if (e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline") faults.push(`"${e.textContent.slice(0, 40)}" is wider than its place`);
+  return faults;
+};
+
+/** The share of a figure's pixels that are not its ground. */
+const inked = async (figure) => {
+  const svg = figure.querySelector(".plot svg").cloneNode(true);
+  svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const image = new Image();
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(new XMLSerializer().serializeToString(svg))}`;
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.width, image.height];
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
+  let drawn = 0;
+  for (let i = 3; i < data.length; i += 4) drawn += data[i] > 40 ? 1 : 0;
+  return drawn / (data.length / 4);
+};
+
+const every = [[1280, "light"], [1280, "dark"], [390, "light"], [390, "dark"]];
+const two = [[1280, "light"], [390, "dark"]];
+
+async function look(name, file, ways) {
+  for (const [width, colorScheme] of ways) {
+    const { page, context, faults } = await openPage(browser, file, { viewport: { width, height: 900 }, colorScheme });
+    const where = `${name}-${width}-${colorScheme}`;
+    await page.screenshot({ path: join(pictures, `${where}.png`), fullPage: true });
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${where}: no sideways scrolling`);
+    assert.deepEqual(await page.evaluate(inspect), [], where);
+    for (const figure of await page.locator("[data-figure]").all()) {
+      const share = await figure.evaluate(inked);
+      assert.ok(share > 0.003, `${where}: ${await figure.getAttribute("data-figure")} is blank: ${share}`);
+    }
+    const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number));
+    assert.equal(ground.every((c) => c < 64), colorScheme === "dark", `${where}: the ground is ${ground}`);
+    assert.deepEqual(faults, [], where);
+    await context.close();
+  }
+}
+
+test("a scan", () => look("scan", join(at("step-100"), "report.html"), every));
+
+test("a series of scans", async () => {
+  rankscope("report", at("step-1000"), at("step-100"), at("step-200"), "--out", at("series.html"), "--quiet");
+  await look("series", at("series.html"), two);
+});
+
+test("two scans, pair by pair", async () => {
+  rankscope("report", at("step-100"), at("step-200"), "--out", at("two.html"), "--quiet");
+  await look("two", at("two.html"), two);
+});
+
+test("what collapse, paths and operator wrote", async () => {
+  for (const command of ["collapse", "paths", "operator"]) {
+    rankscope(command, ...input, "--out", at(command));
+    await look(command, join(at(command), "report.html"), two);
+  }
+});
+
+test("the study behind the committed results", async () => {
+  rankscope("report", join(tree, "src/studies/results/fig1"), "--out", at("fig1.html"), "--quiet");
+  await look("fig1", at("fig1.html"), every);
+});
+
+test("two studies", async () => {
+  const study = join(tree, "tests/fixtures/study");
+  rankscope("report", study, join(tree, "src/studies/results/fig1"), "--out", at("studies.html"), "--quiet");
+  await look("studies", at("studies.html"), two);
+});
