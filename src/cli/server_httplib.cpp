@@ -10,9 +10,10 @@ namespace rankscope {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
-constexpr size_t kThreads = 32;        // a client that dawdles holds one of them, for kPatience at most
+constexpr size_t kThreads = 64;        // a client that dawdles holds one of them, for kPatience at most
 constexpr time_t kPatience = 2;        // seconds
 constexpr size_t kLargestBody = 1024;  // nothing is ever sent here
+constexpr size_t kMostHeaders = 100;   // a browser sends twenty
 
 void say(httplib::Response& response, int status, const std::string& text) {
   response.status = status;
@@ -49,7 +50,9 @@ void serve_pages(FolderPages& pages, int port, const std::function<void(int)>& r
   server.set_keep_alive_timeout(kPatience);
   server.set_payload_max_length(kLargestBody);
   // The library's default lets two programs share a port, each getting some of the requests.
-  server.set_socket_options([](socket_t socket) {
+  socket_t listening = -1;
+  server.set_socket_options([&](socket_t socket) {
+    listening = socket;
     const int yes = 1;
     ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   });
@@ -61,6 +64,11 @@ void serve_pages(FolderPages& pages, int port, const std::function<void(int)>& r
   server.set_pre_routing_handler([&](const httplib::Request& request, httplib::Response& response) {
     if (!is_our_name(request.get_header_value("Host"), port)) {
       say(response, 403, "this server answers to 127.0.0.1 only");
+      return httplib::Server::HandlerResponse::Handled;
+    }
+    if (request.headers.size() > kMostHeaders) {
+      response.set_header("Connection", "close");
+      say(response, 431, "there are too many headers");
       return httplib::Server::HandlerResponse::Handled;
     }
     if (request.method != "GET" && request.method != "HEAD") {
@@ -93,6 +101,8 @@ void serve_pages(FolderPages& pages, int port, const std::function<void(int)>& r
   if (bound < 0)
     throw Error(fmt::format("cannot listen on port {} of {}", port, kLoopback))
         .hint("another --port; 0 takes a free one");
+  // The library lets five clients wait; the sixth would be told to try again in a second, in three, in seven.
+  ::listen(listening, SOMAXCONN);
   port = bound;
   ready(bound);
   server.listen_after_bind();
