@@ -19,12 +19,10 @@ at::Tensor head_of(const at::Tensor& w, int64_t head, int64_t width, const at::T
   return (gain.defined() ? rows * gain.detach().to(w.scalar_type()) : rows).cpu();
 }
 
-/// tr(W)^2 / ||W||_F^2 of W = q^T k, for q and k [d_qk, d].
-double participation(const at::Tensor& q, const at::Tensor& k) {
-  const at::Tensor a = q.to(at::kDouble), b = k.to(at::kDouble);
-  const double trace = (a * b).sum().item<double>();
-  const double energy = (at::mm(a, a.t()) * at::mm(b, b.t())).sum().item<double>();
-  return energy > 0 ? trace * trace / energy : 0.0;
+/// tr(W)^2 / ||W||_F^2 of W = q^T k, for q and k [d_qk, d], from the singular values of W.
+double participation(const at::Tensor& q, const at::Tensor& k, const Spectrum& w) {
+  const double trace = (q.to(at::kDouble) * k.to(at::kDouble)).sum().item<double>(), size = frobenius(w);
+  return size > 0 ? (trace / size) * (trace / size) : 0.0;
 }
 
 class Circuits : public Measurement {
@@ -47,7 +45,7 @@ class Circuits : public Measurement {
                        o = W_O.detach().narrow(1, h * a.d_v, a.d_v).cpu();
       qk[static_cast<size_t>(h)] = spectrum_of_product(q.t(), k).front();
       ov[static_cast<size_t>(h)] = spectrum_of_product(o, v).front();
-      pr[static_cast<size_t>(h)] = participation(q, k);
+      pr[static_cast<size_t>(h)] = participation(q, k, qk[static_cast<size_t>(h)]);
     });
     for (size_t h = 0; h < qk.size(); ++h) {
       report("qk_pr", pr[h], h);

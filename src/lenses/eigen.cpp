@@ -40,7 +40,7 @@ class Eigen : public Measurement {
 extern const Lens lens_eigen{
     .name = "eigen",
     .summary = "How fast repeated application of one attention matrix mixes tokens",
-    .cost = "about 0.4 forward passes at T = 128",
+    .cost = "about 0.15 forward passes at T = 128",
     .reads = static_cast<unsigned>(Reads::pattern),
     .metrics =
         {{.name = "eigen_gap",

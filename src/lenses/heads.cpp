@@ -69,7 +69,7 @@ class Heads : public Measurement {
 extern const Lens lens_heads{
     .name = "heads",
     .summary = "How much each head writes into the residual stream",
-    .cost = "about 0.03 forward passes at T = 128",
+    .cost = "about 0.02 forward passes at T = 128",
     .reads = static_cast<unsigned>(Reads::heads),
     .metrics = {{.name = "head_output_rel",
                  .formula = "||z_h W_O,h^T||_F / ||x||_F, x the residual stream before the block",

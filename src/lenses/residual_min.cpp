@@ -102,7 +102,7 @@ class ResidualMin : public Measurement {
 extern const Lens lens_residual_min{
     .name = "residual_min",
     .summary = "Distance of the tokens from the nearest single token, norm by norm",
-    .cost = "about 0.2 forward passes at T = 128",
+    .cost = "about 0.5 forward passes at T = 128",
     .reads = static_cast<unsigned>(Reads::residual),
     .metrics = {{.name = "residual_l1_min",
                  .formula = "min_x ||X - 1 x^T||_1, attained at the median of every channel",

@@ -9,7 +9,8 @@
 namespace rankscope {
 
 /// x [..., m, n], float32 or float64, any device and strides; the leading dimensions are flattened. Matrices
-/// on a GPU come to the host first, where many small ones spread over the cores.
+/// on a GPU come to the host first, where many small ones spread over the cores: the route and its error are
+/// the same for every device.
 ///
 /// Small float32 matrices go through kernels/cpu/small_spectra.h, one per SIMD lane, where its error is at
 /// most half the tolerance of their numerical rank: route "lanes". The others take spectrum_of, one thread
