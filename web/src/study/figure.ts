@@ -51,7 +51,7 @@ export function paperFigure(studies: Study[]): HTMLElement {
       name: i === 0 ? "figure" : `figure-${i + 1}`,
       title: outside(title),
       about: "Our trials with every seed, published points as rings, the bound dotted.",
-      hint: ["Lines: mean over seeds. Dots: seeds.", first.published().length > 0 && "Rings: published.", f.bound !== null && "Dotted: bound."].filter(Boolean).join(" "),
+      hint: ["Lines: mean over seeds. Dots: seeds.", first.published().length > 0 && "Rings: published.", f.bound !== null && `Dotted: ${f.bound}.`].filter(Boolean).join(" "),
       draw: (t, width) => drawCurves(mine.flatMap((g) => curvesOf(g, curves, t)), { ...axes, height: Math.max(280, Math.min(430, width * 0.5)) }, t, width, true),
       table: () => ({
         columns: ["source", "group", f.x, f.y, "trial", "note"],
@@ -66,7 +66,7 @@ export function paperFigure(studies: Study[]): HTMLElement {
 }
 
 function curvesOf(g: Group, curves: string[], t: Theme): Curve[] {
-  const { x, y, log_y } = g.study.data.figure;
+  const { x, y, log_y, bound } = g.study.data.figure;
   const variants = [...new Set(g.series.map((s) => `${g.prefix}${s.rest}`))];
   const out: Curve[] = [];
   for (const s of g.series) {
@@ -100,12 +100,12 @@ function curvesOf(g: Group, curves: string[], t: Theme): Curve[] {
   for (const [i, s] of g.bounds.entries())
     out.push({
       name: `${s.key}, bound`,
-      legend: i === 0 ? "bound" : false,
+      legend: i === 0 ? (bound ?? "bound") : false,
       colour: look(curves.indexOf(s.curve), t).colour,
       dash: "1 3",
       width: 1.4,
       dots: false,
-      points: means(s, log_y).map((p) => ({ x: p.x, y: p.y, says: `bound · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}` })),
+      points: means(s, log_y).map((p) => ({ x: p.x, y: p.y, says: `${bound ?? "bound"} · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}` })),
     });
   return out;
 }
