@@ -12,6 +12,7 @@
 
 // Present when BLAS is OpenBLAS; weak, so that any BLAS links.
 extern "C" __attribute__((weak)) void openblas_set_num_threads(int);
+extern "C" __attribute__((weak)) int openblas_get_num_threads();
 
 namespace rankscope {
 
@@ -56,6 +57,15 @@ void use_threads(int count) {
   at::set_num_threads(count);
   omp_set_num_threads(count);  // a LibTorch that brings its own OpenMP does not speak for ours
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(count);
+}
+
+OneBlasThread::OneBlasThread() {
+  if (openblas_set_num_threads == nullptr || openblas_get_num_threads == nullptr) return;
+  before_ = openblas_get_num_threads();
+  openblas_set_num_threads(1);
+}
+OneBlasThread::~OneBlasThread() {
+  if (before_ > 0) openblas_set_num_threads(before_);
 }
 
 int thread_count() { return at::get_num_threads(); }

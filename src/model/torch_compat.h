@@ -15,6 +15,17 @@ bool all_finite(const at::Tensor& t);               // no NaN, no Inf
 at::Tensor dot_product_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
 void use_threads(int count);                       // 0: all cores; torch, OpenMP and BLAS together
 int thread_count();
+/// While it lives OpenBLAS stays on the calling thread: for products inside parallel regions of our own, of
+/// which an OpenBLAS with threads of its own knows nothing.
+class OneBlasThread {
+ public:
+  OneBlasThread();
+  ~OneBlasThread();
+  OneBlasThread(const OneBlasThread&) = delete;
+
+ private:
+  int before_ = 0;
+};
 std::string torch_version();
 
 }  // namespace rankscope

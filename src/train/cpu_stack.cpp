@@ -12,6 +12,7 @@
 #include <exception>
 
 #include "base/stats.h"
+#include "model/torch_compat.h"
 #include "ops/adamw.h"
 #include "ops/normals.h"
 #include "ops/squared_error.h"
@@ -147,6 +148,7 @@ class CpuStack : public Stack {
   // Every unit on one thread; what a unit throws is thrown again behind the region.
   template <class Work>
   void parallel(int64_t units, Work work) {
+    const OneBlasThread alone;
     std::exception_ptr failure;
 #pragma omp parallel for schedule(dynamic) num_threads(threads_) if (threads_ > 1 && units > 1)
     for (int64_t unit = 0; unit < units; ++unit) {

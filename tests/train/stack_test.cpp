@@ -43,6 +43,17 @@ TEST(CpuStack, TheNumberOfThreadsChangesNoBit) {
   EXPECT_EQ(one, trained({t}, 5, 15));
 }
 
+// Products large enough that BLAS would share them out, were it left to.
+TEST(CpuStack, TheNumberOfThreadsChangesNoBitOfAWideNetwork) {
+  TrialSpec t = small_encoder();
+  t.task = {.name = "farthest", .d = 48, .n = 16};
+  t.network.token_width = t.network.answer_width = 48;
+  t.network.tokens = 16;
+  t.network.mlp = 700;
+  t.protocol.batch = 100;
+  EXPECT_EQ(trained({t}, 1, 3), trained({t}, 2, 3));
+}
+
 TEST(CpuStack, AnotherSeedIsAnotherTrial) {
   const TrialSpec t = small_encoder();
   TrialSpec data = t;
