@@ -40,7 +40,7 @@ void print_time(Machine& machine, const StepShape& shape) {
   measure_rates(machine);
   const double seconds = our_step(machine, trials) / static_cast<double>(shape.stack);
   measure_rates(machine);
-  const double rate = step_work(trials.front()).flops / seconds;
+  const double rate = step_flops(trials.front()) / seconds;
   fmt::print("{:<22} {:>10.3f} {:>10.1f} {:>10.1f} {:>7.2f}\n", name_of(shape), 1e3 * seconds, rate / 1e9,
              machine.matrix_rate / 1e9, rate / machine.matrix_rate);
   std::fflush(stdout);

@@ -106,10 +106,8 @@ BenchRow measure_attention(Machine& machine, const AttentionShape& shape) {
   // Two products of a row of scores forward; backward computes the scores again and has four more. Q, K, V
   // and the output pass once; backward reads them with the output's gradient and writes three.
   const double cells = static_cast<double>(p.rows * p.columns), product = 2.0 * kTokens * cells;
-  const Limit limit = limit_of(machine, shape.backward ? Work{5 * product, 7 * sizeof(float) * cells}
-                                                       : Work{2 * product, 4 * sizeof(float) * cells});
-  row.limit = 1e3 * limit.seconds;
-  row.by_bytes = limit.by_bytes;
+  row.flops = (shape.backward ? 5 : 2) * product;
+  row.bytes = (shape.backward ? 7 : 4) * sizeof(float) * cells;
   return row;
 }
 

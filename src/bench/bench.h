@@ -24,7 +24,8 @@ struct BenchRequest {
 struct BenchRow {
   std::string name;
   double ours = kNone, eager = kNone, best = kNone, limit = kNone;
-  bool by_bytes = false;  // the limit is the copy rate's, not the matrix rate's
+  double flops = 0, bytes = 0;  // counted, of one step or call
+  bool by_bytes = false;        // the limit is the copy rate's, not the matrix rate's
   /// Relative error of loss and gradients against float64: ours, and LibTorch's in our precision.
   double error = kNone, plain_error = kNone;
   std::string fault = {};  // why nothing was timed; empty when both agree

@@ -60,7 +60,7 @@ GrowthCurve measure_growth(const Machine& machine, const std::string& axis, cons
       curve.values.push_back(value);
       curve.milliseconds.push_back(1e3 * our_step(machine, trials));
       values.push_back(static_cast<double>(value));
-      flops.push_back(step_work(trials.front()).flops * static_cast<double>(trials.size()));
+      flops.push_back(step_flops(trials.front()) * static_cast<double>(trials.size()));
     }
     curve.slope = log_log_slope(values, curve.milliseconds);
     curve.flops_slope = log_log_slope(values, flops);

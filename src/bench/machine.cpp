@@ -76,8 +76,8 @@ double seconds_of(const Machine& machine, const std::function<void()>& work) {
   return median(rounds);
 }
 
-Limit limit_of(const Machine& machine, const Work& work) {
-  const double arithmetic = work.flops / machine.matrix_rate, traffic = work.bytes / machine.copy_rate;
+Limit limit_of(const Machine& machine, double flops, double bytes) {
+  const double arithmetic = flops / machine.matrix_rate, traffic = bytes / machine.copy_rate;
   return {std::max(arithmetic, traffic), traffic > arithmetic};
 }
 

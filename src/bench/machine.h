@@ -26,16 +26,11 @@ void measure_rates(Machine& machine);
 /// Seconds a call of `work` takes: the median of several rounds, each long enough for the clock.
 double seconds_of(const Machine& machine, const std::function<void()>& work);
 
-/// What a computation cannot do without.
-struct Work {
-  double flops = 0, bytes = 0;
-};
-
 /// Neither its arithmetic at the matrix rate nor its traffic at the copy rate can be undercut.
 struct Limit {
   double seconds;
   bool by_bytes;
 };
-Limit limit_of(const Machine& machine, const Work& work);
+Limit limit_of(const Machine& machine, double flops, double bytes);
 
 }  // namespace rankscope

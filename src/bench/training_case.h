@@ -22,9 +22,10 @@ std::vector<StepShape> study_shapes(const Machine& machine);
 std::vector<TrialSpec> trials_of(const StepShape& shape);
 std::unique_ptr<Stack> fresh_stack(const std::vector<TrialSpec>& trials, const Machine& machine);
 
-/// Of one trial: three times the forward pass's arithmetic; weights read twice, their gradients and the
-/// optimizer's state once each way, and every layer's input kept for the way back.
-Work step_work(const TrialSpec& trial);
+/// What a step of one trial cannot do without: three times the forward pass's arithmetic; weights read twice,
+/// their gradients and the optimizer's state once each way, every layer's input kept for the way back.
+double step_flops(const TrialSpec& trial);
+double step_bytes(const TrialSpec& trial);
 
 /// Seconds of one of our steps, of the whole stack.
 double our_step(const Machine& machine, const std::vector<TrialSpec>& trials);

@@ -2,6 +2,9 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/small_attention.h"
 #include "kernels/cuda/train.h"
 #include "ops/fused.h"
@@ -66,6 +69,17 @@ void in_pieces(SmallAttention a, Launch launch) {
   }
 }
 
+// On the CPU pieces of the sequences go over the threads; inside a parallel region this is a plain loop.
+template <class Work>
+void over_sequences(const SmallAttention& a, Work work) {
+  constexpr int64_t kPiece = 16;
+  parallel_over((a.sequences + kPiece - 1) / kPiece, [&](int64_t piece) {
+    SmallAttention part = a;
+    part.sequences = std::min(kPiece, a.sequences - piece * kPiece);
+    work(part, piece * kPiece);
+  });
+}
+
 void forward_kernel(const HeadShape& shape, const Operand& q, const Operand& k, const Operand& v,
                     Operand& out, Sizes sizes) {
   const SmallAttention a = describe(shape, q, k, v, out.rows, sizes);
@@ -80,8 +94,13 @@ void forward_kernel(const HeadShape& shape, const Operand& q, const Operand& k, 
   }
   const auto run = [&](auto one) {
     using T = decltype(one);
-    small_attention_forward<T>(a, q.data.data_ptr<T>(), k.data.data_ptr<T>(), v.data.data_ptr<T>(),
-                               out.data.data_ptr<T>());
+    over_sequences(a, [&](const SmallAttention& part, int64_t first) {
+      const auto from = [&](const Operand& x, int64_t tokens) {
+        return x.data.data_ptr<T>() + first * tokens * x.rows.row;
+      };
+      small_attention_forward<T>(part, from(q, a.queries), from(k, a.keys), from(v, a.keys),
+                                 from(out, a.queries));
+    });
   };
   q.data.scalar_type() == at::kDouble ? run(double{}) : run(float{});
 }
@@ -100,10 +119,15 @@ void backward_kernel(const HeadShape& shape, const Operand& q, const Operand& k,
   }
   const auto run = [&](auto one) {
     using T = decltype(one);
-    small_attention_backward<T>(a, q.data.data_ptr<T>(), k.data.data_ptr<T>(), v.data.data_ptr<T>(),
-                                dout.data.data_ptr<T>(), dout.rows, dq.data.data_ptr<T>(), dq.rows,
-                                dk.data.data_ptr<T>(), dk.rows,
-                                dv.data.defined() ? dv.data.data_ptr<T>() : nullptr, dv.rows);
+    over_sequences(a, [&](const SmallAttention& part, int64_t first) {
+      const auto from = [&](const Operand& x, int64_t tokens) {
+        return x.data.data_ptr<T>() + first * tokens * x.rows.row;
+      };
+      small_attention_backward<T>(part, from(q, a.queries), from(k, a.keys), from(v, a.keys),
+                                  from(dout, a.queries), dout.rows, from(dq, a.queries), dq.rows,
+                                  from(dk, a.keys), dk.rows, dv.data.defined() ? from(dv, a.keys) : nullptr,
+                                  dv.rows);
+    });
   };
   q.data.scalar_type() == at::kDouble ? run(double{}) : run(float{});
 }

@@ -104,6 +104,8 @@ Json as_json(const BenchResult& r, const Io& io) {
                             {"eager_ms", number(row.eager)},
                             {"best_ms", number(row.best)},
                             {"limit_ms", number(row.limit)},
+                            {"flops", row.flops},
+                            {"bytes", row.bytes},
                             {"limit_by", row.by_bytes ? "bytes" : "flops"},
                             {"ours_over_eager", number(row.ours / row.eager)},
                             {"ours_over_best", number(row.ours / row.best)},
