@@ -2,7 +2,9 @@
 
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "base/files.h"
 #include "base/json.h"

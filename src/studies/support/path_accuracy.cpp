@@ -2,8 +2,11 @@
 
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <vector>
 
 #include "base/error.h"
 #include "operator/frozen.h"

@@ -9,9 +9,8 @@
 //     5, 20 ..   so many paths a draw; all: every one there is
 #pragma once
 
-#include <map>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "base/tensor_fwd.h"
 #include "model/batch.h"

@@ -1,8 +1,8 @@
 #include "tasks/support/hull.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
+#include <utility>
 
 namespace rankscope {
 namespace {

@@ -1,5 +1,7 @@
 // Memorisation: every token of a text has a label by the toss of a coin, and training is tested on what it
 // has seen.
+#include <algorithm>
+
 #include "base/philox.h"
 #include "base/stream_name.h"
 #include "tasks/support/texts.h"
