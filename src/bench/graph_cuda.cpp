@@ -25,7 +25,7 @@ std::function<void()> captured(const std::string& device, const std::function<vo
   if (!on.is_cuda()) return work;
   const auto recording = std::make_shared<Recording>(
       c10::cuda::getStreamFromPool(false, on.has_index() ? on.index() : c10::DeviceIndex(0)));
-  c10::cuda::device_synchronize();  // what the work reads was made on another stream
+  finish(device);  // what the work reads was made on another stream
   const c10::cuda::CUDAStreamGuard guard(recording->stream);
   for (int i = 0; i < kPlainRuns; ++i) work();
   recording->stream.synchronize();
@@ -37,6 +37,13 @@ std::function<void()> captured(const std::string& device, const std::function<vo
     const c10::cuda::CUDAStreamGuard on_stream(recording->stream);
     recording->graph.replay();
   };
+}
+
+void finish(const std::string& device) {
+  const at::Device on = device_of(device);
+  if (!on.is_cuda()) return;
+  const c10::cuda::CUDAGuard guard(on);
+  c10::cuda::device_synchronize();
 }
 
 }  // namespace rankscope

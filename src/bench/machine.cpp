@@ -2,13 +2,13 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "base/stats.h"
+#include "bench/graph.h"
 #include "model/torch_compat.h"
 
 namespace rankscope {
@@ -18,17 +18,11 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void wait(const Machine& machine) {
-  if (!machine.cuda()) return;
-  const at::Device device = device_of(machine.device);
-  at::detail::getCUDAHooks().deviceSynchronize(device.has_index() ? device.index() : 0);
-}
-
 double round_of(const Machine& machine, const std::function<void()>& work, int64_t calls) {
-  wait(machine);
+  finish(machine.device);
   const double start = now();
   for (int64_t i = 0; i < calls; ++i) work();
-  wait(machine);
+  finish(machine.device);
   return (now() - start) / static_cast<double>(calls);
 }
 

@@ -1,6 +1,7 @@
 #include "bench/training_case.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/optim/adamw.h>
 
@@ -96,7 +97,7 @@ class PlainTraining {
     return [this, moments] {
       const auto gradients = torch::autograd::grad({network_->loss(batch()).sum()}, network_->leaves());
       steps_.add_(1);
-      const at::NoGradGuard no_gradients;
+      const c10::NoGradGuard no_gradients;
       const AdamW& rule = trial_.protocol.adamw;
       const Tensor step = steps_[0].to(at::kFloat);
       const Tensor rate = trial_.protocol.lr / (1 - at::pow(rule.beta1, step));
