@@ -79,8 +79,7 @@ class Source {
     for (const auto& row : table_.rows) {
       if (metric_ && row[*metric_] != request_.y) continue;
       if (site_ && !is_site(row[*site_], request_.site)) continue;
-      if (std::any_of(where_.begin(), where_.end(), [&](const auto& w) { return row[w.first] != w.second; }))
-        continue;
+      if (!wanted(row)) continue;
       const double x = number(row[x_]), y = number(row[y_]);
       if (!std::isfinite(x) || !std::isfinite(y)) continue;
       std::vector<std::string> name;
@@ -90,6 +89,15 @@ class Source {
   }
 
  private:
+  // Every column asked for has one of the values asked for.
+  bool wanted(const std::vector<std::string>& row) const {
+    return std::all_of(where_.begin(), where_.end(), [&](const auto& asked) {
+      return std::any_of(where_.begin(), where_.end(), [&](const auto& w) {
+        return w.first == asked.first && row[w.first] == w.second;
+      });
+    });
+  }
+
   const CellTable& table_;
   const FigureRequest& request_;
   size_t x_ = 0, y_ = 0;

@@ -27,7 +27,7 @@ struct FigureRequest {
   std::string site;             // the end of a site's name: "resid_post"
   std::vector<std::string> by;  // columns that tell the curves apart
   std::string band;             // a column, or empty
-  std::vector<std::pair<std::string, std::string>> where{};  // column and the only value wanted
+  std::vector<std::pair<std::string, std::string>> where{};  // column and a value wanted
 };
 
 struct FigureStyle {

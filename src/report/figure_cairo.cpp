@@ -30,7 +30,7 @@ constexpr std::array<Colour, 7> kColours{{{0.000, 0.447, 0.698},
                                           {0.250, 0.250, 0.250}}};
 const std::array<std::vector<double>, 4> kDashes{{{}, {4, 2}, {1, 2}, {6, 2, 1, 2}}};
 constexpr Colour kInk{0.1, 0.1, 0.1}, kGrid{0.88, 0.88, 0.88};
-constexpr double kText = 7.5, kPad = 4, kTick = 3;
+constexpr double kText = 7.5, kPad = 4, kTick = 3, kLegendGap = 5;  // the gap: half a number stands there
 
 struct Box {
   double left, top, right, bottom;
@@ -104,7 +104,7 @@ class Drawing {
     if (curves_.size() < 2) return;
     columns_ = std::max(1, static_cast<int>((style_.width - 2 * kPad) / legend_));
     rows_ = (static_cast<int>(curves_.size()) + columns_ - 1) / columns_;
-    box_.top += rows_ * (kText + 3);
+    box_.top += rows_ * (kText + 3) + kLegendGap;
     if (box_.right - box_.left < 20 || box_.bottom - box_.top < 20)
       throw Error("the figure is too small for its labels").hint("a larger --size");
   }
@@ -114,6 +114,11 @@ class Drawing {
 
   void text(const std::string& words, double x, double y, double align) {
     cairo_move_to(cr(), x - align * width_of(words), y);
+    // In an SVG cairo writes the outline of a letter once and refers to it; a PDF would embed the font.
+    if (cairo_surface_get_type(cairo_get_target(cr())) == CAIRO_SURFACE_TYPE_SVG) {
+      cairo_show_text(cr(), words.c_str());
+      return;
+    }
     cairo_text_path(cr(), words.c_str());
     cairo_fill(cr());
   }
@@ -193,8 +198,8 @@ class Drawing {
   void draw_legend() {
     for (size_t i = 0; rows_ > 0 && i < curves_.size(); ++i) {
       const double x = kPad + static_cast<double>(static_cast<int>(i) % columns_) * legend_;
-      const double y =
-          box_.top - (rows_ - static_cast<double>(static_cast<int>(i) / columns_)) * (kText + 3) + kText;
+      const double row = static_cast<double>(static_cast<int>(i) / columns_);
+      const double y = box_.top - kLegendGap - (rows_ - row) * (kText + 3) + kText;
       set_pen(i);
       line(x, y - kText * 0.3, x + 14, y - kText * 0.3);
       cairo_set_dash(cr(), nullptr, 0, 0);
@@ -217,6 +222,18 @@ cairo_status_t append(void* to, const unsigned char* bytes, unsigned int count) 
   return CAIRO_STATUS_SUCCESS;
 }
 
+// Cairo writes six decimals of a point; two are finer than any printer.
+std::string shortened(const std::string& svg) {
+  std::string out;
+  int decimals = -1;  // of the number at hand, -1 outside of its fraction
+  for (const char c : svg) {
+    const bool digit = c >= '0' && c <= '9';
+    decimals = c == '.' ? 0 : digit && decimals >= 0 ? decimals + 1 : -1;
+    if (decimals <= 2) out += c;
+  }
+  return out;
+}
+
 }  // namespace
 
 void draw_figure(const std::filesystem::path& out, const std::vector<FigureCurve>& curves,
@@ -235,7 +252,7 @@ void draw_figure(const std::filesystem::path& out, const std::vector<FigureCurve
     if (cairo_surface_status(surface.get()) != CAIRO_STATUS_SUCCESS)
       throw Error(cairo_status_to_string(cairo_surface_status(surface.get()))).in(out.string());
   }
-  write_file(out, bytes);
+  write_file(out, kind == ".svg" ? shortened(bytes) : bytes);
 }
 
 }  // namespace rankscope

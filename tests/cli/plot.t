@@ -10,6 +10,12 @@ plot: curves from tables, without torch and without a browser. Files are in plot
   > -skip,blocks.1.hook_resid_post,1,,residual_l1inf_rel,0.001,0.0001,4,2,all
   > END
 
+Of one column any of the values named will do.
+
+  $ rankscope plot metrics.csv --y residual_l1inf_rel --site resid_post --where variant=full --where variant=-skip | tail -2
+             ● full
+             ■ -skip
+
 Without --out the curves are drawn here.
 
   $ rankscope plot metrics.csv --y residual_l1inf_rel --site resid_post --log | tail -3

@@ -140,7 +140,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->delimiter(',');
   app.add_option("--band", r.band, "A column for the band around a curve: stderr")->type_name("COLUMN");
   app.add_option("--tokens", o->tokens, "all (as papers plot) or content")->type_name("NAME");
-  app.add_option("--where", o->where, "Only rows with this value: variant=full; repeat for more")
+  app.add_option("--where", o->where, "Only rows with this value: variant=full; repeat for more columns, or values")
       ->type_name("COLUMN=VALUE")
       ->allow_extra_args(false);
   app.add_flag("--log", o->style.log_y, "Logarithmic y axis");
