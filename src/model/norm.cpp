@@ -2,9 +2,22 @@
 
 namespace rankscope {
 
+at::Tensor norm_scale(const at::Tensor& x, const NormSpec& norm) {
+  if (norm.kind == NormKind::unit)
+    return at::linalg_vector_norm(x, 2, {-1}, true).clamp_min_(norm.epsilon).reciprocal_();
+  const at::Tensor c = norm.kind == NormKind::layer ? x - x.mean(-1, true) : x;
+  return c.square().mean(-1, true).add_(norm.epsilon).rsqrt_();
+}
+
 at::Tensor apply_norm(const at::Tensor& x, const NormSpec& norm, const Weights& weights,
                       std::string_view name) {
   const std::string stem = name.empty() ? "" : std::string(name) + ".";
+  if (norm.kind != NormKind::none && weights.has(stem + "held")) {
+    const bool centred = norm.kind == NormKind::layer;
+    const at::Tensor out = (centred ? x - x.mean(-1, true) : x) * weights.get(stem + "held");
+    return centred ? at::addcmul(weights.get(stem + "b"), out, weights.get(stem + "w"))
+                   : out * weights.get(stem + "w");
+  }
   switch (norm.kind) {
     case NormKind::none:
       return x;

@@ -16,24 +16,17 @@ class Norm : public LinearPart {
   Norm(const at::Tensor& x, const NormSpec& norm, const Weights& weights, std::string_view name)
       : centred_(norm.kind == NormKind::layer) {
     const std::string stem = name.empty() ? "" : std::string(name) + ".";
-    if (norm.kind == NormKind::unit) {
-      scale_ = at::linalg_vector_norm(x, 2, {-1}, true).clamp_min_(norm.epsilon).reciprocal_();
-      return;
-    }
-    const at::Tensor c = centred_ ? x - x.mean(-1, true) : x;
-    scale_ = c.square().mean(-1, true).add_(norm.epsilon).rsqrt_();
+    scale_ = norm_scale(x, norm);
     gain_ = weights.get(stem + "w");
     if (centred_) bias_ = weights.get(stem + "b");
   }
 
   at::Tensor apply(const at::Tensor& z) const override {
     at::Tensor out = centred_ ? z - z.mean(-1, true) : z.clone();
-    out.mul_(scale_);
-    return gain_.defined() ? out.mul_(gain_) : out;
+    return out.mul_(scale_).mul_(gain_);
   }
   at::Tensor adjoint(const at::Tensor& y) const override {
-    at::Tensor out = gain_.defined() ? y * gain_ : y.clone();
-    out.mul_(scale_);
+    const at::Tensor out = (y * gain_).mul_(scale_);
     return centred_ ? out - out.mean(-1, true) : out;
   }
   at::Tensor bias() const override { return bias_; }

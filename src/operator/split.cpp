@@ -155,12 +155,10 @@ Split split_norm(const Split& t, const NormSpec& norm, const Weights& w, std::st
       (delta * m).sum(1, true).mul_(2.0).add_(delta.square().sum(1, true), s).div_(count * v0);  // [T, 1]
   const at::Tensor f = inverse_root_over(eta, s);
   Split out{m / std::sqrt(v0), (delta * (1 + f * s) + m * f) / std::sqrt(v0), t.log_scale};
-  if (!unit) {
-    const at::Tensor& gain = w.get(stem + "w");
-    out.x = out.x * gain;
-    out.R = out.R * gain;
-    if (centred) out.x = out.x + w.get(stem + "b");
-  }
+  const at::Tensor& gain = w.get(stem + "w");
+  out.x = out.x * gain;
+  out.R = out.R * gain;
+  if (centred) out.x = out.x + w.get(stem + "b");
   return out;
 }
 

@@ -140,6 +140,15 @@ TEST(Frozen, PartsTakenOutAndRanksCutAreFollowed) {
   }
 }
 
+TEST(Frozen, TheUnitNormKeepsItsGain) {
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
+    const Tiny m(place, "", [](ModelSpec& s) {
+      for (BlockSpec& b : s.blocks) b.norm.kind = NormKind::unit;
+    });
+    EXPECT_LE(distance(m.freeze().output(), network_output(m.spec, *m.source, m.batch)), 1e-12);
+  }
+}
+
 TEST(Frozen, AnOverflowIsNamed) {
   Tiny m(NormPlace::post, "norm");
   m.source->overwrite = [](const std::string& name, at::Tensor& t) {

@@ -49,6 +49,21 @@ TEST_P(EveryFixtureSplit, AgreesWithFloat64AfterEveryBlock) {
 
 INSTANTIATE_TEST_SUITE_P(Split, EveryFixtureSplit, testing::ValuesIn(model_fixtures()), fixture_name);
 
+TEST(Split, FollowsAUnitNormWithItsGain) {
+  const Tiny m(NormPlace::post, "", [](ModelSpec& s) {
+    for (BlockSpec& b : s.blocks) b.norm.kind = NormKind::unit;
+  });
+  at::Tensor x = start(m.spec, *m.source, m.batch);
+  SplitTokens split(x);
+  BlockObserver nobody;
+  for (const BlockSpec& block : m.spec.blocks) {
+    const Weights w = m.source->load("blocks." + std::to_string(block.weights));
+    x = run_block(x, block, w, m.batch, nobody);
+    split.advance(block, w, m.batch);
+    EXPECT_LE(distance(split.whole(), x), 1e-12);
+  }
+}
+
 // Attention alone, scaled down from BERT-base with what decides kept: scores of the same size at
 // initialisation.
 ModelSpec pure_attention(int64_t depth) {
