@@ -132,7 +132,7 @@ class Bench {
   }
 
   int factorial() {
-    const std::vector<CollapseVariant> variants = collapse_variants(spec_, "factorial", false);
+    const std::vector<CollapseVariant> variants = collapse_variants(spec_, "factorial");
     const auto samples = test::random_samples(std::vector<int64_t>(8, 128), spec_.embedding.vocabulary);
     const auto run = [&](bool all) {
       PassPlan plan;

@@ -13,19 +13,6 @@ file(GLOB ENGINE_SOURCES CONFIGURE_DEPENDS src/kernels/cpu/*.cpp src/spectral/*.
 list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/model/spec.cpp ${CMAKE_SOURCE_DIR}/src/model/parameters.cpp
   ${CMAKE_SOURCE_DIR}/src/kernels/cpu/dispatch.cpp)
 
-# Published numbers travel inside the library.
-set(published src/studies/published/dong2021_collapse.csv)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${published})
-file(READ ${published} text)
-file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/published.cpp CONTENT
-"// Generated from ${published}: do not edit.
-#include \"scan/published.h\"
-namespace rankscope {
-std::string_view published_collapse_csv() { return R\"csv(${text})csv\"; }
-}  // namespace rankscope
-" @ONLY)
-list(APPEND ENGINE_SOURCES ${CMAKE_BINARY_DIR}/generated/published.cpp)
-
 # A missing library is a file, not an #ifdef (a per-target define would also spoil the precompiled header).
 if(LAPACK_FOUND)
   list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(kernels/cpu/lapack_absent|ops/gemm_torch)\\.cpp$")

@@ -54,6 +54,28 @@ ${results}  return {};
 " @ONLY)
 list(APPEND STUDY_SOURCES ${CMAKE_BINARY_DIR}/generated/builtin_studies.cpp)
 
+# And the published numbers that ours stand beside.
+file(GLOB published_files CONFIGURE_DEPENDS src/studies/published/*.csv)
+list(SORT published_files)
+set(published "")
+foreach(file ${published_files})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  get_filename_component(stem ${file} NAME_WE)
+  file(READ ${file} text)
+  string(APPEND published "  if (name == \"${stem}\") return R\"csv(${text})csv\";\n")
+endforeach()
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/published.cpp CONTENT
+"// Generated from src/studies/published/*.csv: do not edit.
+#include \"base/published.h\"
+
+namespace rankscope {
+std::string_view published_csv(std::string_view name) {
+${published}  return {};
+}
+}  // namespace rankscope
+" @ONLY)
+list(APPEND STUDY_SOURCES ${CMAKE_BINARY_DIR}/generated/published.cpp)
+
 # Over machines: MPI in a library of its own, loaded only under mpirun or srun. Without MPI there is no such file.
 find_package(MPI QUIET COMPONENTS CXX)
 function(rankscope_add_mpi)

@@ -41,4 +41,14 @@ double median(std::span<const double> x) {
   return 0.5 * (v[mid] + *std::max_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(mid)));
 }
 
+double quantile(std::span<const double> x, double q) {
+  if (x.empty()) return kNan;
+  std::vector<double> v(x.begin(), x.end());
+  std::sort(v.begin(), v.end());
+  const double at = q * static_cast<double>(v.size() - 1);
+  const auto low = static_cast<size_t>(at);
+  const size_t high = std::min(low + 1, v.size() - 1);
+  return v[low] + (at - static_cast<double>(low)) * (v[high] - v[low]);
+}
+
 }  // namespace rankscope

@@ -19,4 +19,7 @@ Estimate geometric_mean(std::span<const double> x);
 /// Median; the mean of the middle two for an even count.
 double median(std::span<const double> x);
 
+/// The q-quantile, 0 <= q <= 1, with straight lines between order statistics.
+double quantile(std::span<const double> x, double q);
+
 }  // namespace rankscope

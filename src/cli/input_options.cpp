@@ -45,6 +45,8 @@ void add_sample_options(CLI::App& app, ScanRequest& r, std::string& token_ids, s
   app.add_option("--pixels", pixels, "safetensors file with pixel_values, for models that read images")
       ->type_name("FILE");
   app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels)");
+  app.add_flag("--zipf", r.zipf,
+               "Random tokens as often as words in a text: the r-th with probability ~ 1/r");
   app.add_option("--samples", r.samples, "At most this many samples")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
@@ -62,6 +64,9 @@ void add_input_options(CLI::App& app, InputOptions& o) {
   app.add_option("--init", o.init,
                  "A shape at random initialisation instead: bert-base, albert-base, gpt2, ...")
       ->type_name("SHAPE");
+  app.add_option("--off", r.off, "Parts taken out first: mlp, head:L5H3, position, ...; join with +")
+      ->type_name("PARTS")
+      ->allow_extra_args(false);
   add_sample_options(app, r, o.token_ids, o.pixels);
   app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
   app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")

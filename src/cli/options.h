@@ -47,4 +47,13 @@ inline CLI::Validator positive_number() {
   return {check, ""};
 }
 
+inline CLI::Validator between_zero_and_one() {
+  const auto check = [](std::string& text) -> std::string {
+    double value = 0;
+    if (parse_positive(text, value) && value <= 1) return {};
+    return fmt::format("expected a number from 0 to 1, but got \"{}\"", printable(text));
+  };
+  return {check, ""};
+}
+
 }  // namespace rankscope

@@ -82,7 +82,7 @@ class Freezer {
     if (!all_finite(x_))
       throw Error("the activations hold NaN or Inf")
           .in(fmt::format("blocks.{}.hook_resid_post", l))
-          .hint("--dtype float64 tells whether this is an overflow; inspect the checkpoint otherwise");
+          .hint("float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise");
     // Blocks that share weights keep them; the others' go with the parts that hold their tensors.
     if (spec_.stored_blocks == spec_.depth()) loaded_.clear();
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "base/error.h"
@@ -35,7 +36,7 @@ class Collapse {
     const bool split = request.arithmetic == "split";
     const std::string preset = !request.preset.empty() ? request.preset : split ? "paper" : "factorial";
     factorial_ = preset == "factorial";
-    variants_ = collapse_variants(spec(), preset, request.positions);
+    variants_ = collapse_variants(spec(), preset, {request.frozen_norm, request.positions});
     result_.spec = spec();
     result_.notes = input_.notes;
   }
@@ -47,7 +48,7 @@ class Collapse {
     } else {
       plain(variants_, request_.arithmetic, "");
     }
-    for (const CollapseVariant& v : variants_) published(v.name);
+    compare_with_published();
     if (factorial_) who_holds_the_rank_up();
     if (request_.theory) theory();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -57,47 +58,89 @@ class Collapse {
     for (const CollapseVariant& v : variants_) names.push_back(v.name);
     result_.manifest = make_manifest(said, subject_.checkpoint(), input_, result_, names, seconds.count());
     if (!request_.init.empty()) result_.manifest["init"] = request_.init;
+    if (request_.networks > 1) result_.manifest["networks"] = request_.networks;
     return std::move(result_);
   }
 
  private:
   const ModelSpec& spec() const { return subject_.spec(); }
   int depth() const { return static_cast<int>(spec().depth()); }
+  int64_t texts() const { return static_cast<int64_t>(input_.samples.size()); }
+
+  // One table of what `measure` gives for each network.
+  void each_network(
+      const std::string& dtype,
+      const std::function<void(WeightSource&, ResultTable&, const ProgressCallback&)>& measure) {
+    std::vector<ResultTable> tables(static_cast<size_t>(request_.networks));
+    for (size_t k = 0; k < tables.size(); ++k) {
+      const auto source = subject_.source(dtype, request_.scan.seed + k);
+      const auto report = [&](int64_t done, int64_t total, const std::string& what) {
+        if (progress_)
+          progress_(done + static_cast<int64_t>(k) * total, total * request_.networks,
+                    tables.size() == 1 ? what : fmt::format("network {}, {}", k + 1, what));
+      };
+      measure(*source, tables[k], report);
+    }
+    ResultTable all = tables.size() == 1 ? std::move(tables.front()) : over_networks(tables, texts());
+    auto& rows = result_.table.rows;
+    auto& samples = result_.table.samples;
+    rows.insert(rows.end(), all.rows.begin(), all.rows.end());
+    samples.insert(samples.end(), all.samples.begin(), all.samples.end());
+  }
 
   // The observed pass, in the machine's own arithmetic; `mark` goes behind the names.
   void plain(const std::vector<CollapseVariant>& variants, const std::string& dtype,
              const std::string& mark) {
-    const auto source = subject_.source(dtype, request_.scan.seed);
     PassPlan plan;
-    for (const CollapseVariant& v : variants) plan.variants.push_back({v.name + mark, v.spec, 0, 0});
-    plan.sources = {source.get()};
+    for (const CollapseVariant& v : variants)
+      plan.variants.push_back({v.name + mark, v.spec, 0, 0, v.held_norms});
     plan.inputs.push_back(make_batches(input_.samples, spec(), request_.scan.batch_size));
     std::vector<std::string> lenses{"residual"};
     if (request_.minimiser) lenses.emplace_back("residual_min");
     plan.lenses = choose_lenses(lenses);
     plan.layers = std::vector<bool>(static_cast<size_t>(depth()), true);
     plan.seed = request_.scan.seed;
-    const std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
-    std::vector<const FinalState*> others;
-    for (const FinalState& state : states)
-      if (&state != &states.front()) others.push_back(&state);
-    if (mark.empty()) compare_outputs(states.front(), plan, others, plan, result_.table, result_.notes);
+    each_network(dtype, [&](WeightSource& source, ResultTable& table, const ProgressCallback& report) {
+      plan.sources = {&source};
+      std::vector<std::string> notes;
+      const std::vector<FinalState> states = run_pass(plan, table, notes, report);
+      std::vector<const FinalState*> others;
+      for (const FinalState& state : states)
+        if (&state != &states.front()) others.push_back(&state);
+      if (mark.empty()) compare_outputs(states.front(), plan, others, plan, table, notes);
+      for (std::string& note : notes)
+        if (std::find(result_.notes.begin(), result_.notes.end(), note) == result_.notes.end())
+          result_.notes.push_back(std::move(note));
+    });
     const double floor = 2 * (dtype == "float64" ? std::numeric_limits<double>::epsilon()
                                                  : std::numeric_limits<float>::epsilon());
-    result_.table.rows.push_back({mark.empty() ? "full" : "float32", "", -1, -1, "noise_floor", floor});
     for (const CollapseVariant& v : variants) derive(v.name + mark, floor);
+    draw_floor(dtype + " rounding", floor);
+  }
+
+  // The noise floor, and as a curve of its own, so that a figure of the others can draw it.
+  void draw_floor(const std::string& name, double floor) {
+    floor_ = floor;
+    result_.table.rows.push_back({name, "", -1, -1, "noise_floor", floor});
+    for (int d = 0; d <= depth(); ++d) put(name, "residual_l1inf_rel_decades", d, -std::log10(floor));
   }
 
   void split() {
-    const auto source = subject_.source("float64", request_.scan.seed);
-    split_curves(variants_, *source, make_batches(input_.samples, spec(), 1), result_.table, progress_);
+    const std::vector<Batch> batches = make_batches(input_.samples, spec(), 1);
+    each_network("float64", [&](WeightSource& source, ResultTable& table, const ProgressCallback& report) {
+      split_curves(variants_, source, batches, table, report);
+    });
     for (const CollapseVariant& v : variants_) derive(v.name, 0.0);
     // What plain arithmetic makes of the same network: the first variant must not fail, so the whole one
     // leads.
     std::vector<CollapseVariant> beside{variants_.front()};
     for (const CollapseVariant& v : variants_)
       if (!v.attention_skip && v.mlp == 0) beside.push_back(v);
-    plain(beside, "float32", " float32");
+    try {
+      plain(beside, "float32", " float32");
+    } catch (const Error& e) {  // what the split arithmetic found stands without it
+      result_.notes.push_back(fmt::format("float32 beside it: {} at {}", e.message(), e.place()));
+    }
   }
 
   const Row* at(const std::string& variant, const char* metric, int d) const {
@@ -118,6 +161,9 @@ class Collapse {
 
   void derive(const std::string& variant, double floor) {
     means(variant);
+    for (int d = 0; d <= depth(); ++d)
+      if (const double log10 = log10_at(variant, d, 0.0); std::isfinite(log10))
+        put(variant, "residual_l1inf_rel_decades", d, -log10);
     for (int d = 2; d <= depth(); ++d) {
       const double a = log10_at(variant, d - 2, floor), b = log10_at(variant, d - 1, floor),
                    c = log10_at(variant, d, floor);
@@ -126,55 +172,58 @@ class Collapse {
     }
   }
 
-  // The arithmetic mean over texts, which is what the paper plots.
+  // The arithmetic mean over texts, which is what the paper plots, and how far they scatter.
   void means(const std::string& variant) {
     for (int d = 0; d <= depth(); ++d) {
-      std::vector<double> values;
-      const Name name(variant), site(collapse_site(d));
-      for (const SampleRow& s : result_.table.samples)
-        if (s.variant == name && s.site == site && s.metric == "residual_l1inf_rel" && s.tokens == "all")
-          values.push_back(s.value);
-      if (values.empty()) continue;
-      const Estimate e = arithmetic_mean(values);
-      put(variant, "residual_l1inf_rel_mean", d, e.value, e.stderr_, static_cast<int64_t>(values.size()));
+      const Spread s = spread_of(result_.table, variant, d, texts());
+      if (s.draws == 0) continue;
+      put(variant, "residual_l1inf_rel_mean", d, s.mean.value, s.mean.stderr_, s.draws);
+      if (std::isfinite(s.texts_sd)) put(variant, "residual_l1inf_rel_sd_texts", d, s.texts_sd);
+      if (std::isfinite(s.networks_sd)) put(variant, "residual_l1inf_rel_sd_networks", d, s.networks_sd);
     }
   }
 
-  // Below this the published curves are float32's rounding, not the network.
-  static constexpr double kPublishedFloor = 5e-7;
-
-  void published(const std::string& variant) {
+  void compare_with_published() {
     if (spec().width != 768 || depth() != 12) return;  // the sizes they used
-    const std::vector<PublishedPoint> curve =
-        published_collapse(spec().architecture, request_.init.empty() ? "pretrained" : "init", variant);
-    for (int d = 0; d < static_cast<int>(curve.size()); ++d) {
-      const Row* ours = at(variant, "residual_l1inf_rel_mean", d);
-      if (!(curve[static_cast<size_t>(d)].value > kPublishedFloor) || ours == nullptr) continue;
-      put(variant, "published", d, curve[static_cast<size_t>(d)].value);
-      put(variant, "published_ratio", d, ours->value / curve[static_cast<size_t>(d)].value);
+    PublishedTally tally;
+    tally.theirs_sd = published_networks_sd(spec().architecture);
+    for (const CollapseVariant& v : variants_) {
+      const std::vector<PublishedPoint> curve =
+          published_collapse(spec().architecture, request_.init.empty() ? "pretrained" : "init", v.name);
+      for (int d = 0; d < static_cast<int>(curve.size()); ++d) {
+        const PublishedPoint& p = curve[static_cast<size_t>(d)];
+        const Row* mean = at(v.name, "residual_l1inf_rel_mean", d);
+        if (!(p.value > kPublishedFloor) || mean == nullptr) continue;
+        const double ours = mean->value;  // the rows move when more come
+        put(v.name, "published", d, p.value);
+        put(v.name, "published_sd", d, p.largest_std);
+        put(v.name, "published_ratio", d, ours / p.value);
+        const Row* sd = at(v.name, "residual_l1inf_rel_sd_networks", d);
+        if (sd != nullptr) tally.add(fmt::format("{} {}", v.name, d), p, ours, sd->value);
+      }
     }
+    if (tally.cells > 0) result_.verdict.push_back(tally.said(request_.networks));
   }
 
   // Main effects on the last residual, over all variants that were followed to the end.
   void who_holds_the_rank_up() {
-    const Row* floor_row = result_.table.find("full", "noise_floor", -1);
-    const double floor = floor_row == nullptr ? 0 : floor_row->value;
     const auto level = [&](auto belongs) {
       std::vector<double> values;
       for (const CollapseVariant& v : variants_)
         if (const Row* r = at(v.name, "residual_l1inf_rel", depth()); r != nullptr && belongs(v))
-          values.push_back(std::max(r->value, floor));
+          values.push_back(std::max(r->value, floor_));
       return geometric_mean(values).value;
     };
-    const auto say = [&](const char* what, double with, double without, const std::string& more) {
+    const auto say = [&](const std::string& what, double with, double without, const std::string& more) {
       const double ratio = with / without;
-      const std::string verb = ratio > 2     ? "holds the rank up"
-                               : ratio < 0.5 ? "takes rank away"
-                                             : "does little";
+      const bool many = what.ends_with('s');
+      const std::string verb = ratio > 2     ? (many ? "hold the rank up" : "holds the rank up")
+                               : ratio < 0.5 ? (many ? "take rank away" : "takes rank away")
+                                             : (many ? "do little" : "does little");
       Finding f;
       f.topic = "support";
-      f.sentence = fmt::format("{} {}: last residual {:.2g} with it, {:.2g} without{} (geometric means)",
-                               what, verb, with, without, more);
+      f.sentence = fmt::format("{} {}: last residual {:.2g} with {}, {:.2g} without{} (geometric means)",
+                               what, verb, with, many ? "them" : "it", without, more);
       f.value = with;
       f.baseline = without;
       f.known = std::isfinite(ratio);
@@ -185,7 +234,14 @@ class Collapse {
     say("the MLP with its skip", level([](auto& v) { return v.mlp == 2; }),
         level([](auto& v) { return v.mlp == 0; }),
         fmt::format(", {:.2g} with the MLP but without its skip", level([](auto& v) { return v.mlp == 1; })));
-    say("the norm", level([](auto& v) { return v.norm; }), level([](auto& v) { return !v.norm; }), "");
+    say("the norm", level([](auto& v) { return v.norm && !v.held_norms; }),
+        level([](auto& v) { return !v.norm; }),
+        request_.frozen_norm
+            ? fmt::format(", {:.2g} with its statistics held", level([](auto& v) { return v.held_norms; }))
+            : "");
+    if (request_.positions)
+      say("the positions", level([](auto& v) { return v.positions; }),
+          level([](auto& v) { return !v.positions; }), "");
   }
 
   void theory() {
@@ -201,6 +257,7 @@ class Collapse {
   ScanInput input_;
   std::vector<CollapseVariant> variants_;
   bool factorial_ = false;
+  double floor_ = 0;
   ScanResult result_;
 };
 
@@ -210,8 +267,11 @@ ScanResult measure_collapse(const CollapseRequest& request, const ProgressCallba
   const std::vector<std::string> known{"float32", "float64", "split"};
   if (std::find(known.begin(), known.end(), request.arithmetic) == known.end())
     throw unknown_name("arithmetic", request.arithmetic, known, "rankscope collapse --help");
-  if (request.arithmetic == "split" && request.minimiser)
-    throw usage_error("--minimiser needs --arithmetic float32 or float64");
+  if (request.arithmetic == "split" && (request.minimiser || request.frozen_norm))
+    throw usage_error(fmt::format("{} needs --arithmetic float32 or float64",
+                                  request.minimiser ? "--minimiser" : "--frozen-norm"));
+  if (request.networks > 1 && request.init.empty())
+    throw usage_error("--networks draws several networks of a shape").hint("--init bert-base");
   if (request.arithmetic == "split" && request.scan.device != "cpu")
     throw usage_error("the split arithmetic runs on the CPU").in("--device " + request.scan.device);
   prepare_run(request.scan);

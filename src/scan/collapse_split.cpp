@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/error.h"
 #include "base/stats.h"
 #include "model/ends.h"
 #include "operator/split.h"
@@ -17,7 +18,9 @@ constexpr double kTenth = std::numbers::log10e;  // natural to decimal logarithm
 // Logarithms of one variant's residuals at one depth, sample by sample.
 struct Logs {
   std::vector<double> l1inf, l1inf_rel, fro, fro_rel;
-  void add(const SplitResidual& r) {
+  void add(const SplitResidual& r, const std::string& variant, int depth) {
+    if (std::isnan(r.log_l1inf_rel) || r.log_l1inf == INFINITY)
+      throw Error("the activations hold NaN or Inf").in(fmt::format("{}, {}", variant, collapse_site(depth)));
     l1inf.push_back(r.log_l1inf);
     l1inf_rel.push_back(r.log_l1inf_rel);
     fro.push_back(r.log_fro);
@@ -57,7 +60,7 @@ void split_curves(const std::vector<CollapseVariant>& variants, WeightSource& so
   for (size_t v = 0; v < variants.size(); ++v) {
     for (const Batch& batch : batches) {
       states[v].emplace_back(embed(batch, variants[v].spec, embedding, source));
-      logs[v].add(states[v].back().residual());
+      logs[v].add(states[v].back().residual(), variants[v].name, 0);
     }
     write(variants[v].name, 0, logs[v], batches, table);
   }
@@ -70,7 +73,7 @@ void split_curves(const std::vector<CollapseVariant>& variants, WeightSource& so
       logs[v] = {};
       for (size_t b = 0; b < batches.size(); ++b) {
         states[v][b].advance(variants[v].spec.blocks[static_cast<size_t>(l)], weights, batches[b]);
-        logs[v].add(states[v][b].residual());
+        logs[v].add(states[v][b].residual(), variants[v].name, l + 1);
       }
       write(variants[v].name, l + 1, logs[v], batches, table);
       if (progress) progress(++done, total, fmt::format("block {}, {}", l + 1, variants[v].name));

@@ -1,4 +1,4 @@
-#include <array>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "model/surgery.h"
@@ -7,22 +7,26 @@
 namespace rankscope {
 namespace {
 
-std::vector<CollapseVariant> factorial(const ModelSpec& spec, bool positions) {
+enum class Norms { own, held, none };
+
+std::vector<CollapseVariant> factorial(const ModelSpec& spec, Factors factors) {
   std::vector<CollapseVariant> out;
   for (const bool position : {true, false})
     for (const bool skip : {true, false})
-      for (const bool norm : {true, false})
+      for (const Norms norms : {Norms::own, Norms::held, Norms::none})
         for (const int mlp : {2, 1, 0}) {
-          if (!position && !positions) continue;
+          if ((!position && !factors.positions) || (norms == Norms::held && !factors.frozen_norm)) continue;
           std::string parts;
           const auto off = [&](const char* part) { parts += (parts.empty() ? "" : "+") + std::string(part); };
           if (!skip) off("attention-skip");
           if (mlp == 1) off("mlp-skip");
           if (mlp == 0) off("mlp");
-          if (!norm) off("norm");
+          if (norms == Norms::none) off("norm");
           if (!position) off("position");
-          out.push_back({parts.empty() ? "full" : "-" + parts, parts.empty() ? spec : without(spec, parts),
-                         skip, norm, mlp});
+          ModelSpec edited = parts.empty() ? spec : without(spec, parts);
+          if (norms == Norms::held) off("norm-statistics");  // no edit: the pass holds them
+          out.push_back({parts.empty() ? "full" : "-" + parts, std::move(edited), skip, norms != Norms::none,
+                         mlp, norms == Norms::held, position});
         }
   return out;
 }
@@ -45,8 +49,12 @@ std::vector<CollapseVariant> of_the_paper(const ModelSpec& spec, bool as_publish
 }  // namespace
 
 std::vector<CollapseVariant> collapse_variants(const ModelSpec& spec, const std::string& preset,
-                                               bool positions) {
-  if (preset == "factorial") return factorial(spec, positions);
+                                               Factors factors) {
+  if (preset == "factorial") return factorial(spec, factors);
+  if (factors.frozen_norm || factors.positions)
+    throw usage_error(
+        fmt::format("{} is a factor of the factorial", factors.frozen_norm ? "--frozen-norm" : "--positions"))
+        .in("--preset " + preset);
   if (preset == "paper") return of_the_paper(spec, false);
   if (preset == "published") return of_the_paper(spec, true);
   throw unknown_name("preset", preset, {"factorial", "paper", "published"}, "rankscope collapse --help");

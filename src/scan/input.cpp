@@ -153,6 +153,23 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input) {
   input.shown = spelled(input.samples.front(), tokenizer.get());
 }
 
+// Zipf's law: the token of rank r with probability 1 / (r H). Texts repeat their words; uniform tokens hardly
+// ever do.
+class ZipfTokens {
+ public:
+  explicit ZipfTokens(int64_t vocabulary) {
+    for (int64_t r = 1; r <= vocabulary; ++r)
+      cumulative_.push_back((cumulative_.empty() ? 0 : cumulative_.back()) + 1.0 / static_cast<double>(r));
+  }
+  int64_t at(double uniform) const {
+    return std::lower_bound(cumulative_.begin(), cumulative_.end() - 1, uniform * cumulative_.back()) -
+           cumulative_.begin();
+  }
+
+ private:
+  std::vector<double> cumulative_;
+};
+
 void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit, ScanInput& input) {
   const Philox random{request.seed, kRandomTokens, 0};
   const EmbeddingSpec& e = spec.embedding;
@@ -161,10 +178,13 @@ void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit
     throw usage_error(fmt::format("{} samples of {} random numbers are more than the {} allowed",
                                   request.samples, each, kMostRandom))
         .hint("a smaller --samples or --max-length");
+  const ZipfTokens zipf(request.zipf ? e.vocabulary : 0);
   uint64_t index = 0;
   for (int64_t i = 0; i < request.samples; ++i) {
     Sample s;
-    if (e.vocabulary > 0) {
+    if (e.vocabulary > 0 && request.zipf) {
+      for (int64_t t = 0; t < each; ++t) s.ids.push_back(zipf.at(random.uniform(index++)));
+    } else if (e.vocabulary > 0) {
       for (int64_t t = 0; t < each; ++t)
         s.ids.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(e.vocabulary), index++)));
     } else {
@@ -184,6 +204,9 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
   if (ways == 0)
     throw usage_error("there is no input")
         .hint("--text FILE, --token-ids FILE, --pixels FILE or --random-tokens");
+  if (request.zipf && (!request.random_tokens || spec.embedding.vocabulary == 0))
+    throw usage_error("--zipf says how random tokens are drawn")
+        .hint(spec.embedding.vocabulary == 0 ? "this model reads images" : "--random-tokens --zipf");
   if (request.samples < 1) throw usage_error("--samples should be at least 1");
   if (request.max_length < 1) throw usage_error("--max-length should be at least 1");
   const bool images = spec.embedding.vocabulary == 0;
@@ -206,10 +229,11 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
     input.notes.push_back(fmt::format("--max-length {} is more than the model's {} positions: {} is used",
                                       request.max_length, limit, limit));
 
-  std::string what = request.random_tokens ? "random tokens"
-                     : request.token_ids   ? "token ids " + request.token_ids->string()
-                     : request.pixels      ? "pixels " + request.pixels->string()
-                                           : fmt::format("text {}", fmt::join(request.texts, ", "));
+  std::string what = request.zipf            ? "random tokens, as often as words in a text"
+                     : request.random_tokens ? "random tokens"
+                     : request.token_ids     ? "token ids " + request.token_ids->string()
+                     : request.pixels        ? "pixels " + request.pixels->string()
+                                             : fmt::format("text {}", fmt::join(request.texts, ", "));
   input.description = fmt::format("{}, {} samples", what, input.samples.size());
   return input;
 }

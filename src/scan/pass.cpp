@@ -139,6 +139,24 @@ std::vector<std::vector<size_t>> group_by(const std::vector<size_t>& variants, K
   return groups;
 }
 
+// The block's weights with the scales of its norms at x beside them: apply_norm then takes these.
+Weights with_held_norms(const at::Tensor& x, const BlockSpec& block, const Weights& weights,
+                        const Batch& batch) {
+  Weights out = weights.shallow_copy();
+  if (block.norm.kind == NormKind::none) return out;
+  const bool pre = block.norm.place == NormPlace::pre;
+  const auto hold = [&](const char* name, const at::Tensor& z) { out.set(name, norm_scale(z, block.norm)); };
+  BlockObserver nobody;
+  BlockSpec open = block;  // the sums as they are before a norm that follows them
+  if (!pre) open.norm.kind = NormKind::none;
+  const at::Tensor sum = after_attention(x, attention_output(x, open, weights, batch, nobody), open, weights);
+  hold("ln1.held", pre ? x : sum);
+  if (block.mlp.kind == MlpKind::none) return out;
+  const at::Tensor u = pre ? sum : apply_norm(sum, block.norm, weights, "ln1");
+  hold("ln2.held", pre ? u : after_mlp(u, mlp_output(u, open, weights), open, weights));
+  return out;
+}
+
 // What the variants of one state have in common inside a block, computed once a batch. A factorial of skips,
 // MLPs and norms asks for the same attention of the first block again and again.
 class Common {
@@ -146,17 +164,17 @@ class Common {
   explicit Common(bool in_use) : in_use_(in_use) {}
 
   /// The block's output, from whatever is already known of it.
-  at::Tensor run(const at::Tensor& x, const BlockSpec& block, const Weights& weights, const Batch& batch,
-                 size_t b, BlockObserver& observer) {
+  at::Tensor run(const at::Tensor& x, const BlockSpec& block, bool held, const Weights& weights,
+                 const Batch& batch, size_t b, BlockObserver& observer) {
     if (!in_use_ || observer.wants_pattern() || observer.wants_heads())
       return run_block(x, block, weights, batch, observer);
-    BlockSpec key = block;  // what the result depends on; the rest is made equal
-    key.mlp = {};
-    key.mlp_skip = false;
-    BlockSpec attention_key = key;
-    attention_key.attention_skip = false;
+    Key key{block, held};  // what the result depends on; the rest is made equal
+    key.block.mlp = {};
+    key.block.mlp_skip = false;
+    Key attention_key = key;
+    attention_key.block.attention_skip = false;
     const bool pre = block.norm.place == NormPlace::pre;
-    if (!pre) attention_key.norm = {};
+    if (!pre) attention_key.block.norm = {}, attention_key.held = false;
     const at::Tensor* known = find(attention_, attention_key, b);
     if (known != nullptr && pre) observer.normalized(apply_norm(x, block.norm, weights, "ln1"));
     const at::Tensor written = known != nullptr ? *known
@@ -167,24 +185,29 @@ class Common {
                              ? *known
                              : keep(middle_, key, b, after_attention(x, written.clone(), block, weights));
     if (block.mlp.kind == MlpKind::none) return u.clone();
-    key.mlp = block.mlp;
+    key.block.mlp = block.mlp;
     known = find(mlp_, key, b);
     const at::Tensor m = known != nullptr ? *known : keep(mlp_, key, b, mlp_output(u, block, weights));
     return after_mlp(u, m.clone(), block, weights);
   }
 
  private:
+  struct Key {
+    BlockSpec block;
+    bool held;
+    bool operator==(const Key&) const = default;
+  };
   struct Entry {
-    BlockSpec key;
+    Key key;
     size_t batch;
     at::Tensor value;
   };
-  static const at::Tensor* find(const std::vector<Entry>& entries, const BlockSpec& key, size_t batch) {
+  static const at::Tensor* find(const std::vector<Entry>& entries, const Key& key, size_t batch) {
     for (const Entry& e : entries)
       if (e.batch == batch && e.key == key) return &e.value;
     return nullptr;
   }
-  static at::Tensor keep(std::vector<Entry>& entries, const BlockSpec& key, size_t batch, at::Tensor value) {
+  static at::Tensor keep(std::vector<Entry>& entries, const Key& key, size_t batch, at::Tensor value) {
     entries.push_back({key, batch, value});
     return value;
   }
@@ -249,8 +272,9 @@ class Pass {
       for (State& state : states_) {
         if (variant(state.variants.front()).source != source) continue;
         if (!weights) weights = std::make_unique<Weights>(load_block(source, l));
-        const auto key = [&](size_t v) -> const BlockSpec& {
-          return variant(v).spec.blocks[static_cast<size_t>(l)];
+        if (state.variants.front() == 0) hold_norms(state, l, *weights);
+        const auto key = [&](size_t v) {
+          return std::pair(variant(v).spec.blocks[static_cast<size_t>(l)], variant(v).held_norms);
         };
         const auto groups = group_by(state.variants, key);
         Common common(groups.size() > 1);
@@ -266,6 +290,16 @@ class Pass {
     return plan_.sources[source]->load(fmt::format("blocks.{}", spec.blocks[static_cast<size_t>(l)].weights));
   }
 
+  // The first variant leads: the statistics of its norms are there before any other needs them.
+  void hold_norms(const State& leading, int l, const Weights& stored) {
+    held_.clear();
+    if (std::none_of(plan_.variants.begin(), plan_.variants.end(), [](auto& v) { return v.held_norms; }))
+      return;
+    const BlockSpec& block = variant(0).spec.blocks[static_cast<size_t>(l)];
+    for (size_t b = 0; b < leading.x.size(); ++b)
+      held_.push_back(with_held_norms(leading.x[b], block, stored, batches(leading)[b]));
+  }
+
   // Takes one group of a state through block l; the last group may use up the state's activations.
   void advance(State& state, const std::vector<size_t>& group, int l, const Weights& stored, bool last,
                Common& common, std::vector<State>& next) {
@@ -273,15 +307,19 @@ class Pass {
     BlockSpec block = first.spec.blocks[static_cast<size_t>(l)];
     const bool cut = block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0;
     const Weights changed = cut ? truncated(stored, block) : Weights();
-    const Weights& weights = cut ? changed : stored;
+    const bool held = first.held_norms;
+    const auto weights_for = [&](size_t b) -> const Weights& {
+      return cut ? changed : held ? held_[b] : stored;
+    };
     Observer observer(plan_, l, first.spec, names(group), group.front() == 0 ? plan_.shown : nullptr);
-    observer.weights(block, weights);
+    observer.weights(block, cut ? changed : stored);
     State out{group, {}};
     try {
       for (size_t b = 0; b < state.x.size(); ++b) {
         observer.enter(batches(state)[b]);
-        out.x.push_back(cut ? run_block(state.x[b], block, weights, batches(state)[b], observer)
-                            : common.run(state.x[b], block, weights, batches(state)[b], b, observer));
+        out.x.push_back(
+            cut ? run_block(state.x[b], block, weights_for(b), batches(state)[b], observer)
+                : common.run(state.x[b], block, held, weights_for(b), batches(state)[b], b, observer));
         if (last) state.x[b].reset();
         observer.output(out.x.back());
       }
@@ -297,7 +335,7 @@ class Pass {
     if (group.front() == 0)
       throw Error("the activations hold NaN or Inf")
           .in(where)
-          .hint("--dtype float64 tells whether this is an overflow; inspect the checkpoint otherwise");
+          .hint("float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise");
     for (const size_t v : group)
       notes_.push_back(
           fmt::format("{} gave NaN or Inf at {} and was not followed further", variant(v).name, where));
@@ -306,7 +344,7 @@ class Pass {
   std::vector<FinalState> final() {
     std::vector<FinalState> out;
     for (State& state : states_) {
-      const auto key = [&](size_t v) { return variant(v).spec.final_norm; };
+      const auto key = [&](size_t v) { return std::pair(variant(v).spec.final_norm, variant(v).held_norms); };
       for (const std::vector<size_t>& group : group_by(state.variants, key)) {
         const Variant& first = variant(group.front());
         WeightSource& source = *plan_.sources[first.source];
@@ -317,7 +355,10 @@ class Pass {
         FinalState end;
         end.variants = group;
         for (size_t b = 0; b < state.x.size(); ++b) {
-          end.x->push_back(apply_norm(state.x[b], first.spec.final_norm, weights, ""));
+          Weights held = weights.shallow_copy();
+          if (first.held_norms && has_norm)
+            held.set("held", norm_scale(states_.front().x[b], variant(0).spec.final_norm));
+          end.x->push_back(apply_norm(state.x[b], first.spec.final_norm, held, ""));
           const Packing packing = packing_of(batches(state)[b]);
           lenses.each([&](Measurement& m, Recorder& r) { m.residual({end.x->back(), packing}, r); });
         }
@@ -338,6 +379,7 @@ class Pass {
   std::vector<std::string>& notes_;
   const ProgressCallback& progress_;
   std::vector<State> states_;
+  std::vector<Weights> held_;  // one a batch, of the block at hand
   int64_t done_ = 0, total_;
 };
 
@@ -348,7 +390,7 @@ int64_t count_steps(const PassPlan& plan) {
   const auto same_prefix = [&](size_t a, size_t b, size_t depth) {
     const Variant &x = variants[a], &y = variants[b];
     return x.source == y.source && x.input == y.input &&
-           x.spec.embedding.use_positions == y.spec.embedding.use_positions &&
+           x.spec.embedding.use_positions == y.spec.embedding.use_positions && x.held_norms == y.held_norms &&
            std::equal(x.spec.blocks.begin(), x.spec.blocks.begin() + static_cast<std::ptrdiff_t>(depth),
                       y.spec.blocks.begin());
   };

@@ -19,8 +19,9 @@ namespace rankscope {
 struct Variant {
   std::string name;
   ModelSpec spec;
-  size_t source = 0;  // into PassPlan::sources
-  size_t input = 0;   // into PassPlan::inputs
+  size_t source = 0;        // into PassPlan::sources
+  size_t input = 0;         // into PassPlan::inputs
+  bool held_norms = false;  // norms divide by what the first variant's tokens gave there, not their own
 };
 
 struct PassPlan {

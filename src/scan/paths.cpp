@@ -13,6 +13,7 @@
 #include "operator/rerun.h"
 #include "scan/manifest.h"
 #include "scan/output.h"
+#include "scan/paths_chained.h"
 #include "scan/paths_sampled.h"
 #include "scan/readings.h"
 #include "scan/subject.h"
@@ -109,6 +110,30 @@ class FrozenPaths {
         norm(reading("through", k, l), marginals[l][k], batch);
     }
     if (has_head_) compare(frozen, without, to, batch);
+    alphas(frozen, batch);
+  }
+
+  // What a layer passes on beside what its attention writes; the published one has no square root.
+  void alphas(const FrozenNetwork& frozen, const Batch& batch) {
+    const auto product = [&](const at::Tensor& x, int64_t s) {
+      const at::Tensor a = x.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s)).abs();
+      return a.sum(0).max().item<double>() * a.sum(1).max().item<double>();
+    };
+    at::Tensor x = frozen.input();
+    for (const Step& step : frozen.trunk().steps()) {
+      AffineChain one;
+      one.push(step);
+      const at::Tensor next = one.affine(x);
+      if (const Element& last = step.elements.back(); last.kind == PartKind::attention) {
+        const at::Tensor written = step.skip ? next - x : next;
+        for (int64_t s = 0; s < batch.count(); ++s) {
+          const double stream = product(x, s), wrote = product(written, s);
+          reading("through", -1, last.layer)
+              .sample("path_alpha", batch.samples[static_cast<size_t>(s)], stream / (stream + wrote));
+        }
+      }
+      x = next;
+    }
   }
 
   void by_head(const FrozenNetwork& frozen, const Batch& batch) {
@@ -184,6 +209,11 @@ ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& pr
     throw usage_error("paths run again are sampled by length: only frozen paths can be read by layer or head")
         .in("--semantics " + request.semantics);
 
+  if (request.chained &&
+      (semantics != Semantics::frozen || request.by != "length" || request.grade_mlp || request.grade_norm))
+    throw usage_error(
+        "--chained multiplies attention matrices: there is nothing to grade, read by part or run again");
+
   const Subject subject(request.scan, request.init);
   const ScanInput input = subject.input();
   const auto source = subject.source(request.scan.dtype, request.scan.seed);
@@ -197,7 +227,11 @@ ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& pr
       if (progress) progress(static_cast<int64_t>(b) + 1, static_cast<int64_t>(batches.size()), "batches");
     }
   };
-  if (semantics == Semantics::frozen) {
+  if (request.chained) {
+    ChainedPaths chains(request, subject.spec(), static_cast<int64_t>(input.samples.size()));
+    each_batch([&](const Batch& batch) { chains.see(FrozenNetwork(subject.spec(), *source, batch), batch); });
+    result.verdict.push_back(chains.finish(result.table));
+  } else if (semantics == Semantics::frozen) {
     FrozenPaths paths(request, subject.spec(), *source, result.table);
     each_batch([&](const Batch& batch) { paths.see(batch); });
     paths.finish();
@@ -210,6 +244,9 @@ ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& pr
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   result.manifest = make_manifest(request.scan, subject.checkpoint(), input, result, {}, seconds.count());
   result.manifest["paths"] = {{"by", request.by}, {"semantics", request.semantics}};
+  if (request.chained)
+    result.manifest["paths"] = {{"chains", request.chains},
+                                {"order", request.reference_order ? "P_1 ... P_k" : "P_k ... P_1"}};
   if (!request.init.empty()) result.manifest["init"] = request.init;
   return result;
 }

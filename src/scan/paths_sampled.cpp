@@ -25,13 +25,6 @@ class Gather : public Recorder {
   std::map<std::pair<std::string, std::string>, std::vector<double>>& to_;
 };
 
-Mean mean_of(const std::string& metric) {
-  for (const Lens* lens : choose_lenses({"residual", "spectra"}))
-    for (const MetricInfo& m : lens->metrics)
-      if (m.name == metric) return m.mean;
-  return Mean::arithmetic;
-}
-
 }  // namespace
 
 void SampledPaths::see(const Batch& batch) {

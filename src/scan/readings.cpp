@@ -75,6 +75,13 @@ void Reading::finish(ResultTable& table) {
   own_->flush(table);
 }
 
+Mean mean_of(const std::string& metric) {
+  for (const Lens* lens : choose_lenses({"residual", "spectra"}))
+    for (const MetricInfo& m : lens->metrics)
+      if (m.name == metric) return m.mean;
+  return Mean::arithmetic;
+}
+
 std::vector<double> rms_by_sample(const at::Tensor& x, const Batch& batch) {
   std::vector<double> out;
   for (int64_t s = 0; s < batch.count(); ++s) {

@@ -36,6 +36,9 @@ class Reading {
   std::unique_ptr<SiteRecorder> own_;
 };
 
+/// How a metric of the lenses residual and spectra is averaged; arithmetically, if it is none of theirs.
+Mean mean_of(const std::string& metric);
+
 /// Root mean square of each sample's entries.
 std::vector<double> rms_by_sample(const at::Tensor& x, const Batch& batch);
 

@@ -37,6 +37,7 @@ struct ScanRequest {
   std::optional<std::filesystem::path> token_ids;
   std::optional<std::filesystem::path> pixels;  // safetensors with pixel_values, for models that read images
   bool random_tokens = false;
+  bool zipf = false;                // random tokens as often as the words of a text
   int64_t samples = 32;             // at most this many
   int64_t max_length = 128;         // longer samples are cut
   int64_t batch_size = 8;           // samples computed at once

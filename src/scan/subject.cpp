@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/random_source.h"
+#include "model/surgery.h"
 #include "model/torch_compat.h"
 #include "scan/shapes.h"
 
@@ -14,14 +15,15 @@ Subject::Subject(const ScanRequest& request, const std::string& init) : request_
   if (init.empty()) {
     checkpoint_.emplace(request.model);
     spec_ = checkpoint_->spec();
-    return;
+  } else {
+    if (!request.model.empty()) throw usage_error("--init needs no folder").in(request.model.string());
+    spec_ = shape_spec(init);
+    if (!request.texts.empty())
+      throw usage_error("a shape at random initialisation has no tokenizer")
+          .in("--init " + init)
+          .hint("--token-ids FILE or --random-tokens");
   }
-  if (!request.model.empty()) throw usage_error("--init needs no folder").in(request.model.string());
-  spec_ = shape_spec(init);
-  if (!request.texts.empty())
-    throw usage_error("a shape at random initialisation has no tokenizer")
-        .in("--init " + init)
-        .hint("--token-ids FILE or --random-tokens");
+  for (const std::string& parts : request.off) spec_ = without(spec_, parts);
 }
 
 std::unique_ptr<WeightSource> Subject::source(const std::string& dtype, uint64_t seed) const {

@@ -14,7 +14,8 @@ namespace rankscope {
 
 class Subject {
  public:
-  /// `init` names a shape (scan/shapes.h); empty: the checkpoint at request.model.
+  /// `init` names a shape (scan/shapes.h); empty: the checkpoint at request.model. What request.off names is
+  /// taken out of either.
   Subject(const ScanRequest& request, const std::string& init);
 
   const ModelSpec& spec() const { return spec_; }

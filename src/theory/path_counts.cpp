@@ -23,6 +23,25 @@ PathCounts path_counts(int64_t layers, int64_t heads) {
   return out;
 }
 
+std::vector<double> log_path_weights(std::span<const double> alpha, int64_t heads, double r0, double c) {
+  const auto log_sum = [](double a, double b) {
+    const double top = std::max(a, b);
+    return std::isinf(top) ? top : top + std::log1p(std::exp(std::min(a, b) - top));
+  };
+  std::vector<double> e{0.0};  // log e_k of the layers so far
+  for (const double a : alpha) {
+    e.push_back(-INFINITY);
+    for (size_t k = e.size() - 1; k > 0; --k) e[k] = log_sum(e[k] + std::log(a), e[k - 1] + std::log1p(-a));
+    e[0] += std::log(a);
+  }
+  for (size_t k = 0; k < e.size(); ++k) {
+    const double length = static_cast<double>(k);
+    e[k] += length * std::log(static_cast<double>(heads)) + std::log(r0) -
+            (std::pow(3.0, length) - 1) * std::log(c);
+  }
+  return e;
+}
+
 int64_t path_count(int64_t layers, int64_t heads, int64_t length, int64_t most) {
   // C(L, j) grows by (L - j + 1) / j, exactly divisible at each step.
   double size = 1;

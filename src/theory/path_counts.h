@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace rankscope {
@@ -15,6 +16,11 @@ struct PathCounts {
 };
 
 PathCounts path_counts(int64_t layers, int64_t heads);
+
+/// Natural logarithms, by length, of the published model of what paths weigh: e_k H^k R0 c^-(3^k - 1), where
+/// e_k sums, over all choices of k layers, (1 - alpha) of those taken times alpha of the others: alpha_l is
+/// what layer l passes on. Equal alphas make C(L, k) alpha^(L-k) (1 - alpha)^k of e_k.
+std::vector<double> log_path_weights(std::span<const double> alpha, int64_t heads, double r0, double c);
 
 /// C(L, k) H^k, or `most` where it is more.
 int64_t path_count(int64_t layers, int64_t heads, int64_t length, int64_t most);

@@ -34,6 +34,26 @@ Every combination of parts on the same tokens, and who holds the rank up.
    of at least N^N; its precondition (scores within N along a
    row) holds in N of N layers
 
+Further factors on request: norms whose statistics are held at the whole network's, positions left out.
+
+  $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 --frozen-norm --positions --no-theory --format csv | cut -d, -f1 | grep '^-\|^full' | sort -u | wc -l
+  36
+  $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 --frozen-norm --positions --no-theory | sh masked | sed -n '2p; 5p; 14,16p; /support/,$p'
+  full ~ N N
+  -norm-statistics ~ N N
+  -attention-skip+norm-statistics ~ N N
+  -attention-skip+mlp-skip+norm-statistics ~ N N
+  -attention-skip+mlp+norm-statistics ~ N N
+   support the attention skip holds the rank up: last residual N with it,
+   N without (geometric means)
+   support the MLP with its skip does little: last residual N with it,
+   N without, N with the MLP but without its skip (geometric
+   means)
+   support the norm takes rank away: last residual N with it, N
+   without, N with its statistics held (geometric means)
+   support the positions hold the rank up: last residual N with them,
+   N without (geometric means)
+
 The paper's four networks, column by column; the split arithmetic goes on where float32 stalls.
 
   $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 --preset paper --no-theory | sh masked
@@ -78,6 +98,32 @@ What is wrong is said in a line or two.
   $ rankscope collapse bert --random-tokens --arithmetic split --minimiser
   error: --minimiser needs --arithmetic float32 or float64
   [2]
+  $ rankscope collapse bert --random-tokens --arithmetic split --preset factorial --frozen-norm
+  error: --frozen-norm needs --arithmetic float32 or float64
+  [2]
+  $ rankscope collapse bert --random-tokens --preset paper --positions
+  error: --positions is a factor of the factorial
+    in   --preset paper
+  [2]
+  $ rankscope collapse bert --random-tokens --networks 3
+  error: --networks draws several networks of a shape
+    try  --init bert-base
+  [2]
+  $ rankscope collapse bert --zipf --text "$TREE/README.md"
+  error: --zipf says how random tokens are drawn
+    try  --random-tokens --zipf
+  [2]
+  $ printf '5\n' > one.txt; rankscope collapse bert --token-ids one.txt
+  error: a sample of one token has no rank to lose: at least two are needed
+    in   sample 0
+    try  a longer text
+  [1]
+  $ rankscope collapse bert --random-tokens --off head:L0H9
+  error: there is no head 9 in layer 0: it has 3, counted from 0
+  [2]
+  $ rankscope collapse bert --random-tokens --off head:L7H0
+  error: there is no layer 7: the model has 3, counted from 0
+  [2]
   $ rankscope collapse --init bert-basse
   error: there is no shape "bert-basse"
     try  bert-base, albert-base, bert-large
@@ -86,3 +132,16 @@ What is wrong is said in a line or two.
   error: --init needs no folder
     in   bert
   [2]
+
+An overflow is named. The split arithmetic works in float64, where this is none.
+
+  $ cp -r "$TREE/tests/fixtures/models/bert" m; chmod -R u+w m
+  > for i in 1 2 3 4; do printf '\377\377\177\177' | dd of=m/model.safetensors bs=1 seek=$((60000 + 4 * i)) conv=notrunc 2>/dev/null; done
+  $ rankscope collapse m --random-tokens --samples 1 --max-length 10
+  error: the activations hold NaN or Inf
+    in   blocks.1.hook_resid_post
+    try  float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise
+  [1]
+  $ rankscope collapse m --random-tokens --samples 1 --max-length 10 --arithmetic split --no-theory | grep -A1 note
+    note      float32 beside it: the activations hold NaN or Inf at
+              blocks.1.hook_resid_post

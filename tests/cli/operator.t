@@ -69,3 +69,13 @@ What is wrong is said in a line or two.
   error: float16 is a storage type; the arithmetic here is float32 or float64
     try  --dtype float32 reads a float16 checkpoint as it is
   [2]
+  $ rankscope operator bert --token-ids ids.txt --off head:L0H3
+  error: there is no head 3 in layer 0: it has 3, counted from 0
+  [2]
+  $ cp -r "$TREE/tests/fixtures/models/bert" m; chmod -R u+w m
+  > for i in 1 2 3 4; do printf '\377\377\177\177' | dd of=m/model.safetensors bs=1 seek=$((60000 + 4 * i)) conv=notrunc 2>/dev/null; done
+  $ rankscope operator m --token-ids ids.txt --dtype float32
+  error: the activations hold NaN or Inf
+    in   blocks.1.hook_resid_post
+    try  float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise
+  [1]

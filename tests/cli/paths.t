@@ -27,8 +27,8 @@ Paths of each length, exactly: how many there are, what they carry, what the out
 By layer and by head; MLPs and norms counted as parts of their own.
 
   $ rankscope paths bert --token-ids ids.txt --by layer | sh masked | head -2
-  layer norm residual eff.rank without: kl norm, N norm, N norm, N
-   N N N N N N N N
+  layer norm residual eff.rank without: kl alpha norm, N norm, N norm, N
+   N N N N N N N N N
   $ rankscope paths bert --token-ids ids.txt --by head | sh masked | head -3
   norm of all paths through each head
   layer HN HN HN
@@ -58,6 +58,40 @@ Counting needs no model and no torch.
       12  10^12.95     0.383
 
   10^13.37 paths, mean length 11.077, standard deviation 0.923
+
+The models of the paper, counted; and its model of what paths weigh.
+
+  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope paths --count --published | sed -n '1p; 5p; 10p; 12,13p; 17p; 22,$p'
+  model                 layers  heads      paths    mean   s.d.  mode     all
+  BERT-base and ViT-B       12     12   10^13.37  11.077  0.923    12   0.383
+  GPT-3                     96     96  10^190.73  95.010  0.990    96    0.37
+  model                    -1      -2        -3        -4  ratio
+  DeiT-T                0.127   0.232     0.258     0.194  0.999
+  BERT-large and ViT-L   0.35   0.252     0.115    0.0378  1.001
+
+  all, -1, ...: share of the paths through every layer, all but one, ...
+  ratio: the farthest of our numbers over the published one (Dong, Cordonnier and
+  Loukas 2021), which has four decimals
+  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope paths --count --layers 6 --heads 2 --alpha 0.6 | sed -n '1,4p; 8p'
+  length  paths    share  modelled weight
+       0      1  0.00137             18.7
+       1     12   0.0165              136
+       2     60   0.0823              339
+       6     64   0.0878         7.32e-14
+
+Attention matrices multiplied along sampled paths, as the forward pass does or as the published code did.
+
+  $ rankscope paths bert --token-ids ids.txt --chained --chains 5 | sh masked
+  distance of the product P_k ... P_N of attention matrices from rank one
+  length lower quartile median upper quartile
+   N N N N
+   N N N N
+   N N N N
+
+   chained each further attention matrix on a path multiplies the distance from
+   rank one by N (lengths N to N, medians)
+  $ rankscope paths bert --token-ids ids.txt --chained --chains 5 --reference-order | head -1
+  distance of the product P_1 ... P_k of attention matrices from rank one
 
 What is wrong is said in a line or two.
 
@@ -98,3 +132,26 @@ What is wrong is said in a line or two.
     in   --init bert-base
     try  --token-ids FILE or --random-tokens
   [2]
+  $ rankscope paths --published
+  error: --published belongs to --count
+  [2]
+  $ rankscope paths --count --layers 6 --heads 2 --alpha 0.6,0.7
+  error: --alpha takes one number, or one for each of 6 layers, not 2
+  [2]
+  $ rankscope paths --count --layers 6 --heads 2 --alpha 1.5
+  error: --alpha: expected a number from 0 to 1, but got "1.5"
+    try  rankscope paths --help
+  [2]
+  $ rankscope paths bert --token-ids ids.txt --chained --by head
+  error: --chained multiplies attention matrices: there is nothing to grade, read by part or run again
+  [2]
+  $ rankscope paths bert --token-ids ids.txt --off head:L3H0
+  error: there is no layer 3: the model has 3, counted from 0
+  [2]
+  $ cp -r "$TREE/tests/fixtures/models/bert" m; chmod -R u+w m
+  > for i in 1 2 3 4; do printf '\377\377\177\177' | dd of=m/model.safetensors bs=1 seek=$((60000 + 4 * i)) conv=notrunc 2>/dev/null; done
+  $ rankscope paths m --token-ids ids.txt
+  error: the activations hold NaN or Inf
+    in   blocks.1.hook_resid_post
+    try  float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise
+  [1]

@@ -94,6 +94,43 @@ TEST(PathReadings, SampledPathsHaveErrorBarsUnlessTheyAreAll) {
             value(r, "rerun", "effective_rank", 3));
 }
 
+TEST(PathReadings, ChainedAttentionDrawsNearToRankOne) {
+  for (const char* fixture : {"bert", "gpt2"}) {
+    PathsRequest request = on_fixture(fixture);
+    request.chained = true;
+    request.chains = 12;
+    const ScanResult r = measure_paths(request, {});
+    const int depth = static_cast<int>(r.spec.depth());
+    double before = 2;
+    for (int k = 1; k <= depth; ++k) {
+      const double median = value(r, "chained", "path_rank1_distance", k);
+      EXPECT_LT(median, before) << fixture << k;
+      EXPECT_LE(value(r, "chained", "path_rank1_distance_q1", k), median);
+      EXPECT_GE(value(r, "chained", "path_rank1_distance_q3", k), median);
+      before = median;
+    }
+    ASSERT_EQ(r.verdict.size(), 1u);
+    EXPECT_TRUE(r.verdict[0].known);
+    EXPECT_LT(r.verdict[0].value, 1.0);
+    request.reference_order = true;
+    const ScanResult other = measure_paths(request, {});
+    EXPECT_EQ(value(other, "chained", "path_rank1_distance", 1),
+              value(r, "chained", "path_rank1_distance", 1));
+    EXPECT_NE(value(other, "chained", "path_rank1_distance", depth),
+              value(r, "chained", "path_rank1_distance", depth));
+  }
+}
+
+TEST(PathReadings, AlphaIsWhatALayerPassesOn) {
+  PathsRequest request = on_fixture("bert");
+  request.by = "layer";
+  const ScanResult r = measure_paths(request, {});
+  for (int l = 0; l < static_cast<int>(r.spec.depth()); ++l) {
+    EXPECT_GT(value(r, "through", "path_alpha", -1, l), 0.0);
+    EXPECT_LT(value(r, "through", "path_alpha", -1, l), 1.0);
+  }
+}
+
 TEST(PathReadings, WrongWordsAreAnswered) {
   PathsRequest request = on_fixture("bert");
   request.by = "heads";

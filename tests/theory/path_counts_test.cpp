@@ -5,35 +5,25 @@
 
 #include <cmath>
 
+#include "base/published.h"
+
 namespace rankscope {
 namespace {
 
-struct Published {
-  const char* model;
-  int64_t layers, heads;
-  double log10_total, mean, deviation;
-  int64_t mode;
-  double last[5];  // shares of the lengths L, L - 1, ..., L - 4
-};
-
 TEST(PathCounts, AgreeWithThePublishedTable) {
-  for (const Published& p :
-       {Published{"DeiT-T", 12, 3, 7.22, 9.000, 1.500, 9, {.0317, .1267, .2323, .2581, .1936}},
-        Published{"MobileBERT", 12, 4, 8.39, 9.600, 1.386, 10, {.0687, .2062, .2835, .2362, .1329}},
-        Published{"DistilBERT", 6, 12, 6.68, 5.538, .653, 6, {.6186, .3093, .0644, .0072, .0004}},
-        Published{"BERT-base", 12, 12, 13.37, 11.077, .923, 12, {.3827, .3827, .1754, .0487, .0091}},
-        Published{"BERT-large", 24, 16, 29.53, 22.588, 1.153, 23, {.2334, .3501, .2516, .1153, .0378}},
-        Published{"ViT-H", 32, 16, 39.37, 30.118, 1.331, 31, {.1437, .2874, .2784, .1740, .0789}},
-        Published{"T5-3B", 24, 32, 36.44, 23.273, .840, 24, {.4778, .3584, .1288, .0295, .0048}},
-        Published{"T5-11B", 24, 128, 50.65, 23.814, .430, 24, {.8296, .1556, .0140, .0008, .0000}},
-        Published{"GPT-3", 96, 96, 190.73, 95.010, .990, 96, {.3698, .3698, .1830, .0597, .0145}}}) {
-    const PathCounts c = path_counts(p.layers, p.heads);
-    EXPECT_NEAR(c.log10_total, p.log10_total, 0.005) << p.model;
-    EXPECT_NEAR(c.mean, p.mean, 0.0005) << p.model;
-    EXPECT_NEAR(c.deviation, p.deviation, 0.0005) << p.model;
-    EXPECT_EQ(c.mode, p.mode) << p.model;
+  const auto table = published_rows("dong2021_path_counts");
+  ASSERT_EQ(table.size(), 9u);
+  for (const auto& row : table) {
+    ASSERT_EQ(row.size(), 12u) << row[0];
+    const auto number = [&](size_t i) { return published_number(row[i]); };
+    const auto layers = static_cast<int64_t>(number(1)), heads = static_cast<int64_t>(number(2));
+    const PathCounts c = path_counts(layers, heads);
+    EXPECT_NEAR(c.log10_total, number(3), 0.005) << row[0];  // half a unit of the last digit given
+    EXPECT_NEAR(c.mean, number(4), 0.0005) << row[0];
+    EXPECT_NEAR(c.deviation, number(5), 0.0005) << row[0];
+    EXPECT_EQ(c.mode, number(6)) << row[0];
     for (size_t i = 0; i < 5; ++i)
-      EXPECT_NEAR(c.share[static_cast<size_t>(p.layers) - i], p.last[i], 0.00005) << p.model << " " << i;
+      EXPECT_NEAR(c.share[static_cast<size_t>(layers) - i], number(7 + i), 0.00005) << row[0] << " " << i;
   }
 }
 
@@ -49,6 +39,39 @@ TEST(PathCounts, SharesSumToOneAndCountsToTheTotal) {
   EXPECT_NEAR(shares, 1.0, 1e-12);
   EXPECT_NEAR(paths, 729.0, 1e-9);
   EXPECT_EQ(path_count(96, 96, 48, 1000), 1000);
+}
+
+TEST(PathWeights, AreTheSumOverAllChoicesOfLayers) {
+  const std::vector<double> alpha{.901, .905, .907, .889, .856, .778};  // measured by the authors
+  const double r0 = 400, c = 1.0491046;
+  std::vector<double> direct(7, 0.0);
+  for (unsigned taken = 0; taken < 64; ++taken) {
+    double product = 1;
+    size_t k = 0;
+    for (size_t l = 0; l < 6; ++l) {
+      const bool through = ((taken >> l) & 1U) != 0;
+      product *= through ? 2 * (1 - alpha[l]) : alpha[l];  // 2 heads
+      k += through;
+    }
+    direct[k] += product;
+  }
+  const std::vector<double> ours = log_path_weights(alpha, 2, r0, c);
+  ASSERT_EQ(ours.size(), 7u);
+  for (size_t k = 0; k < 7; ++k)
+    EXPECT_NEAR(ours[k], std::log(direct[k] * r0) - (std::pow(3.0, static_cast<double>(k)) - 1) * std::log(c),
+                1e-12);
+}
+
+TEST(PathWeights, OfEqualLayersAreBinomial) {
+  const std::vector<double> ours = log_path_weights(std::vector<double>(12, 0.6), 12, 400, 1.0491046);
+  const PathCounts counts = path_counts(12, 12);
+  for (size_t k = 0; k <= 12; ++k) {
+    const double n = static_cast<double>(k);
+    EXPECT_NEAR(ours[k],
+                counts.log10_count[k] * std::log(10.0) + (12 - n) * std::log(0.6) + n * std::log(0.4) +
+                    std::log(400.0) - (std::pow(3.0, n) - 1) * std::log(1.0491046),
+                1e-11 * std::pow(3.0, n));
+  }
 }
 
 }  // namespace

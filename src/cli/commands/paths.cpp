@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <iostream>
 #include <memory>
 
@@ -13,9 +14,9 @@
 #include "cli/engine.h"
 #include "cli/input_options.h"
 #include "cli/options.h"
+#include "cli/path_counts.h"
 #include "report/columns.h"
 #include "report/text.h"
-#include "theory/path_counts.h"
 
 namespace rankscope {
 namespace {
@@ -27,6 +28,10 @@ constexpr const char* kBelow =
     "gains\n"
     "  subpaths  the same with skips kept: each path brings all its sub-paths\n"
     "\n"
+    "--chained: attention matrices of k layers, one head of each, multiplied as the forward pass does,\n"
+    "P_k ... P_1; ||P - s u v^T|| / ||P|| in the norm sqrt(||.||_1 ||.||_inf), s u v^T its first singular "
+    "term.\n"
+    "\n"
     "Readings of length k: only (those paths alone), up to (with all shorter ones and the bias), without "
     "(the\n"
     "output less those paths). output_kl compares the model's output distribution with the whole one's.\n";
@@ -34,8 +39,9 @@ constexpr const char* kBelow =
 struct Options {
   InputOptions input;
   PathsRequest request;
-  bool count = false;
+  bool count = false, published = false;
   int64_t layers = 0, heads = 0;
+  std::vector<double> alpha;  // --count: one for all layers, or one for each
 };
 
 // Rows of paths carry the length as their depth.
@@ -68,38 +74,10 @@ void drop_empty(std::vector<Column>& columns) {
   });
 }
 
-void add_counts(std::vector<Column>& columns, int64_t layers, int64_t heads) {
-  const PathCounts counts = path_counts(layers, heads);
-  Column paths{"paths", {}}, share{"share", {}};
-  for (size_t k = 0; k < counts.share.size(); ++k) {
-    const double log10 = counts.log10_count[k];
-    paths.cells.push_back(log10 < 6 ? number_text(std::round(std::pow(10, log10)))
-                                    : fmt::format("10^{:.2f}", log10));
-    share.cells.push_back(number_text(counts.share[k]));
-  }
-  columns.push_back(paths);
-  columns.push_back(share);
-}
-
-Column lengths(int64_t layers) {
-  Column c{"length", {}};
-  for (int64_t k = 0; k <= layers; ++k) c.cells.push_back(std::to_string(k));
-  return c;
-}
-
-void print_count(int64_t layers, int64_t heads, std::ostream& out) {
-  const PathCounts counts = path_counts(layers, heads);
-  std::vector<Column> columns{lengths(layers)};
-  add_counts(columns, layers, heads);
-  print_columns(columns, terminal_style(STDOUT_FILENO), out);
-  out << fmt::format("\n10^{:.2f} paths, mean length {:.3f}, standard deviation {:.3f}\n", counts.log10_total,
-                     counts.mean, counts.deviation);
-}
-
 void print_by_length(const ScanResult& result, std::ostream& out) {
   const ResultTable& t = result.table;
   const int depth = static_cast<int>(result.spec.depth());
-  std::vector<Column> columns{lengths(depth)};
+  std::vector<Column> columns{length_column(depth)};
   add_counts(columns, depth, result.spec.blocks.front().attention.heads);
   const auto column = [&](const char* title, const char* reading, const char* metric) {
     Column c{title, {}};
@@ -119,7 +97,7 @@ void print_by_length(const ScanResult& result, std::ostream& out) {
 
 void print_sampled(const ScanResult& result, const std::string& semantics, std::ostream& out) {
   const int depth = static_cast<int>(result.spec.depth());
-  std::vector<Column> columns{lengths(depth)};
+  std::vector<Column> columns{length_column(depth)};
   add_counts(columns, depth, result.spec.blocks.front().attention.heads);
   const auto column = [&](const char* title, const char* metric) {
     Column c{title, {}};
@@ -130,6 +108,26 @@ void print_sampled(const ScanResult& result, const std::string& semantics, std::
   column("eff.rank", "effective_rank");
   column("kl", "output_kl");
   drop_empty(columns);
+  print_columns(columns, terminal_style(STDOUT_FILENO), out);
+}
+
+void print_chained(const ScanResult& result, std::ostream& out) {
+  const int depth = static_cast<int>(result.spec.depth());
+  std::vector<Column> columns{{"length", {}}};
+  for (int k = 1; k <= depth; ++k) columns[0].cells.push_back(std::to_string(k));
+  const auto column = [&](const char* title, const char* metric) {
+    Column c{title, {}};
+    for (int k = 1; k <= depth; ++k) c.cells.push_back(cell(result.table, "chained", metric, k));
+    columns.push_back(c);
+  };
+  column("lower quartile", "path_rank1_distance_q1");
+  column("median", "path_rank1_distance");
+  column("upper quartile", "path_rank1_distance_q3");
+  column("published", "path_published");
+  column("ratio", "path_published_ratio");
+  drop_empty(columns);
+  out << fmt::format("distance of the product {} of attention matrices from rank one\n",
+                     result.manifest["paths"]["order"].get<std::string>());
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
 }
 
@@ -146,6 +144,7 @@ void print_by_layer(const ScanResult& result, std::ostream& out) {
   column("residual", "residual_fro_rel", -1);
   column("eff.rank", "effective_rank", -1);
   column("without: kl", "output_kl", -1);
+  column("alpha", "path_alpha", -1);
   for (int k = 1; k <= depth; ++k) column(fmt::format("norm, {}", k), "path_norm", k);
   drop_empty(columns);
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
@@ -166,7 +165,9 @@ void print_by_head(const ScanResult& result, std::ostream& out) {
 }
 
 void print(const ScanResult& result, const PathsRequest& request, std::ostream& out) {
-  if (request.semantics != "frozen")
+  if (request.chained)
+    print_chained(result, out);
+  else if (request.semantics != "frozen")
     print_sampled(result, request.semantics, out);
   else if (request.by == "length")
     print_by_length(result, out);
@@ -179,11 +180,18 @@ void print(const ScanResult& result, const PathsRequest& request, std::ostream& 
 int run(Options& o, Io& io) {
   const bool sizes = o.layers > 0 || o.heads > 0;
   if (sizes && !o.count) throw usage_error("--layers and --heads belong to --count");
+  if (o.published && !o.count) throw usage_error("--published belongs to --count");
+  if (!o.alpha.empty() && !sizes) throw usage_error("--alpha belongs to --count --layers L --heads H");
   if (o.count && sizes) {
     if (o.layers < 1 || o.heads < 1) throw usage_error("--count needs both --layers and --heads, or a model");
-    print_count(o.layers, o.heads, io.out);
-    return 0;
+    print_count(o.layers, o.heads, o.alpha, io.out);
   }
+  if (o.published) {
+    if (sizes) io.out << '\n';
+    print_published_counts(io.out);
+  }
+  if (o.count && (sizes || (o.published && o.input.model.empty() && o.input.init.empty()))) return 0;
+  if (o.published) io.out << '\n';
   settle(o.input);
   o.request.scan = o.input.request;
   o.request.init = o.input.init;
@@ -211,6 +219,13 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--repeats", o->request.repeats, "rerun, subpaths: draws, for the error bars")
       ->check(whole_number(1, 1000))
       ->capture_default_str();
+  app.add_flag("--chained", o->request.chained,
+               "Multiply attention matrices along sampled paths: how far from rank one");
+  app.add_option("--chains", o->request.chains, "chained: different paths of each length")
+      ->check(whole_number(1, 100'000))
+      ->capture_default_str();
+  app.add_flag("--reference-order", o->request.reference_order,
+               "chained: P_1 ... P_k as in the published code, not P_k ... P_1");
   app.add_option("--dtype", o->input.request.dtype, "Arithmetic: float32 or float64")
       ->type_name("TYPE")
       ->capture_default_str();
@@ -219,6 +234,12 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->check(whole_number(1, 100'000));
   app.add_option("--heads", o->heads, "With --count: heads of a model that is not there")
       ->check(whole_number(1, 100'000));
+  app.add_flag("--published", o->published, "With --count: the nine models of the paper");
+  app.add_option("--alpha", o->alpha,
+                 "With --count: the paper's model of what paths weigh; what a layer passes on, 0 to 1")
+      ->delimiter(',')
+      ->check(between_zero_and_one())
+      ->type_name("A[,A...]");
   app.footer(kBelow + std::string("\n") + app.get_footer());
   return [o](Io& io) { return run(*o, io); };
 }
@@ -230,7 +251,8 @@ extern const Command command_paths{
     .summary = "Sum all paths of each length exactly: which ones carry the output",
     .examples = {"rankscope paths", "rankscope paths bert/ --text FILE --by head",
                  "rankscope paths bert/ --text FILE --semantics rerun --paths 20 --repeats 5",
-                 "rankscope paths --count --layers 12 --heads 12"},
+                 "rankscope paths --init bert-base --chained",
+                 "rankscope paths --count --layers 12 --heads 12", "rankscope paths --count --published"},
     .prepare = prepare};
 
 }  // namespace rankscope
