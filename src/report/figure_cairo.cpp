@@ -48,6 +48,10 @@ class Drawing {
   void draw() {
     make_axes();
     lay_out();
+    if (svg()) {  // a page may be dark
+      cairo_set_source_rgb(cr(), 1, 1, 1);
+      cairo_paint(cr());
+    }
     draw_grid();
     cairo_save(cr());
     cairo_rectangle(cr(), box_.left, box_.top - 2, box_.right - box_.left, box_.bottom - box_.top + 4);
@@ -62,6 +66,7 @@ class Drawing {
 
  private:
   cairo_t* cr() { return cr_.get(); }
+  bool svg() { return cairo_surface_get_type(cairo_get_target(cr())) == CAIRO_SURFACE_TYPE_SVG; }
   void colour(Colour c, double alpha = 1) { cairo_set_source_rgba(cr(), c.r, c.g, c.b, alpha); }
   static Colour colour_of(size_t i) { return kColours[i % kColours.size()]; }
 
@@ -115,7 +120,7 @@ class Drawing {
   void text(const std::string& words, double x, double y, double align) {
     cairo_move_to(cr(), x - align * width_of(words), y);
     // In an SVG cairo writes the outline of a letter once and refers to it; a PDF would embed the font.
-    if (cairo_surface_get_type(cairo_get_target(cr())) == CAIRO_SURFACE_TYPE_SVG) {
+    if (svg()) {
       cairo_show_text(cr(), words.c_str());
       return;
     }
