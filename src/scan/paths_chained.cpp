@@ -17,6 +17,7 @@ namespace rankscope {
 namespace {
 
 constexpr uint32_t kTextStream = 0x74657874;  // "text"
+constexpr double kTheirRounding = 3e-6;       // their products are float32, which ends near 1e-6
 constexpr const char* kMetric = "path_rank1_distance";
 
 }  // namespace
@@ -96,6 +97,7 @@ void ChainedPaths::published(ResultTable& table) const {
       if (r.metric == kMetric && r.depth == k) ours = r.value;
     const std::string site = hidden_site(spec_);
     table.rows.push_back({"chained", site, -1, -1, "path_published", theirs, kNone, 0, k, "all"});
+    if (theirs < kTheirRounding) continue;
     table.rows.push_back(
         {"chained", site, -1, -1, "path_published_ratio", ours / theirs, kNone, 0, k, "all"});
   }
