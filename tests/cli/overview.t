@@ -128,7 +128,7 @@ Names that do not exist are answered with the nearest.
   [2]
   $ rankscope scan --rankk qk=8
   error: there is no option "--rankk"
-    try  --rank, --lens, --help   (--help shows all 26)
+    try  --rank, --lens, --help   (--help shows all 27)
   [2]
   $ rankscope inspect . --jsn
   error: there is no option "--jsn"
