@@ -1,6 +1,7 @@
 // Question: how close do the CUDA kernels come to the memory's speed? Milliseconds a call, the bytes that
 // must move (each operand read once, each result written once) a second, and the ratio of the time to that of
-// a plain copy of as many bytes, measured in the same run. The MLP is bound by its products: FLOP/s instead.
+// a plain copy of as many bytes, measured in the same run. The MLP is bound by its products and the spectra
+// by their turns: FLOP/s instead.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -8,11 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
 #include "kernels/cuda/skip_norm.h"
+#include "kernels/cuda/spectra.h"
 #include "kernels/cuda/squared_error.h"
 #include "kernels/cuda/train.h"
 
@@ -214,6 +217,32 @@ void the_rest() {
   cudaFree(alive);
 }
 
+// A pair of columns costs its three sums, 6 FLOP a row, and its turn, 8 more: counted as if every pair of
+// every sweep turned. It is read from shared memory and written back.
+void spectra(int64_t count, int64_t rows, int64_t cols) {
+  const cuda::Spectra shape{rows, cols, count};
+  const int64_t each = std::min(rows, cols), length = std::max(rows, cols);
+  const Floats a(count * rows * cols);
+  const std::vector<double> zeros(count * each);
+  double *sigma = on_device(zeros), *centered = on_device(zeros);
+  int32_t* sweeps = on_device(std::vector<int32_t>(count));
+  const double ms =
+      milliseconds([&](cudaStream_t s) { cuda::spectra(shape, a, sigma, centered, sweeps, s); });
+  std::vector<int32_t> taken(count);
+  require(cudaMemcpy(taken.data(), sweeps, count * sizeof(int32_t), cudaMemcpyDeviceToHost));
+  const double total = std::accumulate(taken.begin(), taken.end(), 0.0);
+  const double entries = total * static_cast<double>(each * (each - 1) / 2 * length);
+  const double bytes = static_cast<double>(count * (rows * cols * 4 + each * 8));
+  std::printf(
+      "spectra of %ld %ldx%ld: %.1f sweeps, %.0f GFLOP, %.0f GB in shared memory, %.2f GB in memory\n"
+      "%-52s %8.4f ms %8.2f TFLOP/s %8.2f TB/s in shared memory %8.0f GB/s in memory\n",
+      count, rows, cols, total / static_cast<double>(count), 14 * entries / 1e9, 16 * entries / 1e9,
+      bytes / 1e9, "", ms, 14 * entries / ms / 1e9, 16 * entries / ms / 1e9, bytes / ms / 1e6);
+  cudaFree(sigma);
+  cudaFree(centered);
+  cudaFree(sweeps);
+}
+
 }  // namespace
 
 int bench() {
@@ -226,6 +255,8 @@ int bench() {
   attention({1, 256, 16, 512, 8, true});
   for (int64_t trials : {1, 5, 21}) mlp(trials);
   the_rest();
+  spectra(4608, 128, 128);
+  spectra(4608, 128, 64);
   return 0;
 }
 

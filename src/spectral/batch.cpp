@@ -11,12 +11,28 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/small_spectra.h"
+#include "kernels/cuda/spectra.h"
 #include "ops/fused.h"
+#include "ops/stream.h"
 #include "spectral/norm.h"
 #include "spectral/rows.h"
 
 namespace rankscope {
 namespace {
+
+void require_matrices(const at::Tensor& x) {
+  if (x.dim() < 2)
+    throw Error("a spectrum needs a matrix or a batch of matrices, but got " + std::to_string(x.dim()) +
+                " dimensions");
+  if (x.scalar_type() != at::kFloat && x.scalar_type() != at::kDouble)
+    throw Error(std::string("a spectrum needs float32 or float64 numbers, but got ") +
+                toString(x.scalar_type()));
+}
+
+/// Whether a route with this error, as a part of sigma_1, leaves the numerical rank its meaning.
+bool is_enough(double error, int64_t m, int64_t n, double epsilon) {
+  return 2 * error <= static_cast<double>(std::max(m, n)) * epsilon;
+}
 
 /// Many matrices [m, n] on the host, one behind the other.
 struct Batch {
@@ -24,21 +40,16 @@ struct Batch {
   int64_t m, n, count;
   double epsilon;
 
-  explicit Batch(const at::Tensor& given) {
-    if (given.dim() < 2)
-      throw Error("a spectrum needs a matrix or a batch of matrices, but got " + std::to_string(given.dim()) +
-                  " dimensions");
-    if (given.scalar_type() != at::kFloat && given.scalar_type() != at::kDouble)
-      throw Error(std::string("a spectrum needs float32 or float64 numbers, but got ") +
-                  toString(given.scalar_type()));
-    x = given.detach().to(at::kCPU).contiguous();
-    m = given.size(-2), n = given.size(-1), count = m * n == 0 ? 0 : x.numel() / (m * n);
-    epsilon = epsilon_of(given);
-  }
+  explicit Batch(const at::Tensor& given)
+      : x(given.detach().to(at::kCPU).contiguous()),
+        m(given.size(-2)),
+        n(given.size(-1)),
+        count(m * n == 0 ? 0 : x.numel() / (m * n)),
+        epsilon(epsilon_of(given)) {}
 
   bool lanes_are_enough() const {
     return x.scalar_type() == at::kFloat && fused_kernels() && small_spectra_fit(m, n) &&
-           2 * small_spectra_error(m, n) <= static_cast<double>(std::max(m, n)) * epsilon;
+           is_enough(small_spectra_error(m, n), m, n, epsilon);
   }
 
   /// Matrix i in double precision; the float32 ones in a buffer that the thread keeps.
@@ -87,6 +98,62 @@ void through_lanes(const Batch& batch, const Take& take) {
   });
 }
 
+bool blocks_are_enough(const at::Tensor& x) {
+  const int64_t m = x.size(-2), n = x.size(-1);
+  return x.is_cuda() && fused_for(x) && x.numel() > 0 && cuda::spectra_fit(m, n) &&
+         is_enough(cuda::spectra_error(m, n), m, n, epsilon_of(x));
+}
+
+/// Matrices on a GPU, which stay there; only singular values come to the host.
+void through_blocks(const at::Tensor& given, const Take& take) {
+  const int64_t m = given.size(-2), n = given.size(-1), each = std::min(m, n);
+  const at::Tensor x = given.detach().contiguous().view({-1, m, n});
+  const int64_t count = x.size(0);
+  const at::Tensor values = at::empty({count, each}, x.options().dtype(at::kDouble)),
+                   norms = at::empty({count}, values.options()),
+                   sweeps = at::empty({count}, x.options().dtype(at::kInt));
+  cuda::spectra({m, n, count}, x.data_ptr<float>(), values.data_ptr<double>(), norms.data_ptr<double>(),
+                sweeps.data_ptr<int32_t>(), current_stream(x));
+  const at::Tensor host_values = values.cpu(), host_norms = norms.cpu(), host_sweeps = sweeps.cpu();
+  for (int64_t i = 0; i < count; ++i) {
+    if (host_sweeps.data_ptr<int32_t>()[i] < 0) {
+      const Batch one(x[i]);
+      const double* a = one.wide(0);
+      take(i, spectrum_exact(a, m, n, one.epsilon), centered_norm(one, a));
+      continue;
+    }
+    Spectrum s{.rows = m, .cols = n, .epsilon = epsilon_of(x), .route = "jacobi"};
+    const double* from = host_values.data_ptr<double>() + i * each;
+    s.sigma.assign(from, from + each);
+    s.error = cuda::spectra_error(m, n) * s.largest();
+    take(i, std::move(s), host_norms.data_ptr<double>()[i]);
+  }
+}
+
+/// Every matrix; its centred norm too where it comes for nothing or is asked for.
+template <class Result, class Fill>
+std::vector<Result> each_of(const at::Tensor& x, bool with_norm, const Fill& fill) {
+  require_matrices(x);
+  const int64_t size = x.size(-2) * x.size(-1);
+  std::vector<Result> out(static_cast<size_t>(size == 0 ? 0 : x.numel() / size));
+  const Take take = [&](int64_t i, Spectrum s, double norm) {
+    out[static_cast<size_t>(i)] = fill(std::move(s), norm);
+  };
+  if (blocks_are_enough(x)) {
+    through_blocks(x, take);
+    return out;
+  }
+  const Batch batch(x);
+  if (batch.lanes_are_enough())
+    through_lanes(batch, take);
+  else
+    parallel_over(batch.count, [&](int64_t i) {
+      const double* a = batch.wide(i);
+      take(i, spectrum_of(a, batch.m, batch.n, batch.epsilon), with_norm ? centered_norm(batch, a) : 0.0);
+    });
+  return out;
+}
+
 }  // namespace
 
 double epsilon_of(const at::Tensor& x) {
@@ -95,31 +162,13 @@ double epsilon_of(const at::Tensor& x) {
 }
 
 std::vector<Spectrum> spectra_of_batch(const at::Tensor& x) {
-  const Batch batch(x);
-  std::vector<Spectrum> out(static_cast<size_t>(batch.count));
-  if (batch.lanes_are_enough())
-    through_lanes(batch, [&](int64_t i, Spectrum s, double) { out[static_cast<size_t>(i)] = std::move(s); });
-  else
-    parallel_over(batch.count, [&](int64_t i) {
-      out[static_cast<size_t>(i)] = spectrum_of(batch.wide(i), batch.m, batch.n, batch.epsilon);
-    });
-  return out;
+  return each_of<Spectrum>(x, false, [](Spectrum s, double) { return s; });
 }
 
 std::vector<CenteredSpectrum> centered_spectra_of_batch(const at::Tensor& x) {
-  const Batch batch(x);
-  std::vector<CenteredSpectrum> out(static_cast<size_t>(batch.count));
-  if (batch.lanes_are_enough())
-    through_lanes(batch, [&](int64_t i, Spectrum s, double norm) {
-      out[static_cast<size_t>(i)] = {std::move(s), norm};
-    });
-  else
-    parallel_over(batch.count, [&](int64_t i) {
-      const double* a = batch.wide(i);
-      out[static_cast<size_t>(i)] = {spectrum_of(a, batch.m, batch.n, batch.epsilon),
-                                     centered_norm(batch, a)};
-    });
-  return out;
+  return each_of<CenteredSpectrum>(x, true, [](Spectrum s, double norm) {
+    return CenteredSpectrum{std::move(s), norm};
+  });
 }
 
 }  // namespace rankscope

@@ -8,13 +8,12 @@
 
 namespace rankscope {
 
-/// x [..., m, n], float32 or float64, any device and strides; the leading dimensions are flattened. Matrices
-/// on a GPU come to the host first, where many small ones spread over the cores: the route and its error are
-/// the same for every device.
+/// x [..., m, n], float32 or float64, any device and strides; the leading dimensions are flattened.
 ///
-/// Small float32 matrices go through kernels/cpu/small_spectra.h, one per SIMD lane, where its error is at
-/// most half the tolerance of their numerical rank: route "lanes". The others take spectrum_of, one thread
-/// each. A matrix has the same spectrum alone and in company.
+/// Small float32 matrices go through kernels/cpu/small_spectra.h, one per SIMD lane (route "lanes"), those of
+/// a GPU through kernels/cuda/spectra.h, one per block (route "jacobi"): where the error stated there is at
+/// most half the tolerance of their numerical rank. The others come to the host and take spectrum_of, one
+/// thread each. A matrix has the same spectrum alone and in company.
 std::vector<Spectrum> spectra_of_batch(const at::Tensor& x);
 
 struct CenteredSpectrum {

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "kernels/cuda/train.h"
 #include "ops/fused.h"
 #include "support/reference.h"
 
@@ -61,6 +62,30 @@ TEST(Batch, WhatTheLanesAreTooCoarseForGoesInDouble) {
   EXPECT_EQ(spectra_of_batch(at::eye(12))[0].route, "gram");   // their error would near the rank's tolerance
   EXPECT_EQ(spectra_of_batch(at::eye(400))[0].route, "gram");  // out of the cache
   EXPECT_EQ(spectra_of_batch(at::eye(50, at::kDouble))[0].route, "exact");
+}
+
+TEST(Batch, MatricesOfAGpuStayThereAndKeepTheirStatedError) {
+  if (!at::hasCUDA() || !cuda::available()) GTEST_SKIP() << "no CUDA in this build, or no GPU";
+  at::manual_seed(5);
+  const at::Tensor x = at::softmax(at::randn({3, 7, 50, 128}) * 2, -1), there = x.to(at::kCUDA);
+  for (const at::Tensor& given : {there, there.transpose(2, 3)}) {  // wide and tall, one with other strides
+    const std::vector<CenteredSpectrum> found = centered_spectra_of_batch(given);
+    const std::vector<Spectrum> plain = spectra_of_batch(given);
+    ASSERT_EQ(found.size(), 21u);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const at::Tensor one = given.flatten(0, 1)[static_cast<int64_t>(i)].cpu();
+      const Spectrum& s = found[i].spectrum;
+      const std::vector<double> exact = reference::sigma(one);
+      EXPECT_EQ(s.route, fused_kernels() ? "jacobi" : "gram");
+      EXPECT_EQ(s.sigma, plain[i].sigma);
+      for (size_t k = 0; k < exact.size(); ++k) EXPECT_NEAR(s.sigma[k], exact[k], s.error);
+      EXPECT_LE(2 * s.error, numerical_rank(s).tolerance);
+      const double norm = reference::sigma(reference::centered(one))[0];
+      EXPECT_NEAR(found[i].norm, norm, std::max(s.error / exact[0], 1e-6) * norm);
+    }
+  }
+  EXPECT_EQ(spectra_of_batch(at::eye(12).to(at::kCUDA))[0].route, "gram");  // too coarse for its rank
+  EXPECT_TRUE(spectra_of_batch(there.narrow(0, 0, 0)).empty());
 }
 
 TEST(Batch, AnEntryThatIsNotFiniteGivesNan) {

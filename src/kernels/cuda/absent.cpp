@@ -3,6 +3,7 @@
 #include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
 #include "kernels/cuda/skip_norm.h"
+#include "kernels/cuda/spectra.h"
 #include "kernels/cuda/squared_error.h"
 #include "kernels/cuda/train.h"
 
@@ -78,5 +79,7 @@ void mlp_backward_weights(const Mlp&, MlpTokens, MlpTokens, const float*, const 
 void neighbour_targets(Neighbour, int64_t, int64_t, int64_t, int64_t, float*, float*, float*, void*) {
   absent();
 }
+
+void spectra(const Spectra&, const float*, double*, double*, int32_t*, void*) { absent(); }
 
 }  // namespace rankscope::cuda
