@@ -14,26 +14,26 @@ else()
   list(REMOVE_ITEM STUDY_SOURCES ${CMAKE_SOURCE_DIR}/src/sweep/store.cpp ${CMAKE_SOURCE_DIR}/src/sweep/sqlite.cpp)
 endif()
 
-# The built-in studies travel inside the library; the file name is the study's name.
-file(GLOB study_files CONFIGURE_DEPENDS src/studies/*.toml)
-list(SORT study_files)
-set(table "")
-foreach(file ${study_files})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  get_filename_component(stem ${file} NAME_WE)
-  file(READ ${file} text)
-  string(APPEND table "    {\"${stem}\", R\"toml(${text})toml\"},\n")
-endforeach()
-# So do the results that a command reads.
-file(GLOB result_files CONFIGURE_DEPENDS src/studies/results/*.csv)
-list(SORT result_files)
-set(results "")
-foreach(file ${result_files})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  get_filename_component(stem ${file} NAME_WE)
-  file(READ ${file} text)
-  string(APPEND results "  if (name == \"${stem}\") return R\"csv(${text})csv\";\n")
-endforeach()
+# The files of a pattern as lines of C++ that carry their text: LINE says how, with @stem@ and @text@ in it.
+function(embed_files PATTERN LINE OUT)
+  file(GLOB files CONFIGURE_DEPENDS ${PATTERN})
+  list(SORT files)
+  set(lines "")
+  foreach(file ${files})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    get_filename_component(stem ${file} NAME_WE)
+    file(READ ${file} text)
+    string(REPLACE "@stem@" "${stem}" line "${LINE}")
+    string(REPLACE "@text@" "${text}" line "${line}")
+    string(APPEND lines "${line}\n")
+  endforeach()
+  set(${OUT} "${lines}" PARENT_SCOPE)
+endfunction()
+set(csv_line "  if (name == \"@stem@\") return R\"csv(@text@)csv\";")
+
+# The built-in studies travel inside the library; the file name is the study's name. So do the results that a command reads.
+embed_files(src/studies/*.toml "    {\"@stem@\", R\"toml(@text@)toml\"}," table)
+embed_files(src/studies/results/*.csv "${csv_line}" results)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/builtin_studies.cpp CONTENT
 "// Generated from src/studies/*.toml: do not edit.
 #include \"studies/builtin.h\"
@@ -55,15 +55,7 @@ ${results}  return {};
 list(APPEND STUDY_SOURCES ${CMAKE_BINARY_DIR}/generated/builtin_studies.cpp)
 
 # And the published numbers that ours stand beside.
-file(GLOB published_files CONFIGURE_DEPENDS src/studies/published/*.csv)
-list(SORT published_files)
-set(published "")
-foreach(file ${published_files})
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  get_filename_component(stem ${file} NAME_WE)
-  file(READ ${file} text)
-  string(APPEND published "  if (name == \"${stem}\") return R\"csv(${text})csv\";\n")
-endforeach()
+embed_files(src/studies/published/*.csv "${csv_line}" published)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/published.cpp CONTENT
 "// Generated from src/studies/published/*.csv: do not edit.
 #include \"base/published.h\"
