@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "hard_matrices.h"
 #include "kernels/cuda/spectra.h"
 #include "kernels/jacobi_math.h"
 #include "support/reference.h"
@@ -99,7 +100,7 @@ Found emulate(const at::Tensor& x) {
   return found;
 }
 
-void expect_within_error(const at::Tensor& x, const char* what) {
+void expect_within_error(const at::Tensor& x, const std::string& what) {
   const double error = cuda::spectra_error(x.size(1), x.size(2));
   for (int64_t i = 0; i < x.size(0); ++i) {
     const at::Tensor a = x[i].to(at::kFloat);
@@ -114,8 +115,6 @@ void expect_within_error(const at::Tensor& x, const char* what) {
     EXPECT_NEAR(found.norm, centered[0], error * centered[0] + 1e-15 * exact[0]) << what << " " << a.sizes();
   }
 }
-
-at::Tensor orthogonal(int64_t n) { return std::get<0>(at::linalg_qr(at::randn({n, n}, at::kDouble))); }
 
 TEST(Jacobi, EveryTwoColumnsMeetOnceInASweep) {
   for (const int seats : {2, 4, 6, 10, 128}) {
@@ -197,30 +196,17 @@ TEST(Jacobi, AttentionFromUniformToSharp) {
 
 TEST(Jacobi, MatricesThatLackRank) {
   at::manual_seed(3);
-  for (const int64_t rank : {1, 2, 30}) {
-    expect_within_error(at::matmul(at::randn({2, 60, rank}), at::randn({2, rank, 70})), "rank");
-    const at::Tensor x = at::randn({2, 50, 50});
-    expect_within_error(at::cat({x.narrow(1, 0, rank), at::zeros({2, 50 - rank, 50})}, 1), "zero rows");
-    expect_within_error(at::cat({x.narrow(2, 0, rank), at::zeros({2, 50, 50 - rank})}, 2), "zero columns");
-  }
+  for (const auto& [what, x] : matrices_that_lack_rank()) expect_within_error(x, what);
 }
 
 TEST(Jacobi, SingularValuesOverManyDecades) {
   at::manual_seed(4);
-  const at::Tensor falling = at::pow(10.0, -at::arange(60, at::kDouble) / 4);
-  expect_within_error((orthogonal(60) * falling).mm(orthogonal(60)).unsqueeze(0), "falling");
-  expect_within_error((at::randn({60, 60}, at::kDouble) * falling).unsqueeze(0), "graded columns");
-  expect_within_error((at::randn({60, 60}, at::kDouble) * falling.unsqueeze(1)).unsqueeze(0), "graded rows");
-  expect_within_error((at::randn({60, 60}, at::kDouble) * falling.flip(0)).unsqueeze(0), "rising columns");
+  for (const auto& [what, x] : singular_values_over_many_decades()) expect_within_error(x, what);
 }
 
 TEST(Jacobi, MatricesThatAreKnown) {
   at::manual_seed(5);
-  expect_within_error(at::stack({at::eye(48), at::zeros({48, 48}), at::ones({48, 48}), at::eye(48).flip(0),
-                                 at::eye(48).roll(1, 0), at::diag(at::arange(48).to(at::kFloat)),
-                                 orthogonal(48).to(at::kFloat)}),
-                      "known");
-  for (const int64_t n : {1, 2, 128, 199}) expect_within_error(at::eye(n).unsqueeze(0), "identity");
+  for (const auto& [what, x] : matrices_that_are_known()) expect_within_error(x, what);
 }
 
 TEST(Jacobi, NearlyEqualRowsKeepTheDigitsOfTheirDifferences) {
