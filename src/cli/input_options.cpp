@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "cli/arrays.h"
 #include "cli/builtin.h"
 #include "cli/options.h"
 #include "report/csv.h"
@@ -116,7 +117,10 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
   if (!o.out.empty()) {
     Results results(result);
     results.name = folder_name(o.out);
-    write_results(o.out, results, also);
+    write_results(o.out, results, [&] {
+      if (!result.arrays.empty()) write_arrays(std::filesystem::path(o.out) / kArraysFile, result.arrays);
+      if (also) also();
+    });
   }
   const TextSink sink = [&](std::string_view text) { io.out << text; };
   if (o.format == "json")

@@ -67,6 +67,8 @@ void write_scan(const Results& results, const TextSink& sink) {
   const Json::json_pointer place("/input/shown");
   write_shown(results.arrays, manifest.is_object() && manifest.contains(place) ? manifest.at(place) : Json(),
               sink);
+  sink(",\n\"map\":");
+  write_token_map(results.arrays, sink);
   sink("}");
 }
 

@@ -148,6 +148,22 @@ std::string base64(std::span<const unsigned char> bytes) {
   return out;
 }
 
+void write_token_map(std::span<const NamedArray> arrays, const TextSink& sink) {
+  std::map<std::string, const NamedArray*> maps;
+  for (const NamedArray& a : arrays)
+    for (const char* kind : {"in", "in_out"})
+      if (a.name == fmt::format("operator.map.{}", kind) && is_matrix_of(a, 2) && a.shape[0] == a.shape[1])
+        maps[kind] = &a;
+  if (maps.size() < 2 || maps["in"]->shape != maps["in_out"]->shape) return sink("null");
+  sink(fmt::format("{{\"side\":{}", maps["in"]->shape[0]));
+  for (const auto& [kind, array] : maps) {
+    std::vector<std::string> values;
+    for (const float v : array->values) values.push_back(number(v));
+    sink(fmt::format(",\"{}\":[{}]", kind, fmt::join(values, ",")));
+  }
+  sink("}");
+}
+
 void write_shown(std::span<const NamedArray> arrays, const Json& shown, const TextSink& sink) {
   const std::map<int, Layer> layers = sorted(arrays);
   if (layers.empty()) return sink("null");

@@ -13,6 +13,10 @@ namespace rankscope {
 /// no attention. `shown` is the manifest's entry about the sample: {"sample", "tokens"}.
 void write_shown(std::span<const NamedArray> arrays, const Json& shown, const TextSink& sink);
 
+/// Writes {"side", "in", "in_out"}, the token-to-token map of `rankscope operator`, or null where there is
+/// none.
+void write_token_map(std::span<const NamedArray> arrays, const TextSink& sink);
+
 /// RFC 4648.
 std::string base64(std::span<const unsigned char> bytes);
 

@@ -13,6 +13,7 @@
 #include "operator/spectrum.h"
 #include "operator/token_map.h"
 #include "scan/manifest.h"
+#include "scan/shown.h"
 #include "scan/subject.h"
 #include "spectral/rows.h"
 
@@ -20,6 +21,22 @@ namespace rankscope {
 namespace {
 
 constexpr int64_t kVocabularyTile = 4096;
+
+// As attention maps are pooled for a page: mean over outputs, sum over inputs.
+NamedArray pooled(std::string name, const std::vector<double>& map, int64_t tokens) {
+  const int64_t side = map_side(tokens, 2);
+  NamedArray out{std::move(name), {side, side}, std::vector<float>(static_cast<size_t>(side * side))};
+  const auto begins = [&](int64_t b) { return b * tokens / side; };
+  for (int64_t a = 0; a < side; ++a)
+    for (int64_t b = 0; b < side; ++b) {
+      double sum = 0;
+      for (int64_t i = begins(a); i < begins(a + 1); ++i)
+        for (int64_t j = begins(b); j < begins(b + 1); ++j) sum += map[static_cast<size_t>(i * tokens + j)];
+      out.values[static_cast<size_t>(a * side + b)] =
+          static_cast<float>(sum / static_cast<double>(begins(a + 1) - begins(a)));
+    }
+  return out;
+}
 
 class OperatorMeasure {
  public:
@@ -126,6 +143,9 @@ class OperatorMeasure {
     map.in_out = copy(in_out);
     put("map_effective_rank",
         effective_rank(spectrum_of(map.in.data(), map.tokens, map.tokens, 2.220446049250313e-16)));
+    if (request_.scan.show && sample_ == kShownSample)
+      for (const auto& [name, values] : {std::pair{"in", &map.in}, {"in_out", &map.in_out}})
+        out.scan.arrays.push_back(pooled(fmt::format("operator.map.{}", name), *values, map.tokens));
     out.maps.push_back(std::move(map));
   }
 
@@ -195,6 +215,9 @@ OperatorResult measure_operator(const OperatorRequest& request, const ProgressCa
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   out.scan.manifest = make_manifest(request.scan, subject.checkpoint(), input, out.scan, {}, seconds.count());
   if (!request.init.empty()) out.scan.manifest["init"] = request.init;
+  for (const TokenMap& map : out.maps)
+    if (map.sample == kShownSample)
+      out.scan.manifest["token_map"] = {{"sample", map.sample}, {"tokens", map.tokens}};
   return out;
 }
 

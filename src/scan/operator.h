@@ -31,6 +31,9 @@ struct OperatorResult {
   std::vector<TokenMap> maps;  // one a sample
 };
 
+/// Where the request asks to show it, the first sample's map is pooled into the arrays "operator.map.in" and
+/// "operator.map.in_out", and the manifest's "token_map" says of how many tokens it is.
+///
 /// Rows of the variant "full" at the site "operator": sigma_1, sigma_1_residual, ...; operator_frobenius,
 /// operator_stable_rank; participation_matrix, _token_out, _channel_out, _token_in, _channel_in; bias_share;
 /// completeness; map_self, map_first, map_effective_rank; jacobian_distance, jacobian_norm_ratio. The

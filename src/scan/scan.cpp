@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/random_source.h"
+#include "scan/collapse_parts.h"
 #include "scan/input.h"
 #include "scan/manifest.h"
 #include "scan/output.h"
@@ -41,6 +42,7 @@ class Scan {
     if (request_.ablate) ablate();
     if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
     result_.verdict = judge(result_.table, spec(), request_.thresholds, shortest_content());
+    if (request_.show && request_.lenses.empty()) theory_of_shown_sample();
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -89,8 +91,7 @@ class Scan {
   }
 
   void paths_of_shown_sample() {
-    const auto at = static_cast<size_t>(kShownSample);
-    const Batch shown = make_batches({input_.samples[at]}, spec(), 1).front();
+    const Batch shown = shown_sample();
     int64_t tokens = 0;
     for (const Batch& b : plan_.inputs.front())
       tokens += b.offsets.back() * static_cast<int64_t>(plan_.variants.size());
@@ -99,6 +100,26 @@ class Scan {
     } catch (const Error& e) {  // activations that are not finite: the scan itself goes on
       result_.notes.push_back(fmt::format("paths by length were left out: {}", e.what()));
     }
+  }
+
+  // Where attention stands alone among the variants: what the cubic bound allows there, layer by layer.
+  void theory_of_shown_sample() {
+    const auto alone = [](const BlockSpec& b) { return !b.attention_skip && b.mlp.kind == MlpKind::none; };
+    if (std::none_of(plan_.variants.begin(), plan_.variants.end(), [&](const Variant& v) {
+          return std::all_of(v.spec.blocks.begin(), v.spec.blocks.end(), alone);
+        }))
+      return;
+    try {
+      const auto source = checkpoint_source(checkpoint_, "float64", "cpu");
+      for (Finding& f : collapse_theory(spec(), *source, shown_sample(), result_.table))
+        result_.verdict.push_back(std::move(f));
+    } catch (const Error& e) {
+      result_.notes.push_back(fmt::format("the cubic bound was left out: {}", e.what()));
+    }
+  }
+
+  Batch shown_sample() const {
+    return make_batches({input_.samples[static_cast<size_t>(kShownSample)]}, spec(), 1).front();
   }
 
   const FinalState& full() const { return states_.front(); }

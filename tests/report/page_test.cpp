@@ -111,6 +111,21 @@ TEST(Page, ShownSampleCarriesMapsSpectraAndWhatIsAttended) {
   EXPECT_EQ(layer["spectra"]["qk"]["values"][0], (Json{4, 0}));
 }
 
+TEST(Page, HoldsTheTokenMapOfAnOperatorWhereBothReadingsAreSquareAndAlike) {
+  const NamedArray in{"operator.map.in", {2, 2}, {1, 0, INFINITY, 0.5f}};
+  const NamedArray in_out{"operator.map.in_out", {2, 2}, {-1, 0, 0.25f, 2}};
+  const auto map_of = [](const std::vector<NamedArray>& arrays) {
+    return data_of(page_of({}, Json::object(), arrays))["scans"][0]["map"];
+  };
+  const Json map = map_of({in, in_out});
+  EXPECT_EQ(map["side"], 2);
+  EXPECT_EQ(map["in"], (Json{1, 0, nullptr, 0.5}));
+  EXPECT_EQ(map["in_out"], (Json{-1, 0, 0.25, 2}));
+  EXPECT_TRUE(map_of({in}).is_null());
+  EXPECT_TRUE(map_of({in, {"operator.map.in_out", {1, 4}, {1, 2, 3, 4}}}).is_null());
+  EXPECT_TRUE(map_of({in, {"operator.map.in_out", {1, 1}, {1}}}).is_null());
+}
+
 TEST(Page, ArraysAndManifestsMayHoldAnything) {
   const std::vector<NamedArray> arrays{
       {"blocks.0.attn.hook_pattern.pooled", {1, 2, 2}, {INFINITY, NAN, -1, 0.5f}}};

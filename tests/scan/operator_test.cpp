@@ -46,6 +46,29 @@ TEST(OperatorReadings, OfACausalModelHaveNoFuture) {
     for (int64_t j = i + 1; j < m.tokens; ++j) EXPECT_EQ(m.in[static_cast<size_t>(i * m.tokens + j)], 0.0);
 }
 
+TEST(OperatorReadings, PoolAWideMapForAPageWithoutLosingAnyOfIt) {
+  OperatorRequest request = on_fixture("llama");
+  request.scan.samples = 1;
+  request.scan.max_length = 100;
+  request.scan.show = true;
+  request.jacobian_probes = 0;
+  const OperatorResult r = measure_operator(request, {});
+  const TokenMap& m = r.maps[0];
+  ASSERT_EQ(m.tokens, 100);
+  EXPECT_EQ(r.scan.manifest["token_map"]["tokens"], 100);
+  ASSERT_EQ(r.scan.arrays.size(), 2u);
+  const NamedArray& pooled = r.scan.arrays[1];
+  EXPECT_EQ(pooled.name, "operator.map.in_out");
+  ASSERT_EQ(pooled.shape, (std::vector<int64_t>{96, 96}));
+  double sum = 0, size = 0, whole = 0;
+  for (int64_t a = 0; a < 96; ++a)
+    for (int64_t b = 0; b < 96; ++b)  // a mean over outputs, so that many of them
+      sum += static_cast<double>((a + 1) * 100 / 96 - a * 100 / 96) *
+             static_cast<double>(pooled.values[static_cast<size_t>(a * 96 + b)]);
+  for (const double v : m.in_out) whole += v, size += std::fabs(v);
+  EXPECT_NEAR(sum, whole, 1e-7 * size);  // kept as float32
+}
+
 TEST(OperatorReadings, LeaveTheJacobianOutInFloat32AndSaySo) {
   OperatorRequest request = on_fixture("bert");
   request.scan.dtype = "float32";

@@ -102,6 +102,25 @@ function spaced(ticks: number[], least: number): number[] {
   return out;
 }
 
+/** Whole numbers from low to high, at most `room` of them. */
+function wholeTicks(low: number, high: number, room: number): number[] {
+  const least = (high - low) / Math.max(1, room);
+  const step = [1, 2, 5].flatMap((f) => [0, 1, 2, 3, 4, 5, 6].map((k) => f * 10 ** k)).sort((a, b) => a - b).find((s) => s >= least) ?? least;
+  const ticks: number[] = [];
+  for (let x = Math.ceil(low / step) * step; x <= high; x += step) ticks.push(x);
+  return ticks;
+}
+
+/** The end of a line across where its name hides least of the curves. */
+function emptierEnd(y: number, data: CurvePoint[], log: boolean): "left" | "right" {
+  const xs = data.map((d) => d.x);
+  const [low, high] = [Math.min(...xs), Math.max(...xs)];
+  const at = (v: number): number => (log ? Math.log(v) : v);
+  const room = (near: (x: number) => boolean): number => Math.min(Infinity, ...data.filter((d) => near(d.x)).flatMap((d) => [d.y, d.low ?? d.y, d.high ?? d.y]).filter((v) => !log || v > 0).map((v) => Math.abs(at(v) - at(y))));
+  const quarter = (high - low) / 4;
+  return room((x) => x <= low + quarter) > room((x) => x >= high - quarter) ? "left" : "right";
+}
+
 interface Datum extends CurvePoint {
   name: string;
 }
@@ -118,19 +137,20 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const floor = Math.min(...data.map((d) => d.y));
   const edge = (d: CurvePoint, y: number | undefined): number => (y === undefined || !Number.isFinite(y) ? d.y : o.logY ? Math.max(y, floor / 10) : y);
   const steps = [...new Set(data.map((d) => d.x))].sort((a, b) => a - b);
-  const xTicks = !o.logX ? undefined : steps.length <= 10 && steps.every((x) => tick(x).length <= 5) ? steps : logTicks(steps, (width - left) / 34);
+  const xTicks = !o.logX ? (o.wholeX && steps.length > 0 ? wholeTicks(o.xDomain?.[0] ?? steps[0] ?? 0, o.xDomain?.[1] ?? steps.at(-1) ?? 0, (width - left) / (14 + textWidth(tick(steps.at(-1) ?? 0)))) : undefined) : steps.length <= 10 && steps.every((x) => tick(x).length <= 5) ? steps : logTicks(steps, (width - left) / 34);
   const ticks = o.logY && data.length > 0 ? logTicks([...(o.yDomain ?? data.map((d) => d.y)), ...(o.rules ?? []).map((r) => r.y)], (height - 64) / 14) : 6;
   // Labels as `text`: a tickFormat would lose those that a logarithmic scale finds too many, 8 among them.
   const marks: Plot.Markish[] = [
     Plot.gridY({ stroke: t.grid, strokeOpacity: 1, ticks }),
     Plot.axisY({ ticks, label: null, tickSize: 0, ...(o.logY ? { text: tick } : {}) }),
-    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(xTicks ? { ticks: xTicks, text: tick } : {}), ...(o.wholeX ? { tickFormat: (d: number) => (Number.isInteger(d) ? String(d) : "") } : {}) }),
+    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(xTicks ? { ticks: xTicks, text: tick } : {}), }),
     Plot.text([o.yLabel], { frameAnchor: "top-left", dy: -16, dx: -left + 4, textAnchor: "start", fill: t.quiet }),
   ];
   for (const rule of o.rules ?? []) {
     if (o.logY && rule.y <= 0) continue;
     marks.push(Plot.ruleY([rule.y], { stroke: t.quiet, strokeDasharray: "2 4" }));
-    marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: "right", textAnchor: "end", dy: -6, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
+    const end = emptierEnd(rule.y, data, o.logY ?? false);
+    marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: end, textAnchor: end === "right" ? "end" : "start", dy: -6, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
   }
   for (const c of shown) {
     if (c.points.some((p) => p.low !== undefined) && c.line !== false)

@@ -17,10 +17,13 @@ export type Num = number | null | "inf" | "-inf";
 /** Rows that differ in the head alone: variant, site, layer, metric, tokens, depth, first head, n, values, errors. */
 export type Group = [number, number, number | null, number, number, number | null, number | null, number | number[], Num[], Num[]];
 
-export interface Shown {
-  sample: number;
+export interface ShownTokens {
   tokens: string[];
   length: number;
+}
+
+export interface Shown extends ShownTokens {
+  sample: number;
   layers: ShownLayer[];
 }
 
@@ -34,6 +37,13 @@ export interface ShownLayer {
   spectra: Record<string, { at: number[]; values: number[][] }>; // "pattern", "qk", "ov": index from 1, by head
 }
 
+/** Of `rankscope operator`: side x side, row by row, pooled: mean over outputs, sum over inputs. */
+export interface TokenMap {
+  side: number;
+  in: (number | null)[];
+  in_out: (number | null)[];
+}
+
 export interface ScanData {
   name: string;
   manifest: Record<string, unknown>;
@@ -42,6 +52,7 @@ export interface ScanData {
   strings: string[];
   groups: Group[];
   shown: Shown | null;
+  map: TokenMap | null;
 }
 
 export interface DiffRow {

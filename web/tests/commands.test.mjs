@@ -69,6 +69,78 @@ test("paths: each reading against the length", async () => {
   assert.deepEqual(faults, []);
 });
 
+test("chained attention: quartiles as a band on a logarithmic axis, published values beside", async () => {
+  const folder = join(base, "chained");
+  rankscope("paths", "--chained", "--chains", "8", "--samples", "2", "--max-length", "16", "--quiet", "--out", folder);
+  const rows = readTable(join(folder, "metrics.csv"));
+  const lengths = rows.filter((r) => r.metric === "path_rank1_distance").length;
+  for (const length of [1, 2]) appendFileSync(join(folder, "metrics.csv"), `chained,ln_final.hook_normalized,,,path_published,0.${length},,0,${length},all\n`);
+  rankscope("report", folder, "--quiet");
+  const { page, faults } = await openPage(browser, join(folder, "report.html"));
+  const figure = page.locator('[data-figure="paths"]');
+  assert.equal(Number(await figure.getAttribute("data-points")), lengths + 2);
+  assert.ok((await figure.locator("svg text").allTextContents()).includes("published"));
+  assert.equal(await figure.locator('svg [aria-label="area"] path').count(), 1, "from quartile to quartile");
+  const log = figure.locator("input[type=checkbox]");
+  assert.ok(await log.isChecked());
+  const heights = () => figure.locator('svg [aria-label="dot"]').first().locator("circle").evaluateAll((dots) => dots.map((d) => Number(d.getAttribute("cy"))));
+  // Equal ratios take equal heights there, and only there.
+  const values = rows.filter((r) => r.metric === "path_rank1_distance").map((r) => Number(r.value));
+  const skew = (y) => (y[1] - y[0]) / (y[2] - y[1]) - Math.log(values[1] / values[0]) / Math.log(values[2] / values[1]);
+  assert.ok(Math.abs(skew(await heights())) < 1e-2);
+  await log.uncheck();
+  assert.ok(Math.abs(skew(await heights())) > 1e-2);
+  assert.deepEqual(faults, []);
+});
+
+test("a scan of attention alone: the bound beside what it bounds, and in words", async () => {
+  for (const [model, points] of [["bert", 6], ["gpt2", 0]]) {
+    const folder = join(base, `theory-${model}`);
+    const path = new URL(`../../tests/fixtures/models/${model}`, import.meta.url).pathname;
+    rankscope("scan", path, "--random-tokens", "--samples", "2", "--off", "skip", "--off", "skip+mlp+norm", "--null", "--quiet", "--out", folder);
+    const { page, faults } = await openPage(browser, join(folder, "report.html"));
+    assert.ok((await page.locator(".entry").allInnerTexts()).includes("null:init"));
+    const theory = page.locator("#depth .theory");
+    assert.match(await theory.innerText(), points > 0 ? /the cubic bound (says nothing at this size|holds and shrinks): sqrt\(c\) r0 = / : /does not speak of this attention/);
+    const figure = theory.locator('[data-figure="theory"]');
+    assert.equal(points > 0 ? Number(await figure.getAttribute("data-points")) : await figure.count(), points);
+    assert.deepEqual(faults, []);
+  }
+});
+
+test("operator: the token-to-token map with its tokens, from the folder again too", async () => {
+  const { folder, file } = run("operator", "--samples", "1", "--top", "4");
+  const tokens = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8")).input.shown.tokens;
+  assert.equal(tokens.length, 16);
+  for (const again of [false, true]) {
+    if (again) rankscope("report", folder, "--quiet");
+    const { page, faults } = await openPage(browser, file);
+    const figure = page.locator('[data-figure="token-map"]');
+    assert.equal(Number(await figure.getAttribute("data-points")), 16 * 16);
+    const axis = await figure.locator("svg text").allTextContents();
+    assert.equal(axis.length, 2 * 16);
+    assert.ok(axis[0].replaceAll("·", "").startsWith(tokens[0].replace(/[Ġ ▁]/g, "").slice(0, 10)));
+    await figure.locator(".plot").focus();
+    await figure.locator(".plot").press("ArrowRight");
+    assert.match(await figure.locator(".readout").innerText(), /^output 0 .* ← input 0 .* · /);
+    await figure.locator("select").selectOption("in");
+    await figure.locator(".plot").focus();
+    await figure.locator(".plot").press("ArrowRight");
+    const size = numberIn(/ · (\S+)$/.exec(await figure.locator(".readout").innerText())[1]);
+    assert.equal(size, shown(mapEntry(join(folder, "token_maps.safetensors"), "sample_0.in")));
+    assert.deepEqual(faults, []);
+  }
+});
+
+/** The first entry of a float64 tensor, read without the program. */
+function mapEntry(file, name) {
+  const bytes = readFileSync(file);
+  const header = Number(bytes.readBigUInt64LE(0));
+  const entry = JSON.parse(bytes.subarray(8, 8 + header).toString())[name];
+  assert.equal(entry.dtype, "F64");
+  return Math.fround(bytes.readDoubleLE(8 + header + entry.data_offsets[0]));
+}
+
 test("operator: the singular values and what they say", async () => {
   const { file, rows } = run("operator", "--samples", "1");
   const { page, faults } = await openPage(browser, file);
@@ -81,6 +153,22 @@ test("operator: the singular values and what they say", async () => {
   assert.equal(numberIn(value), shown(Number(sigma[0].value)));
   const line = page.locator('[data-table="operator"] tbody tr', { hasText: "operator_stable_rank" });
   assert.equal(numberIn(await line.locator("td").nth(1).innerText()), shown(Number(rows.find((r) => r.metric === "operator_stable_rank").value)));
+  assert.deepEqual(faults, []);
+});
+
+test("the committed study of readings: colour and dash by key, a line that all share drawn once", async () => {
+  const folder = join(base, "memorise");
+  cpSync(new URL("../../src/studies/results/memorise", import.meta.url).pathname, folder, { recursive: true });
+  rankscope("report", folder, "--quiet");
+  const { page, faults } = await openPage(browser, join(folder, "report.html"));
+  const panel = page.locator('[data-figure="figure"]');
+  const texts = await panel.locator("svg > text").allTextContents();
+  assert.equal(texts.filter((text) => text === "chance").length, 1);
+  const lines = await panel.locator("svg > line").evaluateAll((all) => all.map((l) => [l.getAttribute("stroke"), l.getAttribute("stroke-dasharray")].join(" ")));
+  assert.equal(new Set(lines).size, lines.length, "no two entries look alike");
+  const of = (name) => lines[texts.indexOf(name)].split(" ")[0];
+  assert.equal(of("positions=off reading=only"), of("positions=on reading=only"));
+  assert.notEqual(of("positions=off reading=only"), of("positions=off reading=upto"));
   assert.deepEqual(faults, []);
 });
 

@@ -110,6 +110,7 @@ int run(Options& o, Io& io) {
   settle(o.input);
   o.request.scan = o.input.request;
   o.request.init = o.input.init;
+  o.request.scan.show = !o.input.out.empty();
   o.request.map = !o.no_map;
   std::vector<TokenMap> maps;
   return run_and_report(

@@ -52,7 +52,7 @@ function curvesFigure(scan: Scan, variants: string[], of: (variant: string) => R
 }
 
 /** The cubic law, layer by layer: what it allows and what was measured, of attention alone. */
-function theoryFigure(scan: Scan): HTMLElement | null {
+export function theoryFigure(scan: Scan): HTMLElement | null {
   const of = (metric: string): Row[] => scan.of(metric).filter((r) => r.layer !== null && r.value >= Math.log10(deepest)).sort((a, b) => (a.layer ?? 0) - (b.layer ?? 0));
   const lines: [string, Row[]][] = [
     ["allowed by the bound", of("bound_log10")],

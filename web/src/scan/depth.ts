@@ -14,7 +14,7 @@ interface View {
   log: boolean;
 }
 
-const isLogarithmic = (metric: string): boolean => /^(residual|massive|offset)/.test(metric);
+const isLogarithmic = (metric: string): boolean => /^(residual|massive|offset|effective_rank|stable_rank)/.test(metric);
 
 export class Depth {
   readonly element: HTMLElement;

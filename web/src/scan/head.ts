@@ -1,11 +1,12 @@
 // One head: where a sample's attention goes, the spectra behind it, and its numbers beside those of its peers.
 import { drawCurves } from "../charts";
 import { mapsOf, type Scan, type Shown, type ShownLayer } from "../data";
-import { choice, h, outside, token } from "../dom";
-import { type Drawing, Figure, type Point, svgNode } from "../figure";
+import { choice, h, token } from "../dom";
+import { Figure } from "../figure";
 import { headName, short, withError } from "../format";
-import { look, type Theme } from "../theme";
+import { look } from "../theme";
 import { viridis } from "../viridis";
+import { Bins, drawGrid } from "./grid";
 
 export class HeadPage {
   readonly element = h("div", { class: "head-page" });
@@ -64,25 +65,21 @@ export class HeadPage {
     const bytes = mapsOf(views).subarray(this.head * side * side, (this.head + 1) * side * side);
     const peak = views.peaks[this.head] ?? 1;
     const value = (i: number, j: number): number => ((bytes[i * side + j] ?? 0) / 255) ** 2 * peak;
-    const first = (i: number): number => Math.floor((i * shown.length) / side);
-    const label = (i: number): string => {
-      const a = first(i);
-      const b = first(i + 1) - 1;
-      return a === b ? `${a} ${token(shown.tokens[a])}` : `${a}–${b} ${token(shown.tokens[a])}…`;
-    };
-    const draw = (t: Theme, width: number): Drawing => drawAttention(side, value, peak, label, (i) => token(shown.tokens[first(i)]), t, width);
+    const bins = new Bins(side, shown);
+    const colour = (i: number, j: number): string => `rgb(${viridis(Math.sqrt(value(i, j) / (peak || 1))).join(",")})`;
+    const says = (i: number, j: number): string => `query ${bins.label(i)} → key ${bins.label(j)} · ≈ ${short(value(i, j))}`;
     return new Figure({
       name: `attention-${name}`,
       title: `Attention of sample ${shown.sample}`,
       about: "Queries downwards, keys to the right.",
       hint:
         (side < shown.length ? `${shown.length} tokens pooled to ${side} × ${side}: mean over queries, sum over keys. ` : "") + "Rows are queries, columns are keys; colour by the square root.",
-      draw: (t, width) => draw(t, Math.min(width, 560)),
+      draw: (t, width) => drawGrid(bins, { colour, says }, t, Math.min(width, 560)),
       table: () => ({
         columns: ["query_first", "query_text", "key_first", "key_text", "attention"],
         rows: Array.from({ length: side * side }, (_, k) => {
           const [i, j] = [Math.floor(k / side), k % side];
-          return [first(i), shown.tokens[first(i)] ?? "", first(j), shown.tokens[first(j)] ?? "", value(i, j)];
+          return [bins.first(i), bins.text(i), bins.first(j), bins.text(j), value(i, j)];
         }),
       }),
     }).element;
@@ -175,41 +172,4 @@ export class HeadPage {
       ),
     );
   }
-}
-
-function drawAttention(side: number, value: (i: number, j: number) => number, peak: number, label: (i: number) => string, short_: (i: number) => string, t: Theme, width: number): Drawing {
-  const left = 74;
-  const top = 8;
-  const inner = width - left - 8;
-  const bottom = 74;
-  const step = inner / side;
-  const svg = svgNode("svg", { width, height: top + inner + bottom, viewBox: `0 0 ${width} ${top + inner + bottom}`, "font-family": "system-ui, sans-serif", "font-size": 10 });
-  const canvas = h("canvas", { width: side, height: side });
-  const context = canvas.getContext("2d");
-  if (context) {
-    const image = context.createImageData(side, side);
-    for (let k = 0; k < side * side; k++) {
-      const [r, g, b] = viridis(Math.sqrt(value(Math.floor(k / side), k % side) / (peak || 1)));
-      image.data.set([r, g, b, 255], 4 * k);
-    }
-    context.putImageData(image, 0, 0);
-  }
-  const picture = svgNode("image", { x: left, y: top, width: inner, height: inner, preserveAspectRatio: "none", style: "image-rendering: pixelated" });
-  picture.setAttribute("href", canvas.toDataURL());
-  svg.append(picture);
-  const every = Math.max(1, Math.ceil(13 / step));
-  for (let i = 0; i < side; i += every) {
-    const middle = (i + 0.5) * step;
-    const words = outside(short_(i)).slice(0, 10);
-    const y = svgNode("text", { x: left - 5, y: top + middle + 3, "text-anchor": "end", fill: t.quiet, direction: "ltr" });
-    y.textContent = words;
-    const x = svgNode("text", { transform: `translate(${left + middle + 3},${top + inner + 6}) rotate(-90)`, "text-anchor": "end", fill: t.quiet, direction: "ltr" });
-    x.textContent = words;
-    svg.append(y, x);
-  }
-  const points: Point[] = [];
-  for (let i = 0; i < side; i++)
-    for (let j = 0; j < side; j++)
-      points.push({ x: left + (j + 0.5) * step, y: top + (i + 0.5) * step, box: [step, step], says: `query ${label(i)} → key ${label(j)} · ≈ ${short(value(i, j))}` });
-  return { svg, points };
 }

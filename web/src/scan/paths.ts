@@ -1,44 +1,67 @@
 // Paths by length with their share of the output. A row is one length: `depth` counts the parts a path goes through.
-import { drawCurves } from "../charts";
-import { type Scan } from "../data";
-import { choice, h } from "../dom";
+import { type Curve, drawCurves } from "../charts";
+import { type Row, type Scan } from "../data";
+import { choice, h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { withError } from "../format";
-import { look } from "../theme";
+import { look, type Theme } from "../theme";
+
+const isLogarithmic = (metric: string): boolean => metric === "output_kl" || metric === "path_rank1_distance";
+
+/** Read beside another metric: quartiles as a band, published values as rings. */
+const isBeside = (metric: string): boolean => /_q[13]$/.test(metric) || metric === "path_published";
 
 export function paths(scan: Scan): HTMLElement | null {
   const own = scan.data.manifest["paths"] !== undefined; // results of `rankscope paths`: its output_kl is by length, too
-  const metrics = scan.metrics.filter((m) => (m.startsWith("path_") || (own && m === "output_kl")) && scan.of(m).some((r) => r.depth !== null && r.head === null && r.layer === null));
+  const byLength = (metric: string): Row[] => scan.of(metric).filter((r) => r.depth !== null && r.head === null && r.layer === null);
+  const metrics = scan.metrics.filter((m) => (m.startsWith("path_") || (own && m === "output_kl")) && !isBeside(m) && byLength(m).length > 0);
   if (metrics.length === 0) return null;
   let metric = metrics.includes("path_share") ? "path_share" : (metrics[0] ?? "");
-  const spec = (): FigureSpec => {
-    const rows = scan.of(metric).filter((r) => r.depth !== null && r.head === null && r.layer === null);
+  let log = isLogarithmic(metric);
+  const curves = (t: Theme): Curve[] => {
+    const rows = byLength(metric).sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0));
     const variants = [...new Set(rows.map((r) => r.variant))];
+    const beside = (name: string, r: Row): number | undefined => byLength(name).find((o) => o.variant === r.variant && o.depth === r.depth)?.value;
+    const band = (r: Row): { low?: number; high?: number } => {
+      const [low, high] = [beside(`${metric}_q1`, r), beside(`${metric}_q3`, r)];
+      if (low !== undefined && high !== undefined) return { low, high };
+      return Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {};
+    };
+    const published = metric === "path_rank1_distance" ? byLength("path_published") : [];
+    return [
+      ...variants.map((v, i) => ({
+        name: v,
+        ...look(i, t),
+        points: rows.filter((r) => r.variant === v).map((r) => ({ x: r.depth ?? 0, y: r.value, ...band(r), says: `${v} · length ${r.depth} · ${withError(r.value, r.stderr)}` })),
+      })),
+      { name: "published", ...look(0, t), line: false, hollow: true, points: published.map((r) => ({ x: r.depth ?? 0, y: r.value, says: `published · length ${r.depth} · ${withError(r.value, NaN)}` })) },
+    ];
+  };
+  const spec = (): FigureSpec => {
+    const quartiles = byLength(`${metric}_q1`).length > 0;
+    const meaning = quartiles ? "Median over sampled chains of attention matrices, the band from quartile to quartile." : (scan.about(metric)?.meaning ?? "");
     return {
       name: "paths",
       title: `${metric} by path length`,
-      about: scan.about(metric)?.meaning ?? "",
-      hint: scan.about(metric)?.meaning ?? "",
-      draw: (t, width, alone) =>
-        drawCurves(
-          variants.map((v, i) => ({
-            name: v,
-            ...look(i, t),
-            points: rows
-              .filter((r) => r.variant === v)
-              .sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0))
-              .map((r) => ({ x: r.depth ?? 0, y: r.value, ...(Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}), says: `${v} · length ${r.depth} · ${withError(r.value, r.stderr)}` })),
-          })),
-          { xLabel: "path length (attention passed)", yLabel: metric, wholeX: true, logY: metric === "output_kl" },
-          t,
-          width,
-          alone || variants.length > 1,
-        ),
-      table: () => ({ columns: ["variant", "length", "metric", "value", "stderr", "n"], rows: rows.map((r) => [r.variant, r.depth, r.metric, r.value, r.stderr, r.n]) }),
+      about: meaning,
+      hint: meaning,
+      draw: (t, width, alone) => {
+        const drawn = curves(t);
+        return drawCurves(drawn, { xLabel: "path length (attention passed)", yLabel: metric, wholeX: true, logY: log }, t, width, alone || drawn.filter((c) => c.points.length > 0).length > 1);
+      },
+      table: () => ({
+        columns: ["variant", "length", "metric", "value", "stderr", "n"],
+        rows: [metric, `${metric}_q1`, `${metric}_q3`].flatMap(byLength).map((r) => [r.variant, r.depth, r.metric, r.value, r.stderr, r.n]),
+      }),
     };
   };
-  const controls = h("div", {});
+  const controls = h("div", { class: "controls" });
   const figure = new Figure(spec(), controls);
-  if (metrics.length > 1) controls.append(choice("metric", metrics, metric, (m) => ((metric = m), figure.update(spec()))));
+  const fill = (): void =>
+    controls.replaceChildren(
+      ...(metrics.length > 1 ? [choice("metric", metrics, metric, (m) => ((metric = m), (log = isLogarithmic(m)), fill(), figure.update(spec())))] : []),
+      toggle("log", log, (on) => ((log = on), figure.update(spec()))),
+    );
+  fill();
   return figure.element;
 }

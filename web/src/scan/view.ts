@@ -3,7 +3,7 @@ import { type DiffData, Scan, type ScanData } from "../data";
 import { choice, h, outside, section } from "../dom";
 import { headName } from "../format";
 import { Table } from "../table";
-import { collapse } from "./collapse";
+import { collapse, theoryFigure } from "./collapse";
 import { Depth } from "./depth";
 import { diff } from "./diff";
 import { HeadPage } from "./head";
@@ -47,6 +47,13 @@ function details(scan: Scan, several: boolean, choose: HTMLElement | null): { se
   const way = paths(scan);
   if (way) sections.push(section("paths", "Paths", way));
   return { sections, page };
+}
+
+/** What the cubic bound allows where attention stands alone, and what it says at this size in words. */
+function theory(scan: Scan): HTMLElement[] {
+  const said = scan.data.verdict.filter((s) => s.topic === "theory");
+  if (said.length === 0) return [];
+  return [h("div", { class: "pair theory" }, theoryFigure(scan), h("div", {}, ...said.map((s) => h("p", { class: "lead" }, outside(s.sentence)))))];
 }
 
 function variantTable(scans: Scan[]): HTMLElement | null {
@@ -113,7 +120,8 @@ export function scanView(given: ScanData[], changes: DiffData | null): View {
   const steps = several ? series(scans) : null;
   if (steps) sections.push(section("series", "Over training", steps));
   const depth = new Depth(scans);
-  if (!depth.empty) sections.push(section("depth", data[0]?.manifest["paths"] === undefined ? "Against depth" : "By path length", depth.element));
+  const bound = several || held ? [] : theory(scans[0] as Scan);
+  if (!depth.empty) sections.push(section("depth", data[0]?.manifest["paths"] === undefined ? "Against depth" : "By path length", depth.element, ...bound));
   if (several) {
     const map = new HeadMap(scans, open);
     if (!map.empty) sections.push(section("heads", "Heads", map.element));

@@ -32,7 +32,7 @@ export function paperFigure(studies: Study[]): HTMLElement {
     bounds: f.bound !== null && study === first ? study.series(f.bound) : [],
   }));
   const every = groups.flatMap((g) => [...g.series, ...g.published, ...g.bounds]);
-  const curves = [...new Set(every.map((s) => s.curve))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const colours = [...new Set(every.map((s) => s.colour))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const rules = first.lines();
   const panels = [...new Set(every.map((s) => s.panel))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
   const points = every.flatMap((s) => s.points);
@@ -51,8 +51,8 @@ export function paperFigure(studies: Study[]): HTMLElement {
       name: i === 0 ? "figure" : `figure-${i + 1}`,
       title: outside(title),
       about: "Our trials with every seed, published points as rings, the bound dotted.",
-      hint: ["Lines: mean over seeds. Dots: seeds.", first.published().length > 0 && "Rings: published.", f.bound !== null && `Dotted: ${f.bound}.`].filter(Boolean).join(" "),
-      draw: (t, width) => drawCurves(mine.flatMap((g) => curvesOf(g, curves, t)), { ...axes, height: Math.max(280, Math.min(430, width * 0.5)) }, t, width, true),
+      hint: ["Lines: mean over seeds. Dots: seeds.", mine.some((g) => g.published.length > 0) && "Rings: published.", f.bound !== null && `Dotted: ${f.bound}.`].filter(Boolean).join(" "),
+      draw: (t, width) => drawCurves(mine.flatMap((g) => curvesOf(g, colours, t)), { ...axes, height: Math.max(280, Math.min(430, width * 0.5)) }, t, width, true),
       table: () => ({
         columns: ["source", "group", f.x, f.y, "trial", "note"],
         rows: mine.flatMap((g) => [
@@ -65,17 +65,19 @@ export function paperFigure(studies: Study[]): HTMLElement {
   return figures.length === 1 ? (figures[0] as HTMLElement) : h("div", { class: "pair" }, ...figures);
 }
 
-function curvesOf(g: Group, curves: string[], t: Theme): Curve[] {
+function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {
   const { x, y, log_y, bound } = g.study.data.figure;
-  const variants = [...new Set(g.series.map((s) => `${g.prefix}${s.rest}`))];
+  const colourOf = (s: Series): string => look(colours.indexOf(s.colour), t).colour;
+  const variant = (s: Series): string => `${g.prefix}${s.dash} ${s.rest}`;
+  const variants = [...new Set(g.series.map(variant))];
   const out: Curve[] = [];
   for (const s of g.series) {
-    const { colour, dash } = look(curves.indexOf(s.curve), t);
+    const colour = colourOf(s);
     const name = `${g.prefix}${[s.curve, s.rest].filter(Boolean).join(" ") || "all"}`;
     out.push({
       name,
       colour,
-      dash: dashes[variants.indexOf(`${g.prefix}${s.rest}`)] || dash,
+      dash: dashes[variants.indexOf(variant(s)) % dashes.length] || look(colours.indexOf(s.colour), t).dash,
       dots: false,
       points: means(s, log_y).map((p) => ({ x: p.x, y: p.y, says: `${name} · ${x} ${short(p.x)} · mean of ${p.n} seed${p.n === 1 ? "" : "s"} ${short(p.y)}` })),
     });
@@ -87,25 +89,36 @@ function curvesOf(g: Group, curves: string[], t: Theme): Curve[] {
       points: s.points.map((p) => ({ x: p.x, y: p.y, says: `${name} · ${x} ${short(p.x)} · ${y} ${short(p.y)} · trial ${p.trial?.id ?? ""}` })),
     });
   }
+  // A colour that none of our curves explains gets a line of its own in the legend.
+  const known = new Set(g.series.map((s) => s.colour));
   for (const [i, s] of g.published.entries())
     out.push({
       name: `${s.key}, published`,
-      legend: i === 0 ? "published" : false,
-      colour: look(curves.indexOf(s.curve), t).colour,
+      legend: !known.has(s.colour) ? `${s.curve}, published only` : i === g.published.findIndex((p) => known.has(p.colour)) ? "published" : false,
+      colour: colourOf(s),
       dash: "2 4",
       width: 1.4,
       hollow: true,
       points: s.points.map((p) => ({ x: p.x, y: p.y, says: `published · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}${p.note ? ` · ${p.note}` : ""}` })),
     });
-  for (const [i, s] of g.bounds.entries())
+  for (const [i, s] of bounds(g, log_y).entries())
     out.push({
       name: `${s.key}, bound`,
       legend: i === 0 ? (bound ?? "bound") : false,
-      colour: look(curves.indexOf(s.curve), t).colour,
+      colour: s.shared ? t.quiet : colourOf(s),
       dash: "1 3",
       width: 1.4,
       dots: false,
-      points: means(s, log_y).map((p) => ({ x: p.x, y: p.y, says: `${bound ?? "bound"} · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}` })),
+      points: s.means.map((p) => ({ x: p.x, y: p.y, says: `${bound ?? "bound"} · ${s.shared ? "" : `${s.curve || "all"} · `}${x} ${short(p.x)} · ${short(p.y)}` })),
     });
   return out;
+}
+
+/** The bounds of a panel; one that all curves have, chance say, is drawn once and in no curve's colour. */
+function bounds(g: Group, log: boolean): (Series & { means: { x: number; y: number }[]; shared: boolean })[] {
+  const all = g.bounds.map((s) => ({ ...s, means: means(s, log), shared: false }));
+  const values = all.flatMap((s) => s.means.map((p) => p.y));
+  const constant = values.length > 0 && values.every((v) => Math.abs(v - (values[0] ?? 0)) < 1e-12);
+  const longest = [...all].sort((a, b) => b.means.length - a.means.length)[0];
+  return constant && longest ? [{ ...longest, shared: true }] : all;
 }

@@ -14,11 +14,16 @@ const asNumber = (v: Value): number => (typeof v === "number" ? v : v === null |
 /** "heads=8 layers=1", the group a row belongs to. */
 const keyOf = (by: string[], get: (column: string) => Value): string => by.map((k) => `${k}=${String(get(k) ?? "")}`).join(" ");
 
-/** `key` names it whole; `panel` is its part by the first of two keys, `curve` by the others, `rest` by what else differs. */
+/**
+ * `key` names it whole; `panel` is its part by the first of two keys, `curve` by the others, `rest` by what else differs.
+ * A curve has the colour of its last key and the dash of those before it.
+ */
 export interface Series {
   key: string;
   panel: string;
   curve: string;
+  colour: string;
+  dash: string;
   rest: string;
   points: { x: number; y: number; trial?: Trial; note?: string }[];
 }
@@ -91,13 +96,13 @@ export class Study {
 
   private group<T>(rows: T[], get: (row: T, column: string) => Value, unusual: (row: T) => string, point: (row: T) => Series["points"][number]): Series[] {
     const { by } = this.data.figure;
-    const split = by.length > 1;
+    const [panels, curves] = by.length > 1 ? [by.slice(0, 1), by.slice(1)] : [[], by];
     const found = new Map<string, Series>();
     for (const row of rows) {
       const of = (columns: string[]): string => keyOf(columns, (c) => get(row, c));
-      const [panel, curve, rest] = [of(split ? by.slice(0, 1) : []), of(split ? by.slice(1) : by), unusual(row)];
+      const [panel, curve, rest] = [of(panels), of(curves), unusual(row)];
       const key = [panel, curve, rest].filter(Boolean).join(" ") || "all";
-      const series = found.get(key) ?? { key, panel, curve, rest, points: [] };
+      const series = found.get(key) ?? { key, panel, curve, colour: of(curves.slice(-1)), dash: of(curves.slice(0, -1)), rest, points: [] };
       series.points.push(point(row));
       found.set(key, series);
     }
