@@ -35,6 +35,7 @@ Maps go beside the tables.
 
   $ rankscope operator bert --token-ids ids.txt --top 2 --jacobian 0 --out out > /dev/null && ls out
   wrote out/report.html, metrics.csv, samples.csv, manifest.json
+  arrays.safetensors
   manifest.json
   metrics.csv
   report.html

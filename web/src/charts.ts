@@ -111,14 +111,22 @@ function wholeTicks(low: number, high: number, room: number): number[] {
   return ticks;
 }
 
-/** The end of a line across where its name hides least of the curves. */
-function emptierEnd(y: number, data: CurvePoint[], log: boolean): "left" | "right" {
-  const xs = data.map((d) => d.x);
-  const [low, high] = [Math.min(...xs), Math.max(...xs)];
+/** The end of a line across where its name goes: the right one, unless curves are there and not at the left one. */
+function freeEnd(y: number, data: CurvePoint[], log: boolean): "left" | "right" {
   const at = (v: number): number => (log ? Math.log(v) : v);
-  const room = (near: (x: number) => boolean): number => Math.min(Infinity, ...data.filter((d) => near(d.x)).flatMap((d) => [d.y, d.low ?? d.y, d.high ?? d.y]).filter((v) => !log || v > 0).map((v) => Math.abs(at(v) - at(y))));
-  const quarter = (high - low) / 4;
-  return room((x) => x <= low + quarter) > room((x) => x >= high - quarter) ? "left" : "right";
+  const xs = data.map((d) => d.x);
+  const ys = [y, ...data.map((d) => d.y)].map(at);
+  const [low, high] = [Math.min(...xs), Math.max(...xs)];
+  const near = (Math.max(...ys) - Math.min(...ys)) / 10;
+  const crowded = (end: number): boolean =>
+    data.some((d) => Math.abs(d.x - end) <= (high - low) / 4 && at(Math.max(d.low ?? d.y, Number.MIN_VALUE)) - near < at(y) && at(y) < at(d.high ?? d.y) + near);
+  return crowded(high) && !crowded(low) ? "left" : "right";
+}
+
+/** Whether numbers fit under their places on a logarithmic axis of that width. */
+function fitSideBySide(steps: number[], width: number): boolean {
+  const pixels = width / Math.log((steps.at(-1) ?? 1) / (steps[0] ?? 1));
+  return steps.every((x, i) => i === 0 || Math.log(x / (steps[i - 1] ?? x)) * pixels >= (textWidth(tick(x)) + textWidth(tick(steps[i - 1] ?? x))) / 2 + 6);
 }
 
 interface Datum extends CurvePoint {
@@ -137,7 +145,10 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const floor = Math.min(...data.map((d) => d.y));
   const edge = (d: CurvePoint, y: number | undefined): number => (y === undefined || !Number.isFinite(y) ? d.y : o.logY ? Math.max(y, floor / 10) : y);
   const steps = [...new Set(data.map((d) => d.x))].sort((a, b) => a - b);
-  const xTicks = !o.logX ? (o.wholeX && steps.length > 0 ? wholeTicks(o.xDomain?.[0] ?? steps[0] ?? 0, o.xDomain?.[1] ?? steps.at(-1) ?? 0, (width - left) / (14 + textWidth(tick(steps.at(-1) ?? 0)))) : undefined) : steps.length <= 10 && steps.every((x) => tick(x).length <= 5) ? steps : logTicks(steps, (width - left) / 34);
+  const widest = textWidth(tick(o.xDomain?.[1] ?? steps.at(-1) ?? 0));
+  const wholes = o.wholeX && steps.length > 0 ? wholeTicks(o.xDomain?.[0] ?? steps[0] ?? 0, o.xDomain?.[1] ?? steps.at(-1) ?? 0, (width - left) / (14 + widest)) : undefined;
+  const exact = steps.length <= 10 && steps.every((x) => tick(x).length <= 5) && fitSideBySide(steps, width - left - 14);
+  const xTicks = !o.logX ? wholes : exact ? steps : logTicks(steps, (width - left) / 34);
   const ticks = o.logY && data.length > 0 ? logTicks([...(o.yDomain ?? data.map((d) => d.y)), ...(o.rules ?? []).map((r) => r.y)], (height - 64) / 14) : 6;
   // Labels as `text`: a tickFormat would lose those that a logarithmic scale finds too many, 8 among them.
   const marks: Plot.Markish[] = [
@@ -149,7 +160,7 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   for (const rule of o.rules ?? []) {
     if (o.logY && rule.y <= 0) continue;
     marks.push(Plot.ruleY([rule.y], { stroke: t.quiet, strokeDasharray: "2 4" }));
-    const end = emptierEnd(rule.y, data, o.logY ?? false);
+    const end = freeEnd(rule.y, data, o.logY ?? false);
     marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: end, textAnchor: end === "right" ? "end" : "start", dy: -6, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
   }
   for (const c of shown) {

@@ -169,6 +169,11 @@ test("the committed study of readings: colour and dash by key, a line that all s
   const of = (name) => lines[texts.indexOf(name)].split(" ")[0];
   assert.equal(of("positions=off reading=only"), of("positions=on reading=only"));
   assert.notEqual(of("positions=off reading=only"), of("positions=off reading=upto"));
+  await page.setViewportSize({ width: 390, height: 900 });
+  const numbers = page.locator('[data-figure="cost"] svg [aria-label="x-axis tick label"] text');
+  await page.waitForFunction(() => document.querySelector('[data-figure="cost"] svg').clientWidth < 390);
+  const boxes = await numbers.evaluateAll((all) => all.map((text) => text.getBoundingClientRect()).map((b) => [b.left, b.right]));
+  assert.ok(boxes.length >= 2 && boxes.every(([left], i) => i === 0 || left > boxes[i - 1][1]), "numbers do not run into each other");
   assert.deepEqual(faults, []);
 });
 

@@ -4,7 +4,7 @@ import { toNumber } from "../data";
 import { choice } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { short } from "../format";
-import { look } from "../theme";
+import { look, theme } from "../theme";
 import { type Study, type Trial } from "./study";
 
 const mostCurves = 60;
@@ -73,7 +73,10 @@ export function cost(study: Study): HTMLElement | null {
   const y = f.y;
   if (!x) return null;
   const done = study.trials.filter((t) => Number.isFinite(t.number(y)));
-  const groups = [...new Set(done.map((t) => study.keyOf(t)))];
+  const found = [...new Set(done.map((t) => study.keyOf(t)))];
+  const told = found.length <= theme().series.length; // dots have no dash: with more groups than colours they stay one
+  const groupOf = (trial: Trial): string => (told ? study.keyOf(trial) : "trials");
+  const groups = [...new Set(done.map(groupOf))];
   return new Figure({
     name: "cost",
     title: `${y} against cost, ${study.data.name}`,
@@ -85,12 +88,12 @@ export function cost(study: Study): HTMLElement | null {
           name: g,
           ...look(i, t),
           line: false,
-          points: done.filter((trial) => study.keyOf(trial) === g).map((trial) => ({ x: trial.number(x), y: trial.number(y), says: `${g} · trial ${trial.id} · ${x} ${short(trial.number(x))} · ${y} ${short(trial.number(y))}` })),
+          points: done.filter((trial) => groupOf(trial) === g).map((trial) => ({ x: trial.number(x), y: trial.number(y), says: `${study.keyOf(trial)} · trial ${trial.id} · ${x} ${short(trial.number(x))} · ${y} ${short(trial.number(y))}` })),
         })),
         { xLabel: x, yLabel: y, logX: true, logY: f.log_y },
         t,
         width,
-        groups.length <= 12,
+        told,
       ),
     table: () => ({ columns: ["trial", "group", x, y], rows: done.map((trial) => [trial.id, study.keyOf(trial), trial.number(x), trial.number(y)]) }),
   }).element;
