@@ -1,7 +1,7 @@
 Training beside LibTorch and the machine's limit, in one table. Times are masked: what is promised is the form.
 
   $ cat > masked <<'END'
-  > sed 's/[0-9][0-9.]*e[-+][0-9]*\*\{0,1\}/N/g; s/\([ ]\)[0-9][0-9.]*\*\{0,1\}/\1N/g; s/  */ /g'
+  > sed 's/-\{0,1\}[0-9][0-9.]*e[-+][0-9]*\*\{0,1\}/N/g; s/\([ ]\)-\{0,1\}[0-9][0-9.]*\*\{0,1\}/\1N/g; s/  */ /g'
   > END
   $ rankscope bench --quick --threads 1 --case 'W=1 heads=8' --case 'r=8 back' | sh masked
   cpu, N thread, LibTorch N: products N GFLOP/s, copies N GB/s
