@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "stated_error.h"
 #include "support/reference.h"
 
 namespace rankscope {
@@ -17,18 +18,6 @@ using Route = Spectrum (*)(const double*, int64_t, int64_t, double);
 Spectrum run(Route route, const at::Tensor& x, double epsilon = kFloat) {
   const at::Tensor a = reference::wide(x);
   return route(a.data_ptr<double>(), a.size(0), a.size(1), epsilon);
-}
-
-/// Each sigma within the error the spectrum states for it.
-void expect_within_error(const Spectrum& s, const at::Tensor& x) {
-  const std::vector<double> exact = reference::sigma(x);
-  ASSERT_EQ(s.sigma.size(), exact.size());
-  for (size_t i = 0; i < exact.size(); ++i) {
-    const double floor = 1e-15 * static_cast<double>(s.rows + s.cols) * exact[0];
-    const double finer = s.error > 0 && exact[i] > s.error ? s.error * s.error / exact[i] : s.error;
-    EXPECT_NEAR(s.sigma[i], exact[i], std::max(finer, floor)) << s.route << " sigma_" << i;
-    EXPECT_LE(s.sigma[i], s.sigma[i > 0 ? i - 1 : 0]);
-  }
 }
 
 TEST(Rows, BothRoutesKeepTheirStatedErrorOnOddShapes) {

@@ -6,23 +6,13 @@
 
 #include <cmath>
 
+#include "stated_error.h"
 #include "support/reference.h"
 
 namespace rankscope {
 namespace {
 
 constexpr double kFloat = 0x1p-23, kDouble = 0x1p-52;
-
-/// Each sigma within the error that the Gram route states for it.
-void expect_within_error(const Spectrum& s, const at::Tensor& x) {
-  const std::vector<double> exact = reference::sigma(x);
-  ASSERT_EQ(s.sigma.size(), exact.size());
-  for (size_t i = 0; i < exact.size(); ++i) {
-    const double floor = 1e-15 * static_cast<double>(s.rows + s.cols) * exact[0];
-    const double finer = s.error > 0 && exact[i] > s.error ? s.error * s.error / exact[i] : s.error;
-    EXPECT_NEAR(s.sigma[i], exact[i], std::max(finer, floor)) << s.route << " sigma_" << i;
-  }
-}
 
 void add(TokenSpectraBatch& batch, size_t slot, const at::Tensor& x, bool with_mean, double epsilon) {
   const at::Tensor r = reference::centered(x).contiguous(), mean = reference::wide(x).mean(0).contiguous();
