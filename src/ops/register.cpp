@@ -9,8 +9,11 @@
 #include <limits>
 
 #include "base/error.h"
+#include "ops/linear.h"
 #include "ops/mlp.h"
+#include "ops/neighbours.h"
 #include "ops/normals.h"
+#include "ops/pattern.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"
 #include "ops/squared_error.h"
@@ -26,14 +29,22 @@ void require(bool holds, const std::string& what) {
   if (!holds) throw usage_error(what);
 }
 
+// Kernels read memory: a tensor without any, or with another layout, is none of theirs.
+void require_memory(const Tensor& x, const char* name) {
+  require((x.is_cpu() || x.is_cuda()) && x.layout() == at::kStrided,
+          fmt::format("{} must be a dense tensor on the CPU or on CUDA", name));
+}
+
 void require_floats(const Tensor& x, const char* name) {
+  require_memory(x, name);
   require(x.scalar_type() == at::kFloat || (x.scalar_type() == at::kDouble && !x.is_cuda()),
           fmt::format("{} must be float32, or float64 on the CPU", name));
 }
 
 void require_alike(const Tensor& x, const Tensor& first, const char* name) {
-  require(x.device() == first.device() && x.scalar_type() == first.scalar_type(),
-          fmt::format("{} must have the device and the type of the first tensor", name));
+  require(
+      x.device() == first.device() && x.scalar_type() == first.scalar_type() && x.layout() == first.layout(),
+      fmt::format("{} must have the device, the type and the layout of the first tensor", name));
 }
 
 int64_t trials_of(const Tensor& x) { return x.dim() == 3 ? x.size(0) : 1; }
@@ -42,6 +53,7 @@ int64_t trials_of(const Tensor& x) { return x.dim() == 3 ? x.size(0) : 1; }
 HeadShape head_shape(const Tensor& first, at::IntArrayRef heads, at::ArrayRef<double> scale, int64_t width_qk,
                      int64_t width_v, bool hard, bool shared_values) {
   const auto trials = static_cast<size_t>(trials_of(first));
+  require(trials >= 1, "a stack needs at least one trial");
   for (const size_t given : {heads.size(), scale.size()})
     require(given == 1 || given == trials,
             fmt::format("heads and scale need one entry, or one for each of the {} trials", trials));
@@ -145,6 +157,15 @@ Tensor call_squared_error(const Tensor& answers, const Tensor& target, double we
   return squared_error_sum(answers, target, weight, stacked);
 }
 
+Tensor call_linear(const Tensor& x, const Tensor& W, const MaybeTensor& b) {
+  require_rows(x, "x");
+  require(W.dim() == x.dim(), "W must have the trials of x");
+  require(W.size(-2) >= 1 && x.size(-1) >= 1, "a linear map needs at least one column on both sides");
+  require_parameter(W, x, {W.size(-2), x.size(-1)}, "W");
+  if (b.has_value()) require_parameter(*b, x, {W.size(-2)}, "b");
+  return linear(x, W, or_none(b));
+}
+
 Tensor call_mlp(const Tensor& x, const Tensor& W_in, const MaybeTensor& b_in, const Tensor& W_out,
                 const MaybeTensor& b_out) {
   require_rows(x, "x");
@@ -158,7 +179,40 @@ Tensor call_mlp(const Tensor& x, const Tensor& W_in, const MaybeTensor& b_in, co
   return mlp(x, W_in, or_none(b_in), W_out, or_none(b_out));
 }
 
+// points and asks are sequences of rows; the kernel counts the numbers of one sequence in 32 bits.
+void require_points(const Tensor& x, const char* name) {
+  require_floats(x, name);
+  require(x.dim() >= 2 && x.size(-2) >= 1 && x.size(-1) >= 1,
+          fmt::format("{} must be [.., rows, width] with at least one row and one column", name));
+  require(x.size(-2) <= std::numeric_limits<int32_t>::max() / x.size(-1),
+          fmt::format("a sequence of {} has more than 2^31 numbers", name));
+}
+
+std::tuple<Tensor, MaybeTensor, Tensor> call_unit_neighbours(const Tensor& points, const MaybeTensor& asks,
+                                                             bool farthest) {
+  require_points(points, "points");
+  if (asks.has_value()) {
+    require_points(*asks, "asks");
+    require_alike(*asks, points, "asks");
+    std::vector<int64_t> sizes = points.sizes().vec();
+    sizes[sizes.size() - 2] = asks->size(-2);
+    require(asks->sizes() == at::IntArrayRef(sizes), "asks must have the sequences and the width of points");
+  }
+  Neighbours found =
+      unit_neighbours(points.detach(), asks.has_value() ? asks->detach() : Tensor(), farthest ? -1.0 : 1.0);
+  return {found.points, asks.has_value() ? MaybeTensor(found.asks) : MaybeTensor(), found.target};
+}
+
+std::tuple<Tensor, Tensor> call_pattern_statistics(const Tensor& pattern) {
+  require_floats(pattern, "pattern");
+  require(pattern.dim() >= 2 && pattern.size(-2) >= 1 && pattern.size(-1) >= 1,
+          "pattern must be [.., queries, keys] with at least one of each");
+  PatternStatistics found = pattern_statistics(pattern);
+  return {found.entropy, found.received};
+}
+
 Tensor call_normals(const Tensor& seeds, int64_t stream, const Tensor& steps, int64_t count) {
+  require_memory(seeds, "seeds");
   require(seeds.dim() == 1 && steps.sizes() == seeds.sizes() && seeds.scalar_type() == at::kLong &&
               steps.scalar_type() == at::kLong && seeds.device() == steps.device(),
           "seeds and steps must be int64 [trials] on one device");
@@ -183,7 +237,14 @@ TORCH_LIBRARY_FRAGMENT(rankscope, m) {
         rankscope::call_skip_norm);
   m.def("squared_error(Tensor answers, Tensor target, float weight, bool stacked=False) -> Tensor",
         rankscope::call_squared_error);
+  m.def("linear(Tensor x, Tensor W, Tensor? b) -> Tensor", rankscope::call_linear);
   m.def("mlp(Tensor x, Tensor W_in, Tensor? b_in, Tensor W_out, Tensor? b_out) -> Tensor",
         rankscope::call_mlp);
+  m.def(
+      "unit_neighbours(Tensor points, Tensor? asks, bool farthest=False) -> "
+      "(Tensor unit_points, Tensor? unit_asks, Tensor target)",
+      rankscope::call_unit_neighbours);
+  m.def("pattern_statistics(Tensor pattern) -> (Tensor entropy, Tensor received)",
+        rankscope::call_pattern_statistics);
   m.def("normals(Tensor seeds, int stream, Tensor steps, int count) -> Tensor", rankscope::call_normals);
 }

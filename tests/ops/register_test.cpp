@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "ops/linear.h"
 #include "ops/mlp.h"
+#include "ops/neighbours.h"
 #include "ops/normals.h"
+#include "ops/pattern.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"
 #include "ops/squared_error.h"
@@ -15,9 +18,13 @@ namespace {
 
 using Stack = std::vector<c10::IValue>;
 
-at::Tensor call(const char* name, Stack arguments) {
+Stack call_all(const char* name, Stack arguments) {
   c10::Dispatcher::singleton().findSchemaOrThrow(name, "").callBoxed(&arguments);
-  return arguments.at(0).toTensor();
+  return arguments;
+}
+
+at::Tensor call(const char* name, Stack arguments) {
+  return call_all(name, std::move(arguments)).at(0).toTensor();
 }
 
 at::Tensor leaf(at::IntArrayRef shape) { return at::randn(shape).requires_grad_(true); }
@@ -72,6 +79,20 @@ TEST(Register, SquaredErrorByNameIsTheFunction) {
   EXPECT_ANY_THROW(call("rankscope::squared_error", {answers, target[0], 0.25, false}));
 }
 
+TEST(Register, LinearByNameIsTheFunction) {
+  at::manual_seed(6);
+  const at::Tensor x = leaf({2, 7, 6}), W = leaf({2, 12, 6}), b = leaf({2, 12}), none;
+  expect_same(call("rankscope::linear", {x, W, b}), linear(x, W, b), {x, W, b});
+  expect_same(call("rankscope::linear", {x[0], W[0], c10::IValue()}), linear(x[0], W[0], none), {x, W});
+  EXPECT_EQ(call("rankscope::linear", {at::empty({0, 6}), W[0], b[0]}).sizes(), at::IntArrayRef({0, 12}));
+  EXPECT_ANY_THROW(call("rankscope::linear", {x, W[0], b}));               // W without trials
+  EXPECT_ANY_THROW(call("rankscope::linear", {x, W.transpose(1, 2), b}));  // W the wrong way round
+  EXPECT_ANY_THROW(call("rankscope::linear", {x, W, b[0]}));               // b without trials
+  EXPECT_ANY_THROW(call("rankscope::linear", {x, W.to(at::kDouble), b}));  // two types
+  EXPECT_ANY_THROW(call("rankscope::linear", {x[0][0], W[0], b[0]}));      // a vector
+  EXPECT_ANY_THROW(call("rankscope::linear", {at::empty({7, 0}), at::empty({12, 0}), c10::IValue()}));
+}
+
 TEST(Register, MlpByNameIsTheFunction) {
   at::manual_seed(5);
   const at::Tensor x = leaf({7, 6}), W_in = leaf({12, 6}), b_in = leaf({12}), W_out = leaf({5, 12});
@@ -92,6 +113,58 @@ TEST(Register, NormalsByNameAreTheFunctions) {
   EXPECT_ANY_THROW(call("rankscope::normals", {seeds, -1, steps, 17}));
 }
 
+TEST(Register, UnitNeighboursByNameAreTheFunctions) {
+  at::manual_seed(7);
+  const at::Tensor points = leaf({2, 3, 9, 5}), asks = at::randn({2, 3, 4, 5}), none;
+  const Stack farthest = call_all("rankscope::unit_neighbours", {points, asks, true});
+  const Neighbours direct = unit_neighbours(points.detach(), asks, -1);
+  ASSERT_EQ(farthest.size(), 3u);
+  EXPECT_TRUE(at::equal(farthest[0].toTensor(), direct.points));
+  EXPECT_TRUE(at::equal(farthest[1].toTensor(), direct.asks));
+  EXPECT_TRUE(at::equal(farthest[2].toTensor(), direct.target));
+  EXPECT_FALSE(farthest[0].toTensor().requires_grad());
+  const Stack nearest = call_all("rankscope::unit_neighbours", {points, c10::IValue(), false});
+  EXPECT_TRUE(nearest.at(1).isNone());
+  EXPECT_TRUE(at::equal(nearest.at(2).toTensor(), unit_neighbours(points.detach(), none, 1).target));
+
+  const auto attempt = [&](const at::Tensor& p, const at::Tensor& a) {
+    return call("rankscope::unit_neighbours", {p, a, false});
+  };
+  EXPECT_NO_THROW(attempt(points.narrow(0, 0, 0), asks.narrow(0, 0, 0)));  // no sequences
+  EXPECT_ANY_THROW(attempt(points, asks[0]));                              // sequences differ
+  EXPECT_ANY_THROW(attempt(points, asks.narrow(3, 0, 4)));                 // widths differ
+  EXPECT_ANY_THROW(attempt(points, asks.narrow(2, 0, 0)));                 // nobody asks
+  EXPECT_ANY_THROW(attempt(points.narrow(2, 0, 0), asks));                 // no points
+  EXPECT_ANY_THROW(attempt(points.to(at::kLong), asks));
+  EXPECT_ANY_THROW(attempt(points, asks.to(at::kDouble)));
+  EXPECT_ANY_THROW(attempt(points[0][0][0], asks[0][0][0]));
+}
+
+TEST(Register, PatternStatisticsByNameAreTheFunctions) {
+  at::manual_seed(8);
+  const at::Tensor p = at::softmax(at::randn({3, 2, 5, 6}), -1);
+  const Stack named = call_all("rankscope::pattern_statistics", {p});
+  EXPECT_TRUE(at::equal(named.at(0).toTensor(), pattern_statistics(p).entropy));
+  EXPECT_TRUE(at::equal(named.at(1).toTensor(), pattern_statistics(p).received));
+  const at::Tensor q = leaf({5, 6});
+  expect_same(call("rankscope::pattern_statistics", {q}), pattern_statistics(q).entropy, {q});
+  EXPECT_ANY_THROW(call("rankscope::pattern_statistics", {p[0][0][0]}));
+  EXPECT_ANY_THROW(call("rankscope::pattern_statistics", {p.narrow(3, 0, 0)}));
+  EXPECT_ANY_THROW(call("rankscope::pattern_statistics", {p.to(at::kHalf)}));
+}
+
+TEST(Register, ATensorWithoutMemoryOfItsOwnIsRefused) {
+  const at::Tensor x = at::randn({4, 6}), W = at::randn({6, 6});
+  const at::Tensor meta = at::empty({4, 6}, at::TensorOptions().device(at::kMeta)), sparse = x.to_sparse();
+  for (const at::Tensor& other : {meta, sparse}) {
+    EXPECT_ANY_THROW(call("rankscope::linear", {other, W, c10::IValue()}));
+    EXPECT_ANY_THROW(call("rankscope::skip_norm", {x, other, W[0], c10::IValue(), "rms"}));
+    EXPECT_ANY_THROW(call("rankscope::squared_error", {other, other, 1.0, false}));
+    EXPECT_ANY_THROW(call("rankscope::pattern_statistics", {other}));
+    EXPECT_ANY_THROW(call("rankscope::unit_neighbours", {other, c10::IValue(), false}));
+  }
+}
+
 TEST(Register, WhatDoesNotFitIsRefusedBeforeAKernelSeesIt) {
   const at::Tensor x = at::randn({6 * 4, 24});
   const auto attempt = [&](const at::Tensor& qkv, int64_t tokens, std::vector<int64_t> heads,
@@ -109,6 +182,7 @@ TEST(Register, WhatDoesNotFitIsRefusedBeforeAKernelSeesIt) {
   EXPECT_ANY_THROW(attempt(x, 0, {2}, 8));     // no tokens
   EXPECT_ANY_THROW(attempt(x.to(at::kHalf), 4, {2}, 8));
   EXPECT_ANY_THROW(attempt(x[0], 4, {2}, 8));
+  EXPECT_ANY_THROW(attempt(at::empty({0, 4, 24}), 4, {2}, 8));  // a stack without trials
   EXPECT_ANY_THROW(call(
       "rankscope::small_attention",  // keys and values of different length
       {x, x, x.narrow(0, 0, 20), 4, 4, c10::List<int64_t>({2}), c10::List<double>({1.0}), false, false}));
