@@ -9,15 +9,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 
 #include "base/stats.h"
-#include "model/torch_compat.h"
 #include "ops/adamw.h"
 #include "ops/normals.h"
 #include "ops/squared_error.h"
 #include "train/cpu_tile.h"
 #include "train/forward.h"
+#include "train/units.h"
 
 namespace rankscope {
 namespace {
@@ -96,12 +95,12 @@ class CpuStack : public Stack {
   void advance(int64_t count, std::vector<double>& losses) override {
     const auto trials = static_cast<int64_t>(trials_.size());
     for (int64_t i = 0; i < count; ++i) {
-      parallel(trials * tiles_.sums, [&](int64_t unit) {
+      each_unit(threads_, trials * tiles_.sums, [&](int64_t unit) {
         Trial& t = trials_[static_cast<size_t>(unit / tiles_.sums)];
         if (!t.dropped) partial_gradient(t, unit % tiles_.sums);
       });
       const int64_t chunks = (trials_.front().layout.size() + kChunk - 1) / kChunk;
-      parallel(trials * chunks, [&](int64_t unit) {
+      each_unit(threads_, trials * chunks, [&](int64_t unit) {
         Trial& t = trials_[static_cast<size_t>(unit / chunks)];
         if (!t.dropped) update(t, unit % chunks * kChunk);
       });
@@ -120,7 +119,7 @@ class CpuStack : public Stack {
     const int64_t tiles = (sequences + tiles_.sequences - 1) / tiles_.sequences;
     std::vector<std::vector<double>> errors(trials_.size(),
                                             std::vector<double>(static_cast<size_t>(sequences)));
-    parallel(static_cast<int64_t>(trials_.size()) * tiles, [&](int64_t unit) {
+    each_unit(threads_, static_cast<int64_t>(trials_.size()) * tiles, [&](int64_t unit) {
       const auto k = static_cast<size_t>(unit / tiles);
       if (trials_[k].dropped) return;
       const int64_t first = unit % tiles * tiles_.sequences;
@@ -145,23 +144,6 @@ class CpuStack : public Stack {
   void drop(size_t trial) override { trials_[trial].dropped = true; }
 
  private:
-  // Every unit on one thread; what a unit throws is thrown again behind the region.
-  template <class Work>
-  void parallel(int64_t units, Work work) {
-    const OneBlasThread alone;
-    std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic) num_threads(threads_) if (threads_ > 1 && units > 1)
-    for (int64_t unit = 0; unit < units; ++unit) {
-      try {
-        work(unit);
-      } catch (...) {
-#pragma omp critical
-        failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
-  }
-
   // The gradient of the tiles that belong to one sum, in their order.
   void partial_gradient(Trial& t, int64_t sum) {
     float* into = t.sums[static_cast<size_t>(sum)].data_ptr<float>();
