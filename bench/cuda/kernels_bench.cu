@@ -174,6 +174,36 @@ T* on_device(const std::vector<T>& values) {
   return data;
 }
 
+// A layer's weights with the gradients as the trainer has them: Q, K and V beside their bias, W_O turned, the
+// MLP dense, two gains.
+void scattered_adamw(int64_t trials, int64_t qkv, int64_t values, const int64_t* steps, const float* lr,
+                     const int32_t* alive) {
+  const int64_t d = 64, wide = d + 8, hidden = 2048;
+  std::vector<cuda::AdamWSegment> segments{
+      {.rows = qkv, .columns = d, .row_stride = wide, .column_stride = 1, .trial_stride = qkv * wide},
+      {.rows = 1, .columns = qkv, .row_stride = 0, .column_stride = wide, .trial_stride = qkv * wide},
+      {.rows = d, .columns = values, .row_stride = 1, .column_stride = d, .trial_stride = values * d}};
+  for (const int64_t count : {hidden * d, hidden, hidden * d, d, int64_t{1}, int64_t{1}})
+    segments.push_back({.rows = 1, .columns = count, .trial_stride = count});
+  int64_t size = 0, updated = 0, apart = 0;
+  for (cuda::AdamWSegment& s : segments) {
+    s.offset = size;
+    updated += s.rows * s.columns;
+    apart = std::max(apart, s.trial_stride);
+    size = (size + s.rows * s.columns + 31) / 32 * 32;
+  }
+  const int64_t each = trials * apart;
+  const Floats p(trials * size), m(trials * size), v(trials * size),
+      g(static_cast<int64_t>(segments.size()) * each);
+  for (size_t i = 0; i < segments.size(); ++i) segments[i].gradient = g + static_cast<int64_t>(i) * each;
+  segments[1].gradient = segments[0].gradient + d;
+  char what[80];
+  std::snprintf(what, sizeof what, "AdamW, %ld x %ld parameters, scattered", trials, updated);
+  report(what, 7.0 * trials * updated * sizeof(float), [&](cudaStream_t s) {
+    cuda::adamw_update({}, trials, size, steps, lr, 1, alive, segments, p, m, v, s);
+  });
+}
+
 void the_rest() {
   const int64_t trials = 21, sequences = 256, tokens = 16, d = 64, rows = sequences * tokens;
   const double bytes = static_cast<double>(trials * rows * d) * sizeof(float);
@@ -207,11 +237,16 @@ void the_rest() {
   });
   for (const auto& [stack, count] : {std::pair<int64_t, int64_t>{21, 281000}, {1, 6646000}, {21, 6646000}}) {
     const Floats p(stack * count), g(stack * count), m(stack * count), v(stack * count);
+    const cuda::AdamWSegment dense{
+        .gradient = g, .offset = 0, .rows = 1, .columns = count, .trial_stride = count};
     char what[80];
     std::snprintf(what, sizeof what, "AdamW, %ld x %ld parameters", stack, count);
-    report(what, 7.0 * stack * count * sizeof(float),
-           [&](cudaStream_t s) { cuda::adamw_update({}, stack, count, steps, lr, 1, alive, g, p, m, v, s); });
+    report(what, 7.0 * stack * count * sizeof(float), [&](cudaStream_t s) {
+      cuda::adamw_update({}, stack, count, steps, lr, 1, alive, {&dense, 1}, p, m, v, s);
+    });
   }
+  scattered_adamw(5, 12288, 4096, steps, lr, alive);
+  scattered_adamw(trials, 192, 64, steps, lr, alive);
   cudaFree(seeds);
   cudaFree(steps);
   cudaFree(alive);

@@ -2,13 +2,57 @@
 
 #include <ATen/ATen.h>
 
-#include "kernels/cuda/train.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
 
 namespace rankscope {
 
 using at::Tensor;
+
+namespace {
+
+// One a gradient; what has to be copied for it is added to `copies`.
+std::vector<cuda::AdamWSegment> segments_of(const std::vector<Tensor>& gradients,
+                                            const std::vector<int64_t>& offsets,
+                                            std::vector<Tensor>& copies) {
+  std::vector<cuda::AdamWSegment> out;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    auto found = adamw_segment(gradients[i], offsets[i]);
+    if (!found) found = adamw_segment(copies.emplace_back(gradients[i].contiguous()), offsets[i]);
+    out.push_back(found.value());
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<cuda::AdamWSegment> adamw_segment(const Tensor& gradient, int64_t offset) {
+  cuda::AdamWSegment s{.gradient = gradient.data_ptr<float>(),
+                       .offset = offset,
+                       .rows = 1,
+                       .columns = 1,
+                       .row_stride = 0,
+                       .column_stride = 1,
+                       .trial_stride = gradient.stride(0)};
+  for (int64_t d = gradient.dim() - 1; d > 0; --d) {
+    const int64_t size = gradient.size(d), stride = gradient.stride(d);
+    if (size == 1) continue;
+    if (s.columns == 1) {
+      s.columns = size;
+      s.column_stride = stride;
+    } else if (s.rows == 1 && stride == s.columns * s.column_stride) {
+      s.columns *= size;
+    } else if (s.rows == 1) {
+      s.rows = size;
+      s.row_stride = stride;
+    } else if (stride == s.rows * s.row_stride) {
+      s.rows *= size;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return s;
+}
 
 void adamw_reference(const AdamW& rule, const Tensor& count, const Tensor& rate, const Tensor& alive,
                      const Tensor& gradient, const Tensor& parameter, const Tensor& m, const Tensor& v) {
@@ -39,16 +83,32 @@ void apply_adamw(const AdamW& rule, float lr, int64_t step, const Tensor& gradie
 }
 
 void apply_adamw(const AdamW& rule, const Tensor& steps, const Tensor& lr, const Tensor& alive,
-                 const Tensor& gradient, const Tensor& parameter, const Tensor& m, const Tensor& v) {
-  if (!fused_kernels() || !parameter.is_cuda()) {
-    const Tensor step = steps.unsqueeze(1);
-    adamw_reference(rule, step + 1, lr.gather(1, step), alive, gradient, parameter, m, v);
+                 const std::vector<Tensor>& gradients, const std::vector<int64_t>& offsets,
+                 const Tensor& parameter, const Tensor& m, const Tensor& v) {
+  const int64_t rates = lr.size(1);
+  if (fused_for(parameter) && parameter.is_cuda()) {
+    std::vector<Tensor> copies;  // live until the kernel that reads them is in the stream
+    const std::vector<cuda::AdamWSegment> segments = segments_of(gradients, offsets, copies);
+    cuda::adamw_update(rule, parameter.size(0), parameter.size(1), steps.data_ptr<int64_t>(),
+                       lr.data_ptr<float>(), rates, alive.data_ptr<int32_t>(), segments,
+                       parameter.data_ptr<float>(), m.data_ptr<float>(), v.data_ptr<float>(),
+                       current_stream(parameter));
     return;
   }
-  cuda::adamw_update(rule, parameter.size(0), parameter.size(1), steps.data_ptr<int64_t>(),
-                     lr.data_ptr<float>(), lr.size(1), alive.data_ptr<int32_t>(), gradient.data_ptr<float>(),
-                     parameter.data_ptr<float>(), m.data_ptr<float>(), v.data_ptr<float>(),
-                     current_stream(parameter));
+  const Tensor count = steps.unsqueeze(1), rate = lr.gather(1, count.clamp(0, rates - 1));
+  const Tensor moves = alive.ne(0).logical_and(steps.ge(0)).logical_and(steps.lt(rates));
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const Tensor gradient = gradients[i].flatten(1);
+    const auto part = [&](const Tensor& x) { return x.narrow(1, offsets[i], gradient.size(1)); };
+    if (!fused_for(parameter)) {
+      adamw_reference(rule, count + 1, rate, moves, gradient, part(parameter), part(m), part(v));
+      continue;
+    }
+    for (int64_t t = 0; t < parameter.size(0); ++t)
+      if (moves[t].item<bool>())
+        apply_adamw(rule, rate[t].item<float>(), steps[t].item<int64_t>() + 1, gradient[t].contiguous(),
+                    part(parameter)[t], part(m)[t], part(v)[t]);
+  }
 }
 
 }  // namespace rankscope

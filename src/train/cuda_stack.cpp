@@ -64,7 +64,6 @@ class CudaStack : public Stack {
     parameters_ = floats(&TrainState::parameters);
     m_ = floats(&TrainState::m);
     v_ = floats(&TrainState::v);
-    gradients_ = at::zeros_like(parameters_);
     const auto integers = at::TensorOptions().dtype(at::kLong);
     at::Tensor seeds = at::empty({T}, integers), steps = at::empty({T}, integers);
     at::Tensor rates = at::empty({T, protocol().steps}, at::kFloat);
@@ -187,12 +186,8 @@ class CudaStack : public Stack {
         squared_error_sum(forward(specs_, *views_, batch), batch.target,
                           1.0 / static_cast<double>(protocol().batch * batch.target.size(-2)), true);
     const auto gradients = torch::autograd::grad({loss.sum()}, views_->leaves());
-    for (size_t i = 0; i < gradients.size(); ++i) {
-      const at::Tensor& g = gradients[i];
-      gradients_.narrow(1, views_->offsets()[i], g.numel() / g.size(0)).view_as(g).copy_(g);
-    }
     losses_.add_(loss.detach().to(at::kDouble));
-    apply_adamw(protocol().adamw, steps_, rates_, alive_, gradients_, parameters_, m_, v_);
+    apply_adamw(protocol().adamw, steps_, rates_, alive_, gradients, views_->offsets(), parameters_, m_, v_);
     steps_.add_(1);
   }
 
@@ -211,7 +206,7 @@ class CudaStack : public Stack {
   at::Device device_;
   c10::cuda::CUDAStream stream_;
   std::vector<const NetworkSpec*> specs_;
-  at::Tensor parameters_, m_, v_, gradients_;  // [trials, size]
+  at::Tensor parameters_, m_, v_;              // [trials, size]
   at::Tensor seeds_, steps_, alive_, losses_;  // [trials]
   at::Tensor rates_;                           // [trials, steps]
   std::unique_ptr<ParameterViews> views_;
@@ -238,7 +233,7 @@ int64_t cuda_stack_limit(const TrialSpec& trial, const std::string& device) {
   const double passing =
       4 * qk + 4 * v + 8 * D + 3 * static_cast<double>(n.mlp);  // while one layer is worked on
   const double bytes = 4 * (tokens * (static_cast<double>(n.layers) * kept + passing) +
-                            6 * static_cast<double>(Layout(n).size()));
+                            5 * static_cast<double>(Layout(n).size()));
   const c10::cuda::CUDAGuard guard(device_of(device));
   size_t free = 0, total = 0;
   if (cudaMemGetInfo(&free, &total) != cudaSuccess) return 1;

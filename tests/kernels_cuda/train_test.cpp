@@ -37,69 +37,6 @@ TEST_F(CudaNormals, AreThePhiloxNormalsOfTheirTrialAndStep) {
   }
 }
 
-class CudaAdamW : public OnDevice {};
-
-// The textbook update, in the precision T.
-template <class T>
-std::vector<T> textbook(const AdamW& rule, const std::vector<float>& start,
-                        const std::vector<float>& gradient, const std::vector<float>& lr) {
-  std::vector<T> p(start.begin(), start.end()), m(p.size()), v(p.size());
-  for (size_t step = 0; step < lr.size(); ++step)
-    for (size_t i = 0; i < p.size(); ++i) {
-      const T g = T(gradient[i]) * T(step + 1), b1 = rule.beta1, b2 = rule.beta2, rate = lr[step];
-      p[i] -= rate * T(rule.weight_decay) * p[i];
-      m[i] = b1 * m[i] + (1 - b1) * g;
-      v[i] = b2 * v[i] + (1 - b2) * g * g;
-      const T first = m[i] / (1 - std::pow(b1, T(step + 1))), second = v[i] / (1 - std::pow(b2, T(step + 1)));
-      p[i] -= rate * first / (std::sqrt(second) + T(rule.epsilon));
-    }
-  return p;
-}
-
-TEST_F(CudaAdamW, FollowsTheTextbookWithEachTrialsOwnRate) {
-  const AdamW rule{0.9f, 0.95f, 1e-8f, 0.1f};
-  const std::vector<float> lr{1e-3f, 2e-3f, 3e-3f, 0.1f, 0.05f, 0.0f};
-  const std::vector<std::vector<float>> rates{{1e-3f, 2e-3f, 3e-3f}, {0.1f, 0.05f, 0.0f}};
-  for (const int64_t count : {1, 5, 4096, 5001}) {
-    const auto start = random_floats(2 * count, 1), gradient = random_floats(2 * count, 2);
-    const DeviceBuffer<float> parameter(start), m(std::vector<float>(2 * count)),
-        v(std::vector<float>(2 * count)), device_lr(lr);
-    const DeviceBuffer<int32_t> alive(std::vector<int32_t>{1, 1});
-    for (int64_t step = 0; step < 3; ++step) {
-      auto g = gradient;
-      for (float& x : g) x *= static_cast<float>(step + 1);
-      const DeviceBuffer<float> device_gradient(g);
-      const DeviceBuffer<int64_t> steps({step, step});
-      cuda::adamw_update(rule, 2, count, steps.data(), device_lr.data(), 3, alive.data(),
-                         device_gradient.data(), parameter.data(), m.data(), v.data(), nullptr);
-    }
-    const auto ours = parameter.values();
-    for (int64_t t = 0; t < 2; ++t) {
-      const auto part = [&](const std::vector<float>& x) {
-        return std::vector<float>(x.begin() + t * count, x.begin() + (t + 1) * count);
-      };
-      const auto exact = textbook<double>(rule, part(start), part(gradient), rates[t]);
-      const auto plain = textbook<float>(rule, part(start), part(gradient), rates[t]);
-      expect_exact_as_float(part(ours), plain, exact,
-                            "trial " + std::to_string(t) + " of " + std::to_string(count));
-    }
-  }
-}
-
-TEST_F(CudaAdamW, LeavesADeadTrialAlone) {
-  auto start = random_floats(20, 1);
-  for (float& x : start) x = std::abs(x);  // a second moment is not negative
-  const DeviceBuffer<float> parameter(start), gradient(random_floats(20, 2)), m(start), v(start), lr({1e-2f});
-  const DeviceBuffer<int32_t> alive(std::vector<int32_t>{1, 0});
-  const DeviceBuffer<int64_t> steps({0, 0});
-  cuda::adamw_update({}, 2, 10, steps.data(), lr.data(), 0, alive.data(), gradient.data(), parameter.data(),
-                     m.data(), v.data(), nullptr);
-  for (const auto* buffer : {&parameter, &m, &v}) {
-    const auto after = buffer->values();
-    for (int i = 0; i < 20; ++i) EXPECT_EQ(after[i] == start[i], i >= 10) << i;
-  }
-}
-
 class CudaGraph : public OnDevice {};
 
 TEST_F(CudaGraph, ReplaysMoveOnAsTheStepsDo) {

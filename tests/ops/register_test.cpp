@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "ops/adamw.h"
 #include "ops/linear.h"
 #include "ops/mlp.h"
 #include "ops/neighbours.h"
@@ -163,6 +164,50 @@ TEST(Register, ATensorWithoutMemoryOfItsOwnIsRefused) {
     EXPECT_ANY_THROW(call("rankscope::pattern_statistics", {other}));
     EXPECT_ANY_THROW(call("rankscope::unit_neighbours", {other, c10::IValue(), false}));
   }
+}
+
+TEST(Register, AdamWByNameIsTheFunction) {
+  at::manual_seed(6);
+  const at::Tensor gradient = at::randn({2, 12}), steps = at::tensor({0, 2}, at::kLong),
+                   lr = at::rand({2, 3}), alive = at::ones({2}, at::kInt);
+  const std::vector<at::Tensor> before{at::randn({2, 12}), at::randn({2, 12}), at::rand({2, 12})};
+  const auto attempt = [&](const at::Tensor& p, const at::Tensor& g, const at::Tensor& m, const at::Tensor& v,
+                           const at::Tensor& when, const at::Tensor& rates, const at::Tensor& on,
+                           double beta1 = 0.9, double eps = 1e-8) {
+    Stack arguments{p, g, m, v, when, rates, on, beta1, 0.99, eps, 0.1};
+    c10::Dispatcher::singleton().findSchemaOrThrow("rankscope::adamw_", "").callBoxed(&arguments);
+    EXPECT_TRUE(arguments.empty());
+  };
+  const auto copies = [&] {
+    return std::vector<at::Tensor>{before[0].clone(), before[1].clone(), before[2].clone()};
+  };
+  const auto direct = copies(), named = copies();
+  apply_adamw({0.9f, 0.99f, 1e-8f, 0.1f}, steps, lr, alive, {gradient}, {0}, direct[0], direct[1], direct[2]);
+  named[0].requires_grad_(true);
+  const at::Tensor passed = named[0].square().sum();
+  attempt(named[0], gradient.t().contiguous().t(), named[1], named[2], steps, lr, alive);
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::equal(named[i], direct[i])) << i;
+  EXPECT_FALSE(at::equal(named[0], before[0]));
+  EXPECT_ANY_THROW(torch::autograd::grad({passed}, {named[0]}));  // what it was taken at is no longer there
+
+  const auto s = copies();
+  const at::Tensor &p = s[0], &m = s[1], &v = s[2], &g = gradient;
+  EXPECT_ANY_THROW(attempt(p[0], g[0], m[0], v[0], steps, lr, alive));
+  EXPECT_ANY_THROW(attempt(p.to(at::kDouble), g, m, v, steps, lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g.to(at::kDouble), m, v, steps, lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g.narrow(1, 0, 11), m, v, steps, lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g, at::randn({12, 2}).t(), v, steps, lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g, v, v, steps, lr, alive));
+  EXPECT_ANY_THROW(attempt(p, p, m, v, steps, lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps.to_sparse(), lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps.to(at::kInt), lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps.narrow(0, 0, 1), lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps, lr[0], alive));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps, lr.narrow(1, 0, 0), alive));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps, lr, alive.to(at::kBool)));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps, lr, alive, 1.0));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps, lr, alive, 0.9, -1.0));
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::equal(s[i], before[i])) << i;
 }
 
 TEST(Register, WhatDoesNotFitIsRefusedBeforeAKernelSeesIt) {

@@ -31,7 +31,7 @@ void small_attention_backward(const SmallAttention&, const float*, const float*,
 void fill_normals(int64_t, const uint64_t*, uint32_t, const int64_t*, int64_t, float*, void*) { absent(); }
 
 void adamw_update(const AdamW&, int64_t, int64_t, const int64_t*, const float*, int64_t, const int32_t*,
-                  const float*, float*, float*, float*, void*) {
+                  std::span<const AdamWSegment>, float*, float*, float*, void*) {
   absent();
 }
 

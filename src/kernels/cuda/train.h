@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "kernels/cpu/adamw.h"
 #include "kernels/small_attention.h"
@@ -28,10 +29,20 @@ void small_attention_backward(const SmallAttention& a, const float* q, const flo
 void fill_normals(int64_t trials, const uint64_t* seeds, uint32_t stream_id, const int64_t* steps,
                   int64_t count, float* out, void* stream);
 
-/// One AdamW update of parameters [trials, count]. steps[t] is the update's number from 0; the learning rate
-/// is lr[t * lr_stride + steps[t]]. A trial whose `alive[t]` is 0 is left untouched.
-void adamw_update(const AdamW& rule, int64_t trials, int64_t count, const int64_t* steps, const float* lr,
-                  int64_t lr_stride, const int32_t* alive, const float* gradient, float* parameter, float* m,
-                  float* v, void* stream);
+/// The gradient of one parameter [rows, columns], which is dense and starts at `offset` of each trial's row.
+/// The gradient's strides are its own, in floats.
+struct AdamWSegment {
+  const float* gradient = nullptr;
+  int64_t offset = 0, rows = 0, columns = 0;
+  int64_t row_stride = 0, column_stride = 1, trial_stride = 0;
+};
+
+/// One AdamW update of what the segments (a host array, copied into the launch) cover of parameter, m and v
+/// [trials, size]. steps[t] is the update's number from 0 and picks the learning rate of lr [trials, rates].
+/// A trial whose alive[t] is 0, or which has no rate for its step, is left untouched. The bits of the result
+/// do not depend on where the gradients lie.
+void adamw_update(const AdamW& rule, int64_t trials, int64_t size, const int64_t* steps, const float* lr,
+                  int64_t rates, const int32_t* alive, std::span<const AdamWSegment> segments,
+                  float* parameter, float* m, float* v, void* stream);
 
 }  // namespace rankscope::cuda
