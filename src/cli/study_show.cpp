@@ -212,6 +212,8 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
         table.budget, table.source, table.statistic, beside, table.rows.size());
     for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
   }
+  for (const std::string& note : precision_notes(all))
+    for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
 }
 
 }  // namespace

@@ -48,14 +48,21 @@ std::set<std::string> keys_of(const std::vector<StoredTrial>& trials) {
 std::string trials_csv(const std::vector<StoredTrial>& trials) {
   const std::set<std::string> keys = keys_of(trials);
   const std::vector<std::string> results = result_names(trials);
-  std::vector<std::string> header{"id", "study", "state", "device", "attempts", "wall_seconds", "reason"};
+  std::vector<std::string> header{"id",        "study",    "state",        "device",
+                                  "precision", "attempts", "wall_seconds", "reason"};
   header.insert(header.end(), keys.begin(), keys.end());
   header.insert(header.end(), results.begin(), results.end());
   std::string out = line(header);
   for (const StoredTrial& t : trials) {
     const Config config = parse_canonical(t.config);
-    std::vector<std::string> row{
-        t.id, t.study, to_text(t.state), t.device, fmt::format("{}", t.attempts), cell(t.seconds), t.reason};
+    std::vector<std::string> row{t.id,
+                                 t.study,
+                                 to_text(t.state),
+                                 t.device,
+                                 t.precision,
+                                 fmt::format("{}", t.attempts),
+                                 cell(t.seconds),
+                                 t.reason};
     for (const std::string& key : keys) row.push_back(value_or_empty(config, key));
     for (const std::string& name : results)
       row.push_back(t.values.contains(name) ? cell(t.values.at(name)) : "");
@@ -74,6 +81,7 @@ std::string trials_jsonl(const std::vector<StoredTrial>& trials) {
                 {"study", t.study},
                 {"state", to_text(t.state)},
                 {"device", t.device},
+                {"precision", t.precision.empty() ? Json(nullptr) : Json(t.precision)},
                 {"attempts", t.attempts},
                 {"wall_seconds", t.seconds},
                 {"reason", t.reason},

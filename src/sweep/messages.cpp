@@ -20,6 +20,7 @@ std::string to_text(const Note& n) {
     out["id"] = n.id;
     out["failed"] = n.outcome.failed;
     out["values"] = values_json(n.outcome.values);
+    out["precision"] = n.outcome.precision;
     out["seconds"] = n.seconds;
   }
   if (n.kind == "alive") {
@@ -50,7 +51,8 @@ Note parse_note(const std::string& text) {
   }
   if (n.kind == "finished") {
     n.id = object.string("id");
-    n.outcome = {object.boolean("failed", false), n.reason, parse_values(object.string("values"), place)};
+    n.outcome = {object.boolean("failed", false), n.reason, parse_values(object.string("values"), place),
+                 object.string("precision", "")};
   }
   if (n.kind == "alive") {
     n.progress.steps_done = object.integer("steps", 0, INT64_MAX);

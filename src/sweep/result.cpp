@@ -37,8 +37,10 @@ std::map<std::string, double> parse_values(const std::string& json, const std::s
 }
 
 void write_result(const std::filesystem::path& folder, const std::string& config, const TrialResult& result) {
-  const Json file{
-      {"config", Json::parse(config)}, {"values", as_json(result.values)}, {"seconds", result.seconds}};
+  const Json file{{"config", Json::parse(config)},
+                  {"values", as_json(result.values)},
+                  {"seconds", result.seconds},
+                  {"precision", result.precision}};
   write_file(folder / "result.json", file.dump(2) + "\n");
 }
 
@@ -49,7 +51,8 @@ std::optional<TrialResult> read_result(const std::filesystem::path& folder, cons
     const Json file = read_json(path, kLargestResult);
     const JsonObject object(file, path.string());
     if (object.at("config") != Json::parse(config)) return {};
-    return TrialResult{from_json(object.at("values"), path.string()), object.number("seconds", 0, 1e300)};
+    return TrialResult{from_json(object.at("values"), path.string()), object.number("seconds", 0, 1e300),
+                       object.string("precision", "")};
   } catch (const Error&) {  // cut off with the power: the trial goes on from its checkpoint
     return {};
   }

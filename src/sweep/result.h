@@ -11,6 +11,7 @@ namespace rankscope {
 struct TrialResult {
   std::map<std::string, double> values;
   double seconds = 0;
+  std::string precision = {};
 };
 
 /// {"a":0.1,"b":null}; what is not finite is null, and NaN when read back.

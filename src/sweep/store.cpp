@@ -34,6 +34,7 @@ CREATE TABLE trials (
   state TEXT NOT NULL DEFAULT 'pending',
   owner TEXT NOT NULL DEFAULT '',
   device TEXT NOT NULL DEFAULT '',
+  precision TEXT NOT NULL DEFAULT '',
   lease REAL NOT NULL DEFAULT 0,   -- wall clock
   attempts INTEGER NOT NULL DEFAULT 0,
   started REAL NOT NULL DEFAULT 0,
@@ -46,7 +47,7 @@ CREATE INDEX trials_by_state ON trials (state);
 
 constexpr const char* kColumns =
     "SELECT id, study, runner, config, state, owner, device, lease, attempts, started, finished, seconds, "
-    "reason, result FROM trials ";
+    "reason, result, precision FROM trials ";
 
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -59,22 +60,21 @@ TrialState parse_state(const std::string& text, const fs::path& path) {
 }
 
 StoredTrial read_row(const Statement& row, const fs::path& path) {
-  StoredTrial t{row.text(0),
-                row.text(1),
-                row.text(2),
-                row.text(3),
-                parse_state(row.text(4), path),
-                row.text(5),
-                row.text(6),
-                row.text(12),
-                row.whole(8),
-                row.real(7),
-                row.real(9),
-                row.real(10),
-                row.real(11),
-                {}};
-  t.values = parse_values(row.text(13), path.string());
-  return t;
+  return {row.text(0),
+          row.text(1),
+          row.text(2),
+          row.text(3),
+          parse_state(row.text(4), path),
+          row.text(5),
+          row.text(6),
+          row.text(12),
+          row.whole(8),
+          row.real(7),
+          row.real(9),
+          row.real(10),
+          row.real(11),
+          parse_values(row.text(13), path.string()),
+          row.text(14)};
 }
 
 std::string meta_value(sqlite3* db, const fs::path& path, std::string_view key) {
@@ -111,6 +111,19 @@ void check_schema(sqlite3* db, const fs::path& path) {
         .hint(
             "move study.db away and run the study again with the same --out: results are read back from "
             "trials/");
+}
+
+// Stores were once made without it. Programs that do not know the column get along with it.
+void add_missing_column(sqlite3* db, const fs::path& path) {
+  const auto missing = [&] {
+    Statement query(db, path, "SELECT count(*) FROM pragma_table_info('trials') WHERE name = 'precision'");
+    return query.step() && query.whole(0) == 0;
+  };
+  if (!missing()) return;
+  Transaction change(db, path);
+  if (missing())  // another process may have been first
+    execute(db, path, "ALTER TABLE trials ADD COLUMN precision TEXT NOT NULL DEFAULT ''");
+  change.commit();
 }
 
 }  // namespace
@@ -151,6 +164,7 @@ Store::Store(const fs::path& folder, bool create) : folder_(folder), db_(std::ma
     change.commit();
   }
   check_schema(db, db_->path);
+  add_missing_column(db, db_->path);
 }
 
 Store::~Store() = default;
@@ -242,7 +256,7 @@ std::vector<std::string> Store::claim(const std::vector<std::string>& ids, const
   Transaction change(db_->handle, db_->path);
   Statement update = db_->prepare(
       "UPDATE trials SET state = 'running', owner = ?, device = ?, lease = ?, started = ?, "
-      "attempts = attempts + 1, reason = '' WHERE id = ? AND state = 'pending'");
+      "attempts = attempts + 1, reason = '', precision = '' WHERE id = ? AND state = 'pending'");
   for (const std::string& id : ids) {
     update.bind(owner).bind(device).bind(now() + lease_seconds).bind(now()).bind(id).run();
     if (changes(db_->handle) == 1) out.push_back(id);
@@ -264,16 +278,18 @@ int64_t Store::renew(const std::string& owner, double lease_seconds) {
 bool Store::finish(const std::string& id, const std::string& owner, const Outcome& outcome, double seconds) {
   const std::optional<StoredTrial> trial = find(id);
   if (!trial || trial->state != TrialState::running || trial->owner != owner) return false;
-  if (!outcome.failed) write_result(trial_folder(id), trial->config, {outcome.values, seconds});
+  if (!outcome.failed)
+    write_result(trial_folder(id), trial->config, {outcome.values, seconds, outcome.precision});
   const std::scoped_lock lock(db_->mutex);
   db_->prepare(
-         "UPDATE trials SET state = ?, owner = '', finished = ?, seconds = ?, reason = ?, result = ? "
-         "WHERE id = ? AND owner = ? AND state = 'running'")
+         "UPDATE trials SET state = ?, owner = '', finished = ?, seconds = ?, reason = ?, result = ?, "
+         "precision = ? WHERE id = ? AND owner = ? AND state = 'running'")
       .bind(to_text(outcome.failed ? TrialState::failed : TrialState::done))
       .bind(now())
       .bind(seconds)
       .bind(outcome.reason)
       .bind(values_json(outcome.values))
+      .bind(outcome.precision)
       .bind(id)
       .bind(owner)
       .run();
@@ -299,13 +315,18 @@ int64_t Store::reclaim() {
   }
   Statement free = db_->prepare("UPDATE trials SET state = 'pending', owner = '' WHERE id = ?");
   Statement adopt = db_->prepare(
-      "UPDATE trials SET state = 'done', owner = '', seconds = ?, result = ?, reason = '' WHERE id = ?");
+      "UPDATE trials SET state = 'done', owner = '', seconds = ?, result = ?, precision = ?, reason = '' "
+      "WHERE id = ?");
   int64_t freed = 0;
   for (const StoredTrial& trial : open) {
     const bool running = trial.state == TrialState::running;
     if (running && trial.lease > now() && may_be_alive(trial.owner)) continue;
     if (const std::optional<TrialResult> result = read_result(trial_folder(trial.id), trial.config)) {
-      adopt.bind(result->seconds).bind(values_json(result->values)).bind(trial.id).run();
+      adopt.bind(result->seconds)
+          .bind(values_json(result->values))
+          .bind(result->precision)
+          .bind(trial.id)
+          .run();
     } else if (running) {
       free.bind(trial.id).run();
       ++freed;

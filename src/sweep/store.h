@@ -30,6 +30,7 @@ struct StoredTrial {
   double started = 0, finished = 0;  // seconds of the wall clock
   double seconds = 0;                // its share of the time its stack took
   std::map<std::string, double> values;
+  std::string precision;  // as in Outcome; empty also where nobody wrote it down
 };
 
 struct Counts {

@@ -1,5 +1,7 @@
 #include "sweep/tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -86,6 +88,35 @@ std::string judgement(const Point& point) {
     at_floor = at_floor && standing == TrialStanding::no_selection;
   }
   return at_floor ? "no selection learned" : "";
+}
+
+std::vector<std::string> precision_notes(const std::vector<Point>& points) {
+  struct Group {
+    int64_t trials = 0;
+    std::vector<double> rounding;
+  };
+  std::map<std::string, Group> groups;
+  for (const Point& point : points)
+    for (const StoredTrial& trial : point.trials) {
+      const bool no_choice = trial.precision == "fp32" && !trial.device.starts_with("cuda");
+      if (trial.precision.empty() || no_choice) continue;
+      Group& group = groups[trial.precision];
+      ++group.trials;
+      if (const double r = value_of(trial, "tf32_rounding"); std::isfinite(r)) group.rounding.push_back(r);
+    }
+  std::vector<std::string> out;
+  for (const auto& [precision, group] : groups) {
+    std::string note =
+        fmt::format("trained in {}: {} trial{}", precision, group.trials, group.trials == 1 ? "" : "s");
+    if (!group.rounding.empty()) {
+      const auto [least, most] = std::minmax_element(group.rounding.begin(), group.rounding.end());
+      const std::string from = fmt::format("{:.2g}", *least), to = fmt::format("{:.2g}", *most);
+      note += fmt::format("; TF32 moves a first gradient by {} of what another batch does",
+                          from == to ? from : from + " to " + to);
+    }
+    out.push_back(note);
+  }
+  return out;
 }
 
 }  // namespace rankscope

@@ -40,6 +40,10 @@ std::optional<double> published_value(const Study& study, const Published& table
 /// lies below its lower bound, "no selection learned" when none is better than a predictor without selection.
 std::string judgement(const Point& point);
 
+/// What trials on CUDA were trained in, and how far TF32 moves their gradients where `auto` measured it: a
+/// line for each precision, none for what ran on the CPU alone, where there is no choice.
+std::vector<std::string> precision_notes(const std::vector<Point>& points);
+
 /// Writes trials.csv or trials.jsonl (a row a trial), summary.csv (a row a point and metric), published.csv
 /// (a row a published value, with ours beside it) and study.json into `folder`; returns their names.
 std::vector<std::string> export_tables(const Store& store, const std::filesystem::path& folder,

@@ -1,5 +1,8 @@
 #include "train/precision.h"
 
+#include <cmath>
+
+#include "base/error.h"
 #include "model/torch_compat.h"
 #include "train/constructions.h"
 
@@ -27,17 +30,24 @@ std::vector<float> first_gradient(const TrialSpec& trial, const std::string& dev
 
 }  // namespace
 
-bool lost_in_noise(std::span<const float> exact, std::span<const float> rounded,
-                   std::span<const float> other_batch) {
-  return squared_distance(exact, rounded) <= kShare * kShare * squared_distance(exact, other_batch);
+double rounding_in_noise(std::span<const float> exact, std::span<const float> rounded,
+                         std::span<const float> other_batch) {
+  return std::sqrt(squared_distance(exact, rounded) / squared_distance(exact, other_batch));
 }
 
-bool tf32_is_enough(const TrialSpec& trial, const std::string& device) {
-  if (!device_of(device).is_cuda()) return false;
+bool lost_in_noise(double rounding) { return rounding <= kShare; }
+
+Precision precision_for(const std::string& asked, const TrialSpec& trial, const std::string& device) {
+  if (asked != "auto" && asked != "fp32" && asked != "tf32")
+    throw unknown_name("precision", asked, {"auto", "fp32", "tf32"});
+  if (asked == "fp32" || !device_of(device).is_cuda()) return {};
+  if (asked == "tf32") return {.tf32 = true};
   TrialSpec other = trial;
   other.data_seed = ~trial.data_seed;
-  return lost_in_noise(first_gradient(trial, device, false), first_gradient(trial, device, true),
-                       first_gradient(other, device, false));
+  const double rounding =
+      rounding_in_noise(first_gradient(trial, device, false), first_gradient(trial, device, true),
+                        first_gradient(other, device, false));
+  return {lost_in_noise(rounding), rounding};
 }
 
 }  // namespace rankscope

@@ -7,6 +7,10 @@
 
 namespace rankscope {
 
+bool rounds_to_tf32(const StackOptions& options) {
+  return options.tf32 && device_of(options.device).is_cuda();
+}
+
 std::unique_ptr<Stack> make_stack(const std::vector<TrialSpec>& trials, const std::vector<TrainState>& states,
                                   const StackOptions& options) {
   if (device_of(options.device).is_cuda()) return make_cuda_stack(trials, states, options);

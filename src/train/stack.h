@@ -38,6 +38,9 @@ struct StackOptions {
   bool tf32 = false;
 };
 
+/// Whether products are rounded: asked for, and on a device that can.
+bool rounds_to_tf32(const StackOptions& options);
+
 /// Trials with equal stack keys and equal steps. Running out of device memory throws Error("...memory...").
 std::unique_ptr<Stack> make_stack(const std::vector<TrialSpec>& trials, const std::vector<TrainState>& states,
                                   const StackOptions& options);

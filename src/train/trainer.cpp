@@ -28,6 +28,10 @@ Saved start_of(const TrainJob& job) {
   return fresh;
 }
 
+// What a trial may be taken for that did some steps one way and goes on another: the coarser. Steps of which
+// nobody knows stay unknown beside exact ones.
+std::string coarser(const std::string& before, bool tf32) { return tf32 ? "tf32" : before; }
+
 // Over all trials.
 struct StepCount {
   int64_t now = 0, before = 0;
@@ -44,6 +48,7 @@ class Group {
       specs.push_back(jobs_[members_[i]].spec);
       curves_.emplace_back(jobs_[members_[i]].folder / "curve.jsonl", saved[i].state.step);
       records_.push_back(saved[i].record);
+      precisions_.push_back(coarser(saved[i].precision, rounds_to_tf32(options_.stack)));
       states.push_back(std::move(saved[i].state));
     }
     step_ = states.front().step;
@@ -165,7 +170,7 @@ class Group {
       if (dropped_[i] || std::isfinite(records_[i].window_sum)) continue;
       dropped_[i] = true;
       stack_->drop(i);
-      TrainOutcome out{.failed = true, .record = records_[i], .step = step_};
+      TrainOutcome out{.failed = true, .record = records_[i], .step = step_, .precision = precisions_[i]};
       out.reason = fmt::format("diverged: the training loss is not finite at step {} (lr={})", step_,
                                jobs_[members_[i]].spec.protocol.lr);
       options_.finished(members_[i], out);
@@ -180,14 +185,14 @@ class Group {
     for (size_t i = 0; i < members_.size(); ++i)
       if (!dropped_[i])
         save_trial(jobs_[members_[i]].folder / "checkpoint.safetensors", jobs_[members_[i]].spec.network,
-                   stack_->state(i), records_[i]);
+                   {stack_->state(i), records_[i], precisions_[i]});
   }
 
   void finish() {
     for (size_t i = 0; i < members_.size(); ++i) {
       if (dropped_[i]) continue;
       const TrainJob& job = jobs_[members_[i]];
-      TrainOutcome out{.record = records_[i], .step = step_};
+      TrainOutcome out{.record = records_[i], .step = step_, .precision = precisions_[i]};
       out.parameters = stack_->state(i).parameters;
       save_weights(job.folder / "model.safetensors", job.spec.network, out.parameters);
       options_.finished(members_[i], out);
@@ -201,6 +206,7 @@ class Group {
   StepCount& count_;
   std::vector<Curve> curves_;
   std::vector<Record> records_;
+  std::vector<std::string> precisions_;
   std::vector<bool> dropped_;
   std::unique_ptr<Stack> stack_;
   int64_t step_ = 0, chunk_ = 1;

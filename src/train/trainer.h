@@ -22,6 +22,7 @@ struct TrainOutcome {
   Record record = {};
   int64_t step = 0;
   std::vector<float> parameters = {};
+  std::string precision = {};  // as in Saved, over all attempts
 };
 
 struct TrainOptions {

@@ -52,8 +52,8 @@ std::vector<float> read_weights(const SafetensorsFile& file, const Layout& layou
 
 }  // namespace
 
-void save_trial(const fs::path& file, const NetworkSpec& network, const TrainState& state,
-                const Record& record) {
+void save_trial(const fs::path& file, const NetworkSpec& network, const Saved& saved) {
+  const auto& [state, record, precision] = saved;
   const Layout layout(network);
   std::vector<TensorToWrite> tensors = weights_of(layout, state.parameters);
   const auto numbers = std::bit_cast<Numbers>(record);
@@ -63,6 +63,9 @@ void save_trial(const fs::path& file, const NetworkSpec& network, const TrainSta
   tensors.push_back({"step", StoredType::i64, {1}, std::as_bytes(std::span(&step, 1))});
   tensors.push_back(
       {"record", StoredType::f64, {static_cast<int64_t>(numbers.size())}, std::as_bytes(std::span(numbers))});
+  const uint8_t tf32 = precision == "tf32" ? 1 : 0;
+  if (!precision.empty())
+    tensors.push_back({"tf32", StoredType::u8, {1}, std::as_bytes(std::span(&tf32, 1))});
   write_safetensors(file, tensors);
 }
 
@@ -80,6 +83,12 @@ std::optional<Saved> load_trial(const fs::path& file, const NetworkSpec& network
   Numbers numbers{};
   read(stored, "record", StoredType::f64, {static_cast<int64_t>(numbers.size())}, numbers.data());
   out.record = std::bit_cast<Record>(numbers);
+  out.precision.clear();
+  if (stored.tensors().contains("tf32")) {  // older files do not say
+    uint8_t tf32 = 0;
+    read(stored, "tf32", StoredType::u8, {1}, &tf32);
+    out.precision = tf32 != 0 ? "tf32" : "fp32";
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "train/stack.h"
 
@@ -25,10 +26,10 @@ struct Record {
 struct Saved {
   TrainState state;
   Record record;
+  std::string precision = "fp32";  // "tf32" when any step was; empty: the file does not say
 };
 
-void save_trial(const std::filesystem::path& file, const NetworkSpec& network, const TrainState& state,
-                const Record& record);
+void save_trial(const std::filesystem::path& file, const NetworkSpec& network, const Saved& saved);
 
 /// Nothing where there is no file; a file that is not this trial's is an error.
 std::optional<Saved> load_trial(const std::filesystem::path& file, const NetworkSpec& network);

@@ -142,9 +142,11 @@ Exports: tables for pandas, and a model that scan reads.
 
   $ rankscope study export moved
   wrote moved/trials.csv, summary.csv, published.csv, study.json
-  $ head -1 moved/trials.csv | cut -d, -f1-7; wc -l < moved/trials.csv
-  id,study,state,device,attempts,wall_seconds,reason
+  $ head -1 moved/trials.csv | cut -d, -f1-8; wc -l < moved/trials.csv; cut -d, -f4,5 moved/trials.csv | sort -u
+  id,study,state,device,precision,attempts,wall_seconds,reason
   7
+  cpu,fp32
+  device,precision
   $ rankscope study export moved --format jsonl --to tables; wc -l < tables/trials.jsonl
   wrote tables/trials.jsonl, summary.csv, published.csv, study.json
   6
@@ -163,5 +165,5 @@ Processes started together share one store (where there is an mpirun to start th
   > $start rankscope study run quick d=4 rank=1,2,4 --seeds 2 --steps 20 test_sequences=64 --out together -q --threads 1 > /dev/null; rankscope study status together
   quick: Rank against heads, in five minutes
   6 of 6 done, 0 pending, 0 running, 0 failed
-  $ rankscope study export together -q; rankscope study export moved -q; cut -d, -f1,8-46 moved/trials.csv | sort > one; cut -d, -f1,8-46 together/trials.csv | sort > two; cmp one two && echo "the same numbers"
+  $ rankscope study export together -q; rankscope study export moved -q; cut -d, -f1,5,9-47 moved/trials.csv | sort > one; cut -d, -f1,5,9-47 together/trials.csv | sort > two; cmp one two && echo "the same numbers"
   the same numbers

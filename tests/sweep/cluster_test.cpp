@@ -113,11 +113,12 @@ TEST(Messages, ComeBackAsTheyWent) {
   const Note back = parse_note(to_text(order));
   EXPECT_EQ(back.jobs, order.jobs);
   EXPECT_EQ(back.folder, "out/x");
-  const Note result = parse_note(
-      to_text(Note{.kind = "finished", .reason = "why", .id = "01", .outcome = {true, "why", {{"a", 0.1}}}}));
+  const Note result = parse_note(to_text(
+      Note{.kind = "finished", .reason = "why", .id = "01", .outcome = {true, "why", {{"a", 0.1}}, "tf32"}}));
   EXPECT_TRUE(result.outcome.failed);
   EXPECT_EQ(result.outcome.reason, "why");
   EXPECT_EQ(result.outcome.values.at("a"), 0.1);
+  EXPECT_EQ(result.outcome.precision, "tf32");
 }
 
 }  // namespace

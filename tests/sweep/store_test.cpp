@@ -6,6 +6,7 @@
 
 #include "sweep/fake_store.h"
 #include "sweep/result.h"
+#include "sweep/sqlite.h"
 
 namespace rankscope::test {
 namespace {
@@ -77,9 +78,10 @@ TEST(Store, AResultThatReachedItsFolderCountsThoughTheRowWasLost) {
   fill(store, fake_study(1, 5, 0));
   const StoredTrial trial = store.trials().front();
   fs::create_directories(store.trial_folder(trial.id));
-  write_result(store.trial_folder(trial.id), trial.config, {{{"test_mse", 0.25}}, 3});
+  write_result(store.trial_folder(trial.id), trial.config, {{{"test_mse", 0.25}}, 3, "tf32"});
   store.reclaim();
   EXPECT_EQ(store.find(trial.id)->state, TrialState::done);
+  EXPECT_EQ(store.find(trial.id)->precision, "tf32");
   EXPECT_EQ(store.find(trial.id)->values.at("test_mse"), 0.25);
 }
 
@@ -114,6 +116,39 @@ TEST(Store, FailedTrialsAreRetriedAndOnlyThose) {
   EXPECT_EQ(store.retry(), 1);
   EXPECT_EQ(store.find(all[0])->state, TrialState::pending);
   EXPECT_EQ(store.find(all[1])->state, TrialState::done);
+}
+
+TEST(Store, OneFromBeforePrecisionWasKeptGoesOn) {
+  const TempFolder folder;
+  const Study study = fake_study(1, 5, 0);
+  std::vector<std::string> all;
+  {
+    Store store(folder.path(), true);
+    fill(store, study);
+    all = ids(store, TrialState::pending);
+    store.claim(all, "me", "cpu", 100);
+    store.finish(all[0], "me", {false, "", {{"test_mse", 0.5}}}, 1);
+    store.give_back("me");
+  }
+  sqlite3* db = open_database(folder / "study.db", false);
+  execute(db, folder / "study.db", "ALTER TABLE trials DROP COLUMN precision");
+  close_database(db);
+  // A result without the word, too.
+  put(folder / "trials" / all[1] / "result.json",
+      fmt::format(R"({{"config":{},"values":{{"test_mse":0.75}},"seconds":2}})",
+                  canonical(trials(study, fake_runner(), {})[1].config)));
+  for (int twice = 0; twice < 2; ++twice) {
+    Store store(folder.path());
+    store.reclaim();
+    EXPECT_EQ(store.find(all[0])->values.at("test_mse"), 0.5);
+    EXPECT_EQ(store.find(all[0])->precision, "");
+    EXPECT_EQ(store.find(all[1])->values.at("test_mse"), 0.75);
+    EXPECT_EQ(store.find(all[1])->precision, "");
+  }
+  Store store(folder.path());
+  store.claim({all[2]}, "me", "cpu", 100);
+  EXPECT_TRUE(store.finish(all[2], "me", {false, "", {}, "fp32"}, 1));
+  EXPECT_EQ(store.find(all[2])->precision, "fp32");
 }
 
 TEST(Store, AFolderWithoutAStudyIsRefused) {

@@ -66,7 +66,7 @@ TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
   fill(store, study);
   const std::vector<std::string> all = ids(store, TrialState::pending);
   store.claim({all[0], all[1], all[2]}, "me", "cpu", 100);
-  store.finish(all[0], "me", {false, "", {{"test_mse", 0.25}}}, 2);
+  store.finish(all[0], "me", {false, "", {{"test_mse", 0.25}}, "fp32"}, 2);
   store.finish(all[1], "me", {false, "", {{"test_mse", 0.75}}}, 2);
   store.finish(all[2], "me", {true, "diverged, badly", {}}, 1);
   EXPECT_EQ(export_tables(store, folder / "out", "csv"),
@@ -74,17 +74,40 @@ TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
   const std::string trials = get(folder / "out/trials.csv");
   EXPECT_EQ(std::count(trials.begin(), trials.end(), '\n'), 9);
   EXPECT_TRUE(
-      trials.starts_with("id,study,state,device,attempts,wall_seconds,reason,bias,d,fault,heads,lr,norm,"
-                         "pause,rank,seed,steps,test_mse\n" +
-                         all[0] + ",fake,done,cpu,1,2,,true,16,none,1,0.01,unit,0,1,0,5,0.25\n"))
+      trials.starts_with("id,study,state,device,precision,attempts,wall_seconds,reason,bias,d,fault,heads,lr,"
+                         "norm,pause,rank,seed,steps,test_mse\n" +
+                         all[0] + ",fake,done,cpu,fp32,1,2,,true,16,none,1,0.01,unit,0,1,0,5,0.25\n"))
       << trials;
-  EXPECT_NE(trials.find("failed,cpu,1,1,\"diverged, badly\""), std::string::npos);
+  EXPECT_NE(trials.find("failed,cpu,,1,1,\"diverged, badly\""), std::string::npos);
   EXPECT_EQ(get(folder / "out/published.csv"),
             "rank,metric,statistic,published,ours_best,ours_mean,seeds,ratio,budget,source\n"
             "1,test_mse,mean,0.5,0.25,0.5,2,1,\"1,000 steps, x\",s\n"
             "3,test_mse,mean,0.25,,,0,,\"1,000 steps, x\",s\n");
   export_tables(store, folder / "out", "jsonl");
-  EXPECT_TRUE(get(folder / "out/trials.jsonl").starts_with("{\"attempts\":1,\"config\":{\"bias\":true,"));
+  const std::string lines = get(folder / "out/trials.jsonl");
+  EXPECT_TRUE(lines.starts_with("{\"attempts\":1,\"config\":{\"bias\":true,"));
+  EXPECT_NE(lines.find("\"precision\":\"fp32\""), std::string::npos);
+  EXPECT_NE(lines.find("\"precision\":null"), std::string::npos);
+}
+
+TEST(Tables, ThePrecisionIsToldWhereThereWasAChoice) {
+  const auto on = [](const char* device, const char* precision, int64_t seed, double rounding) {
+    StoredTrial t = trial(1, seed, 0.5);
+    t.device = device;
+    t.precision = precision;
+    if (std::isfinite(rounding)) t.values["tf32_rounding"] = rounding;
+    return t;
+  };
+  const double none = std::nan("");
+  EXPECT_EQ(precision_notes(points({on("cpu", "fp32", 0, none), on("cuda", "", 1, none)})),
+            std::vector<std::string>{});
+  EXPECT_EQ(precision_notes(points({on("cuda", "tf32", 0, 0.0123), on("cuda:1", "tf32", 1, 0.004),
+                                    on("cpu", "tf32", 4, none), on("cuda", "fp32", 2, 0.25),
+                                    on("cpu", "fp32", 3, none)})),
+            (std::vector<std::string>{
+                "trained in fp32: 1 trial; TF32 moves a first gradient by 0.25 of what another batch does",
+                "trained in tf32: 3 trials; TF32 moves a first gradient by 0.004 to 0.012 of "
+                "what another batch does"}));
 }
 
 }  // namespace

@@ -137,6 +137,7 @@ TEST_F(Trained, AnInterruptedTrialEndsAsIfNothingHadHappened) {
   EXPECT_EQ(part.outcomes[0].record.test, whole.outcomes[0].record.test);
   EXPECT_EQ(part.outcomes[0].record.best_loss, whole.outcomes[0].record.best_loss);
   EXPECT_EQ(part.outcomes[0].record.last_loss, whole.outcomes[0].record.last_loss);
+  EXPECT_EQ(part.outcomes[0].precision, "fp32");
   EXPECT_EQ(curve("part"), curve("whole"));
 }
 
@@ -165,6 +166,25 @@ TEST_F(Trained, LinesBehindTheLastCheckpointAreTakenOutOfTheCurve) {
   Result r = go("killed", {t});
   ASSERT_TRUE(r.finished);
   EXPECT_EQ(curve("killed"), whole);
+}
+
+// A checkpoint from before this was kept does not say, and its trial cannot.
+TEST_F(Trained, ATrialThatGoesOnInAnotherPrecisionCountsAsTheCoarser) {
+  TrialSpec t = small_layer(8, 2, 4, 2);
+  t.protocol.steps = 400;
+  for (const std::string before : {"fp32", "tf32", ""}) {
+    const std::string name = "after-" + before;
+    const auto file = folder_.path() / name / "0" / "checkpoint.safetensors";
+    ASSERT_FALSE(go(name, {t}, 100).finished);
+    Saved saved = load_trial(file, t.network).value();
+    EXPECT_EQ(saved.precision, "fp32");
+    saved.precision = before;
+    save_trial(file, t.network, saved);
+    EXPECT_EQ(load_trial(file, t.network)->precision, before);
+    const Result r = go(name, {t});
+    ASSERT_TRUE(r.finished);
+    EXPECT_EQ(r.outcomes[0].precision, before);
+  }
 }
 
 TEST_F(Trained, ACheckpointOfAnotherNetworkIsRefused) {

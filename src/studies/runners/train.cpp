@@ -20,14 +20,15 @@ int64_t limit(const Config& config, const std::string& device) {
   return stack_limit(trial_of(config), device);
 }
 
-Outcome outcome(const TrialSpec& spec, const TrainOutcome& o) {
-  Outcome out{.failed = o.failed, .reason = o.reason, .values = {}};
+Outcome outcome(const TrialSpec& spec, const TrainOutcome& o, const Precision& precision) {
+  Outcome out{.failed = o.failed, .reason = o.reason, .values = {}, .precision = o.precision};
   const Record& r = o.record;
   auto& v = out.values;
   v["steps_done"] = static_cast<double>(o.step);
   v["seconds"] = r.seconds;
   v["flops"] = training_flops(spec) * static_cast<double>(o.step) / static_cast<double>(spec.protocol.steps);
   v["parameters"] = static_cast<double>(Layout(spec.network).size());
+  if (std::isfinite(precision.rounding)) v["tf32_rounding"] = precision.rounding;
   if (r.windows > 0) {
     v["final_loss"] = r.last_loss;
     v["best_loss"] = r.best_loss;
@@ -47,15 +48,6 @@ Outcome outcome(const TrialSpec& spec, const TrainOutcome& o) {
   return out;
 }
 
-// "auto" asks the first trial of the stack: the others have its shapes.
-bool use_tf32(const RunContext& context, const TrialSpec& trial) {
-  const std::string& precision = context.precision;
-  if (precision == "fp32") return false;
-  if (precision == "tf32") return true;
-  if (precision == "auto") return tf32_is_enough(trial, context.device);
-  throw unknown_name("precision", precision, {"auto", "fp32", "tf32"});
-}
-
 // The part of a stack that trains now.
 struct Part {
   std::span<const TrialJob> jobs;
@@ -66,7 +58,9 @@ struct Part {
 void run_stack(const Part& part, const RunContext& context, int64_t& done) {
   std::vector<TrainJob> work;
   for (const TrialJob& job : part.jobs) work.push_back({trial_of(job.config), job.folder});
-  TrainOptions options{.stack = {context.device, context.threads, use_tf32(context, work.front().spec)},
+  // Asked of the first trial: the others have its shapes.
+  const Precision precision = precision_for(context.precision, work.front().spec, context.device);
+  TrainOptions options{.stack = {context.device, context.threads, precision.tf32},
                        .checkpoint_seconds = context.checkpoint_seconds,
                        .stop = context.stop};
   const double step_flops =
@@ -79,10 +73,10 @@ void run_stack(const Part& part, const RunContext& context, int64_t& done) {
       context.progress({.steps_done = done,
                         .steps_total = done_before + steps_each * static_cast<int64_t>(work.size()) - resumed,
                         .flops_done = step_flops * static_cast<double>(done),
-                        .what = fmt::format("loss {:.4g}", loss)});
+                        .what = fmt::format("loss {:.4g}{}", loss, precision.tf32 ? ", tf32" : "")});
   };
   options.finished = [&](size_t job, const TrainOutcome& o) {
-    context.finished(part.first + job, outcome(work[job].spec, o));
+    context.finished(part.first + job, outcome(work[job].spec, o, precision));
   };
   train(work, options);
 }

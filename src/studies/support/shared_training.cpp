@@ -6,6 +6,7 @@ namespace rankscope {
 namespace {
 
 constexpr double kTraining = 3;  // backward costs two forward passes
+constexpr const char* kPrecision = "fp32";
 
 }  // namespace
 
@@ -42,6 +43,7 @@ double training_flops(const TokenTraining& t, int64_t sequences, int64_t tokens)
 }
 
 void describe(const TokenTrained& trained, Outcome& outcome) {
+  outcome.precision = kPrecision;
   outcome.values["steps_done"] = static_cast<double>(trained.steps);
   outcome.values["final_loss"] = trained.loss;
   outcome.values["seconds"] = trained.seconds;
@@ -50,8 +52,10 @@ void describe(const TokenTrained& trained, Outcome& outcome) {
 
 void fail_all(std::span<const TrialJob> jobs, const RunContext& context, const TokenTrained& trained) {
   for (size_t i = 0; i < jobs.size(); ++i)
-    context.finished(
-        i, {true, fmt::format("diverged at step {}: the training loss is not finite", trained.steps), {}});
+    context.finished(i, {true,
+                         fmt::format("diverged at step {}: the training loss is not finite", trained.steps),
+                         {},
+                         kPrecision});
 }
 
 at::Tensor in_double(const TokenTrained& trained) {
