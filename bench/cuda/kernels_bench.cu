@@ -14,6 +14,7 @@
 
 #include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
+#include "kernels/cuda/projected_attention.h"
 #include "kernels/cuda/skip_norm.h"
 #include "kernels/cuda/spectra.h"
 #include "kernels/cuda/squared_error.h"
@@ -140,6 +141,27 @@ void attention(const Case& c) {
     cuda::small_attention_backward(a, qkv, qkv + c.columns, qkv + 2 * c.columns, dout, dense, dqkv, fused,
                                    dqkv + c.columns, fused, dqkv + 2 * c.columns, fused, s);
   });
+}
+
+// From tokens and weights. Bytes: x is small, out is written; backward reads dout and writes dqkv.
+void projected(int64_t trials, int64_t columns, int64_t head_width) {
+  const int64_t sequences = 256, rows = sequences * cuda::kProjectedTokens, each = trials * rows * columns;
+  const std::vector<int32_t> heads(trials, static_cast<int32_t>(columns / head_width));
+  const std::vector<float> scale(trials, static_cast<float>(1 / std::sqrt(static_cast<double>(head_width))));
+  const Floats x(trials * rows * 64), W(trials * 3 * columns * 64), b(trials * 3 * columns), out(each),
+      dqkv(3 * each);
+  const Rows dense{rows * columns, columns}, fused{3 * rows * columns, 3 * columns};
+  const cuda::ProjectedAttention a{trials,          sequences, columns,          heads.data(), scale.data(),
+                                   {rows * 64, 64}, dense,     3 * columns * 64, 3 * columns};
+  char name[112];
+  std::snprintf(name, sizeof name, "projected %ld, %ld columns, width %ld, forward", trials, columns,
+                head_width);
+  report(name, 1.0 * each * sizeof(float),
+         [&](cudaStream_t s) { cuda::projected_attention_forward(a, x, W, b, out, s); });
+  std::snprintf(name, sizeof name, "projected %ld, %ld columns, width %ld, backward", trials, columns,
+                head_width);
+  report(name, 4.0 * each * sizeof(float),
+         [&](cudaStream_t s) { cuda::projected_attention_backward(a, x, W, b, out, dense, dqkv, fused, s); });
 }
 
 // Products of the MLP: their number in each kernel, and FLOP/s beside the time.
@@ -283,6 +305,9 @@ void spectra(int64_t count, int64_t rows, int64_t cols) {
 int bench() {
   measure_copy();
   for (int64_t width : {1, 2, 4, 8, 16, 32, 64, 128}) attention({1, 256, 16, 4096, width});
+  for (int64_t width : {8, 16, 32, 64}) projected(5, 4096, width);
+  for (int64_t width : {8, 64}) projected(5, 512, width);
+  for (int64_t width : {8, 64}) projected(21, 64, width);
   for (int64_t width : {1, 8, 64}) attention({1, 256, 16, 512, width});
   for (int64_t width : {1, 2, 4, 8, 16, 32, 64}) attention({21, 256, 16, 64, width});
   for (int64_t tokens : {4, 8, 32, 64, 128, 256}) attention({1, 4096 / tokens, tokens, 512, 8});

@@ -28,19 +28,26 @@ class BiasedProduct : public torch::autograd::Function<BiasedProduct> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& W,
                         const Tensor& b) {
-    const Tensor wide = with_column(x, at::ones({1, 1}, x.options()));
+    const Tensor wide = with_ones(x);
     context->save_for_backward({wide, W});
     return at::bmm(wide, with_column(W, b).transpose(1, 2));
   }
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
     const Variables saved = context->get_saved_variables();
-    const Tensor &dy = gradients[0], &wide = saved[0], &W = saved[1];
-    const Tensor both = at::bmm(dy.transpose(1, 2), wide);
-    return {at::bmm(dy, W), both.narrow(2, 0, W.size(2)), both.select(2, W.size(2))};
+    const WeightGradients d = weight_gradients(gradients[0], saved[0]);
+    return {context->needs_input_grad(0) ? at::bmm(gradients[0], saved[1]) : Tensor(), d.W, d.b};
   }
 };
 
 }  // namespace
+
+Tensor with_ones(const Tensor& x) { return with_column(x, at::ones({1, 1}, x.options())); }
+
+WeightGradients weight_gradients(const Tensor& dy, const Tensor& wide) {
+  const Tensor both = at::bmm(dy.transpose(1, 2), wide);
+  const int64_t width = wide.size(2) - kExtra;
+  return {both.narrow(2, 0, width), both.select(2, width)};
+}
 
 Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b) {
   if (x.dim() == 2) return b.defined() ? at::addmm(b, x, W.t()) : at::mm(x, W.t());

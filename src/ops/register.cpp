@@ -18,6 +18,7 @@
 #include "ops/neighbours.h"
 #include "ops/normals.h"
 #include "ops/pattern.h"
+#include "ops/projected_attention.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"
 #include "ops/squared_error.h"
@@ -170,6 +171,21 @@ Tensor call_linear(const Tensor& x, const Tensor& W, const MaybeTensor& b) {
   return linear(x, W, or_none(b));
 }
 
+Tensor call_projected_self_attention(const Tensor& x, const Tensor& W, const MaybeTensor& b, int64_t tokens,
+                                     at::IntArrayRef heads, at::ArrayRef<double> scale, int64_t width_v,
+                                     bool hard) {
+  require_floats(x, "x");
+  require_sequences(x, tokens, "x");
+  require(W.dim() == x.dim() && x.size(-1) >= 1, "W must have the trials of x, and x at least one column");
+  const int64_t rest = W.size(-2) - width_v;
+  require(width_v >= 1 && rest >= 2 && rest % 2 == 0,
+          fmt::format("{} rows of W are not Q, K and a V of {}", W.size(-2), width_v));
+  require_parameter(W, x, {W.size(-2), x.size(-1)}, "W");
+  if (b.has_value()) require_parameter(*b, x, {W.size(-2)}, "b");
+  return projected_self_attention(x, W, or_none(b), tokens,
+                                  head_shape(x, heads, scale, rest / 2, width_v, hard, false));
+}
+
 Tensor call_mlp(const Tensor& x, const Tensor& W_in, const MaybeTensor& b_in, const Tensor& W_out,
                 const MaybeTensor& b_out) {
   require_rows(x, "x");
@@ -278,6 +294,10 @@ TORCH_LIBRARY_FRAGMENT(rankscope, m) {
       "small_self_attention(Tensor qkv, int tokens, int[] heads, float[] scale, int width_v, "
       "bool hard=False) -> Tensor",
       rankscope::call_small_self_attention);
+  m.def(
+      "projected_self_attention(Tensor x, Tensor W, Tensor? b, int tokens, int[] heads, float[] scale, "
+      "int width_v, bool hard=False) -> Tensor",
+      rankscope::call_projected_self_attention);
   m.def("skip_norm(Tensor x, Tensor? u, Tensor gain, Tensor? bias, str kind) -> Tensor",
         rankscope::call_skip_norm);
   m.def("squared_error(Tensor answers, Tensor target, float weight, bool stacked=False) -> Tensor",

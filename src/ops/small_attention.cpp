@@ -160,10 +160,9 @@ class SelfAttention : public torch::autograd::Function<SelfAttention> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& qkv,
                         const c10::IValue& state) {
     const Saved& s = *static_cast<Saved*>(state.toCapsule().get());
-    const Parts p = split(qkv, s.shape);
-    Tensor out = at::empty({p.q.data.size(0), p.q.data.size(1), s.shape.width_v}, qkv.options());
-    Operand o = operand(out);
-    forward_kernel(s.shape, p.q, p.k, p.v, o, s.sizes);
+    const int64_t trials = qkv.dim() == 2 ? 1 : qkv.size(0);
+    const Tensor out = at::empty({trials, qkv.size(-2), s.shape.width_v}, qkv.options());
+    self_attention_forward(qkv, s.sizes.keys, s.shape, out);
     context->save_for_backward({qkv});
     context->saved_data["state"] = state;
     return qkv.dim() == 2 ? out.squeeze(0) : out;
@@ -172,10 +171,8 @@ class SelfAttention : public torch::autograd::Function<SelfAttention> {
     const c10::IValue state = context->saved_data["state"];
     const Saved& s = *static_cast<Saved*>(state.toCapsule().get());
     const Tensor qkv = context->get_saved_variables()[0];
-    const Parts p = split(qkv, s.shape);
     const Tensor dqkv = at::empty(qkv.sizes(), qkv.options());
-    Parts d = split(dqkv, s.shape);
-    backward_kernel(s.shape, p.q, p.k, p.v, operand(gradients[0]), d.q, d.k, d.v, s.sizes);
+    self_attention_backward(qkv, gradients[0], s.sizes.keys, s.shape, dqkv);
     return {dqkv, Tensor()};
   }
 };
@@ -210,6 +207,19 @@ class CrossAttention : public torch::autograd::Function<CrossAttention> {
 };
 
 }  // namespace
+
+void self_attention_forward(const Tensor& qkv, int64_t tokens, const HeadShape& shape, const Tensor& out) {
+  const Parts p = split(qkv, shape);
+  Operand o = operand(out);
+  forward_kernel(shape, p.q, p.k, p.v, o, {tokens, tokens});
+}
+
+void self_attention_backward(const Tensor& qkv, const Tensor& dout, int64_t tokens, const HeadShape& shape,
+                             const Tensor& dqkv) {
+  const Parts p = split(qkv, shape);
+  Parts d = split(dqkv, shape);
+  backward_kernel(shape, p.q, p.k, p.v, operand(dout), d.q, d.k, d.v, {tokens, tokens});
+}
 
 Tensor small_attention_reference(const Tensor& q, const Tensor& k, const Tensor& v, int64_t queries,
                                  int64_t keys, const HeadShape& shape) {

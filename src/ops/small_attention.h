@@ -25,6 +25,13 @@ struct HeadShape {
 /// side by side. Gives [trials?, sequences * tokens, width_v].
 at::Tensor small_self_attention(const at::Tensor& qkv, int64_t tokens, const HeadShape& shape);
 
+/// What that does, without a gradient and into tensors that are there: out [trials, rows, width_v] from qkv
+/// [trials, rows, ...], and dqkv from dout. For operators that hold both.
+void self_attention_forward(const at::Tensor& qkv, int64_t tokens, const HeadShape& shape,
+                            const at::Tensor& out);
+void self_attention_backward(const at::Tensor& qkv, const at::Tensor& dout, int64_t tokens,
+                             const HeadShape& shape, const at::Tensor& dqkv);
+
 /// Attention with separate queries: q [trials?, sequences * queries, width_qk], k and v [trials?, sequences *
 /// keys, ...]. Gives [trials?, sequences * queries, width_v], or heads * width_v with shared values.
 at::Tensor small_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t queries,

@@ -2,6 +2,7 @@
 
 #include "ops/linear.h"
 #include "ops/mlp.h"
+#include "ops/projected_attention.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"
 
@@ -76,8 +77,8 @@ class Pass {
   }
 
   Tensor attention(const Tensor& x, const std::string& b) {
-    const Tensor qkv = linear(x, p_.get(b + "attn.W_QKV"), p_.get_or_none(b + "attn.b_QKV"));
-    const Tensor z = small_self_attention(qkv, n_.tokens, shape_);
+    const Tensor z = projected_self_attention(x, p_.get(b + "attn.W_QKV"), p_.get_or_none(b + "attn.b_QKV"),
+                                              n_.tokens, shape_);
     // The modules are averaged. Their output biases start equal and get equal gradients, so one stands for
     // all.
     const Tensor W_O = p_.get(b + "attn.W_O");

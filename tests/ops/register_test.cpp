@@ -10,6 +10,7 @@
 #include "ops/neighbours.h"
 #include "ops/normals.h"
 #include "ops/pattern.h"
+#include "ops/projected_attention.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"
 #include "ops/squared_error.h"
@@ -54,6 +55,23 @@ TEST(Register, SmallSelfAttentionByNameIsTheFunction) {
   expect_same(call("rankscope::small_self_attention",
                    {qkv, 7, c10::List<int64_t>({4}), c10::List<double>({0.5}), 16, false}),
               small_self_attention(qkv, 7, shape), {qkv});
+}
+
+TEST(Register, ProjectedSelfAttentionByNameIsTheFunction) {
+  at::manual_seed(6);
+  const at::Tensor x = leaf({2, 5 * 7, 6}), W = leaf({2, 8 + 8 + 16, 6}), b = leaf({2, 32});
+  const HeadShape shape{.heads = {4, 2}, .scale = {0.5f, 1.0f}, .width_qk = 8, .width_v = 16};
+  const auto attempt = [&](const at::Tensor& weights, const c10::IValue& bias, int64_t tokens) {
+    return call("rankscope::projected_self_attention", {x, weights, bias, tokens, c10::List<int64_t>({4, 2}),
+                                                        c10::List<double>({0.5, 1.0}), 16, false});
+  };
+  expect_same(attempt(W, b, 7), projected_self_attention(x, W, b, 7, shape), {x, W, b});
+  expect_same(attempt(W, c10::IValue(), 7), projected_self_attention(x, W, {}, 7, shape), {x, W});
+  EXPECT_ANY_THROW(attempt(W, b, 6));                   // rows are not whole sequences
+  EXPECT_ANY_THROW(attempt(W[0], b, 7));                // no trials
+  EXPECT_ANY_THROW(attempt(W.narrow(1, 0, 31), b, 7));  // Q and K of different width
+  EXPECT_ANY_THROW(attempt(W, b.narrow(1, 0, 31), 7));  // another bias
+  EXPECT_ANY_THROW(attempt(W.to(at::kDouble), b, 7));   // another type
 }
 
 TEST(Register, SkipNormByNameIsTheFunction) {

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
+#include "kernels/cuda/projected_attention.h"
 #include "kernels/cuda/skip_norm.h"
 #include "kernels/cuda/spectra.h"
 #include "kernels/cuda/squared_error.h"
@@ -25,6 +26,18 @@ void small_attention_forward(const SmallAttention&, const float*, const float*, 
 
 void small_attention_backward(const SmallAttention&, const float*, const float*, const float*, const float*,
                               Rows, float*, Rows, float*, Rows, float*, Rows, void*) {
+  absent();
+}
+
+bool projected_attention_takes(int64_t, int64_t, int64_t, int64_t) { return false; }
+
+void projected_attention_forward(const ProjectedAttention&, const float*, const float*, const float*, float*,
+                                 void*) {
+  absent();
+}
+
+void projected_attention_backward(const ProjectedAttention&, const float*, const float*, const float*,
+                                  const float*, Rows, float*, Rows, void*) {
   absent();
 }
 
