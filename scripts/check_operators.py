@@ -6,7 +6,7 @@
 Needs nothing but the torch the library was built against. One line an operator: how far its float32 results
 and gradients are from the composition's, as a part of the largest number of each tensor; whether
 torch.autograd.gradcheck agrees in float64 on the CPU; and what it says to input that does not fit. Exits
-with 1 where something is off. docs/OPERATORS.md describes the operators.
+with 1 where something is off, or where an operator has no case. docs/OPERATORS.md describes the operators.
 
 How far they may be: a sum of n terms is off by up to n roundings of 2^-23. FACTOR is for what that leaves
 out: stages one behind the other (scores, softmax, sum over the keys, and the way back), and sums whose terms
@@ -21,11 +21,13 @@ import sys
 import torch
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from operator_cases import CASES, refusals  # noqa: E402
+from operator_cases import CASES  # noqa: E402
+from operator_refusals import refusals  # noqa: E402
 
 FACTOR = 4
 FLOAT32, TF32 = 2.0**-23, 2.0**-10
 GRADCHECK_NUMBERS = 500  # gradcheck moves each number of the input twice
+WIDTH = max(len(name) for name in CASES)
 
 
 def as_list(results):
@@ -129,7 +131,7 @@ def check_operator(name, ops, device, report):
             checked.append(check_gradients(name, case, report))
     if slopes and not checked:
         report.fail(name, "no case is small enough for gradcheck")
-    line = f"{name:<22} value {max(values):.0e}"
+    line = f"{name:<{WIDTH}} value {max(values):.0e}"
     if slopes:
         line += f"  gradients {max(slopes):.0e}  gradcheck {'ok' if all(checked) else 'FAILED'}"
     else:
@@ -145,7 +147,15 @@ def check_tf32(name, ops, device, report):
     finally:
         torch.set_float32_matmul_precision("highest")
     slopes = [slope for _, slope in pairs if slope is not None]
-    return f"{name + ' (TF32)':<22} value {max(value for value, _ in pairs):.0e}  gradients {max(slopes):.0e}"
+    value = max(value for value, _ in pairs)
+    return f"{name:<{WIDTH}} value {value:.0e}  gradients {max(slopes):.0e}  under TF32"
+
+
+def without_case():
+    """Operators that are registered and not checked here; none where this torch does not list operators."""
+    space = "rankscope::"
+    names = [schema.name for schema in getattr(torch._C, "_jit_get_all_schemas", list)()]
+    return sorted({name[len(space) :] for name in names if name.startswith(space)} - set(CASES))
 
 
 def main():
@@ -173,8 +183,10 @@ def main():
         except Exception as error:
             report.fail(name, f"{type(error).__name__}: {error}")
     if device.type == "cuda":
-        for name in ("linear", "mlp"):
+        for name in ("linear", "mlp", "projected_self_attention"):
             print(check_tf32(name, ops, device, report), flush=True)
+    for name in without_case():
+        report.fail(name, "is registered but has no case")
     for failure in report.failures:
         print(f"FAILED {failure}", file=sys.stderr)
     return 1 if report.failures else 0

@@ -1,11 +1,12 @@
-"""What check_operators.py checks: the operators of librankscope.so beside plain compositions of torch's own, and
-input that does not fit them."""
+"""What check_operators.py compares: the operators of librankscope.so beside plain compositions of torch's own."""
+import math
 from dataclasses import dataclass
 from typing import Callable, List
 
 import torch
 
 from plain_operators import (
+    plain_adamw,
     plain_attention,
     plain_linear,
     plain_mlp,
@@ -13,6 +14,7 @@ from plain_operators import (
     plain_norm,
     plain_normals,
     plain_pattern,
+    plain_projected_self_attention,
     plain_self_attention,
     plain_spectra,
     plain_squared_error,
@@ -27,9 +29,6 @@ class Case:
     terms: int  # of the longest sum, gradients included
     gradients: bool = True
     gradcheck: bool = True
-
-
-# ---- cases ---------------------------------------------------------------------------------------------------
 
 
 def normals(*shape):
@@ -86,6 +85,38 @@ def small_self_attention_cases(ops):
         )
 
     return [case(1, 2, 5, 2, 4, 6), case(2, 1, 1, 1, 3, 2), case(3, 9, 16, 8, 64, 64), case(1, 2, 129, 4, 12, 20)]
+
+
+def projected_self_attention_cases(ops):
+    def case(x, W, b, tokens, heads, scale, width_v, hard=False):
+        how = (tokens, heads, scale, width_v, hard)
+        terms = max(*x.shape[-2:], *W.shape[-2:])
+        if b is None:
+            return Case(
+                lambda x, W: ops.projected_self_attention(turned(x), turned(W), None, *how),
+                lambda x, W: plain_projected_self_attention(x, W, None, *how),
+                [x, W],
+                terms,
+            )
+        return Case(
+            lambda x, W, b: ops.projected_self_attention(x, W, b, *how),
+            lambda x, W, b: plain_projected_self_attention(x, W, b, *how),
+            [x, W, b],
+            terms,
+        )
+
+    # On CUDA under TF32 Q, K and V never reach memory where heads are 8 wide or wider: all trials but the third.
+    x, W, b = normals(4, 9 * 16, 64), normals(4, 3 * 64, 64) / 8, normals(4, 3 * 64)
+    large = (16, [8, 1, 32, 2], [0.25, 0.125, 0.5, 0.25], 64)
+    # Queries and keys in steps of 2^-8, for the largest score.
+    coarse = [grid(2**-5, 10, 4), grid(1 / 4, 14, 4) / 2, grid(2**-8, 14)]
+    return [
+        case(normals(2, 6, 4), normals(2, 14, 4) / 2, normals(2, 14), 3, [1, 2], [0.5, 1.0], 6),
+        case(normals(10, 3), normals(12, 3) / 2, None, 5, [2], [0.5], 4),
+        case(x, W, b, *large),
+        case(x, W, None, *large),
+        case(*coarse, 5, [2], [0.5], 6, True),
+    ]
 
 
 def skip_norm_cases(ops):
@@ -208,40 +239,44 @@ def normals_cases(ops):
     return [Case(fused, lambda like: plain_normals(seeds, 3, steps, 37), [torch.zeros(1)], 4, gradients=False)]
 
 
-# ---- what does not fit: (operator, call, part of the sentence it is refused with) ----------------------------
+def adamw_cases(ops):
+    # The operator keeps these in float32, which holds them as they are. Epsilon is so large that its place shows.
+    rule = (1 - 2**-3, 1 - 2**-6, 2**-5, 2**-3)
+    steps, alive = [0, 7, 3, 8, -1], [1, 1, 0, 1, 1]  # the third is dropped, the last two have no rate
+    moved, stayed = [0, 1], [2, 3, 4]
+    rates = torch.rand(5, 8).double() / 4
 
+    def fused(parameter, gradient, m, v, layout):
+        where, before = parameter.device, (parameter, m, v)
+        after = [x.clone() for x in before]
+        told = (
+            torch.tensor(steps, device=where),
+            rates.to(parameter),
+            torch.tensor(alive, dtype=torch.int32, device=where),
+        )
+        ops.adamw_(after[0], layout(gradient), *after[1:], *told, *rule)
+        changed = [(x.view(torch.int32) != y.view(torch.int32))[stayed].sum() for x, y in zip(before, after)]
+        return [x[moved] for x in after] + changed
 
-def refusals(ops, device):
-    x = torch.ones(8, 6, device=device)
-    W, b = torch.ones(5, 6, device=device), torch.ones(5, device=device)
-    seeds = torch.zeros(2, dtype=torch.int64, device=device)
-    all_of_them = [
-        ("small_attention", lambda: ops.small_attention(x, x, x[:4], 4, 4, [2], [1.0]), "number of sequences"),
-        ("small_attention", lambda: ops.small_attention(x, x, x, 4, 4, [4], [1.0]), "do not divide"),
-        ("small_self_attention", lambda: ops.small_self_attention(x, 3, [1], [1.0], 2), "not a multiple of 3"),
-        ("skip_norm", lambda: ops.skip_norm(x, None, x[0], None, "batch"), "batch"),
-        ("skip_norm", lambda: ops.skip_norm(x, W, x[0], None, "rms"), "shape of x"),
-        ("linear", lambda: ops.linear(x, W.t(), b), "W must be [6, 6]"),
-        ("linear", lambda: ops.linear(x, W.double(), b), "type"),
-        ("mlp", lambda: ops.mlp(x, W, x[0], W.t(), None), "b_in must be [5]"),
-        ("squared_error", lambda: ops.squared_error(x, x[:4], 1.0), "shape of answers"),
-        ("unit_neighbours", lambda: ops.unit_neighbours(x, b[None]), "width of points"),
-        ("unit_neighbours", lambda: ops.unit_neighbours(x, x[:0]), "at least one row"),
-        ("pattern_statistics", lambda: ops.pattern_statistics(x.half()), "float32"),
-        ("spectra", lambda: ops.spectra(b), "[.., rows, columns]"),
-        ("normals", lambda: ops.normals(seeds, -1, seeds, 4), "32 bits"),
-    ]
-    if device.type == "cuda":
-        all_of_them += [
-            ("linear", lambda: ops.linear(x.double(), W.double(), None), "float64 on the CPU"),
-            ("linear", lambda: ops.linear(x, W.cpu(), None), "device"),
-        ]
-    return all_of_them
+    def plain(*state):
+        none = torch.tensor(0.0, dtype=torch.float64)
+        return [x[moved] for x in plain_adamw(*state, steps, rates, alive, *rule)] + [none] * 3
+
+    def case(size, layout):
+        gradient = normals(5, size)
+        gradient[stayed] = math.nan  # why a trial is dropped, most often
+        state = [normals(5, size), gradient, normals(5, size), (normals(5, size) ** 2).float().double()]
+        # Roundings on the way to the parameter: 3 of m, 4 of v, both corrections and dividing by them, then root,
+        # epsilon, quotient, rate and difference.
+        return Case(lambda *x: fused(*x, layout), plain, state, 3 + 4 + 2 + 2 + 5, gradients=False)
+
+    return [case(37, lambda g: g), case(37, turned), case(4000, lambda g: g)]
 
 
 CASES = {
     "small_attention": small_attention_cases,
     "small_self_attention": small_self_attention_cases,
+    "projected_self_attention": projected_self_attention_cases,
     "skip_norm": skip_norm_cases,
     "linear": linear_cases,
     "mlp": mlp_cases,
@@ -250,4 +285,5 @@ CASES = {
     "pattern_statistics": pattern_statistics_cases,
     "spectra": spectra_cases,
     "normals": normals_cases,
+    "adamw_": adamw_cases,
 }

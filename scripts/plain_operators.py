@@ -1,5 +1,4 @@
-"""The operators of librankscope.so as plain compositions of torch's own, for what check_operators.py compares them
-with. In float64 and written for the eye: a loop over trials rather than a trick."""
+"""librankscope.so's operators as plain compositions of torch's own, which check_operators.py holds them to."""
 import math
 
 import torch
@@ -23,10 +22,16 @@ def plain_attention(q, k, v, queries, keys, heads, scale, hard=False, shared=Fal
     return torch.stack(out)
 
 
-def plain_self_attention(qkv, tokens, heads, scale, width_v):
+def plain_self_attention(qkv, tokens, heads, scale, width_v, hard=False):
     width = (qkv.shape[-1] - width_v) // 2
     q, k, v = qkv[..., :width], qkv[..., width : 2 * width], qkv[..., 2 * width :]
-    return plain_attention(q, k, v, tokens, tokens, heads, scale)
+    return plain_attention(q, k, v, tokens, tokens, heads, scale, hard)
+
+
+def plain_projected_self_attention(x, W, b, tokens, heads, scale, width_v, hard=False):
+    qkv = plain_linear(x, W, b)
+    stack = qkv.reshape(-1, *qkv.shape[-2:])
+    return plain_self_attention(stack, tokens, heads, scale, width_v, hard).reshape(*x.shape[:-1], width_v)
 
 
 def plain_norm(x, u, gain, bias, kind):
@@ -100,3 +105,17 @@ def plain_normals(seeds, stream, steps, count):
                 row += [length * math.cos(angle), length * math.sin(angle)]
         rows.append(row[:count])
     return torch.tensor(rows, dtype=torch.float64)
+
+
+def plain_adamw(parameter, gradient, m, v, steps, rates, alive, beta1, beta2, eps, weight_decay):
+    """Parameter and both moments behind the update; steps and alive are lists, rates [trials, rates]."""
+    trials = []
+    for p, g, m, v, step, rate, lives in zip(parameter, gradient, m, v, steps, rates, alive):
+        if lives and 0 <= step < len(rate):
+            lr, number = rate[step], step + 1
+            m = beta1 * m + (1 - beta1) * g
+            v = beta2 * v + (1 - beta2) * g * g
+            slope = (m / (1 - beta1**number)) / (torch.sqrt(v / (1 - beta2**number)) + eps)
+            p = p - lr * weight_decay * p - lr * slope
+        trials.append((p, m, v))
+    return tuple(torch.stack(each) for each in zip(*trials))
