@@ -24,7 +24,7 @@ struct Run {
 };
 
 bool fits(const Tensor& x, const HeadShape& shape, int64_t tokens, size_t trial) {
-  return !shape.hard && shape.width_qk == shape.width_v && shape.scale[trial] >= 0 &&
+  return !shape.hard && !shape.shared_values && shape.width_qk == shape.width_v && shape.scale[trial] >= 0 &&
          cuda::projected_attention_takes(tokens, x.size(-1), shape.width_qk, shape.heads[trial]);
 }
 
