@@ -105,15 +105,19 @@ int alone_or_together(const StudyOptions& o, Io& io, const std::function<int()>&
   }
 }
 
-int go_on(Store& store, const StudyOptions& o, Io& io) {
-  const Study study = store.study();
-  return carry_out(store, find_runner(engine().runners(), study.runner, study.place), o, io);
+const Runner& runner_of(const Study& study, const StudyOptions& o) {
+  const Runner& runner = find_runner(engine().runners(), study.runner, study.place);
+  if (o.device != "cpu" && !runner.cuda)
+    throw usage_error(fmt::format("this study runs on the CPU, not on {}", printable(o.device)))
+        .in("study " + study.name)
+        .hint("leave out --device");
+  return runner;
 }
 
 int run_named(StudyOptions o, Io& io) {
   const Study study = load_study(o.study);
   if (o.folder.empty()) o.folder = "out/" + study.name;
-  const Runner& runner = find_runner(engine().runners(), study.runner, study.place);
+  const Runner& runner = runner_of(study, o);
   std::vector<Axis> overrides;
   for (const std::string& text : o.overrides) overrides.push_back(parse_override(text, runner.keys));
   if (o.seeds > 0) overrides.push_back(parse_override(fmt::format("seed=0..{}", o.seeds - 1), runner.keys));
@@ -144,16 +148,17 @@ int study_run(const StudyOptions& o, Io& io) {
 int study_resume(const StudyOptions& o, Io& io) {
   return alone_or_together(o, io, [&] {
     Store store(o.folder);
-    return go_on(store, o, io);
+    return carry_out(store, runner_of(store.study(), o), o, io);
   });
 }
 
 int study_retry(const StudyOptions& o, Io& io) {
   return alone_or_together(o, io, [&] {
     Store store(o.folder);
+    const Runner& runner = runner_of(store.study(), o);
     const int64_t again = store.retry();
     if (!io.quiet) io.err << fmt::format("{} failed trials run again\n", again);
-    return go_on(store, o, io);
+    return carry_out(store, runner, o, io);
   });
 }
 

@@ -64,6 +64,7 @@ struct Runner {
   void (*run)(std::span<const TrialJob> jobs, const RunContext& context);
   /// Writes the trained model of a finished trial as a folder that `scan` reads; null where there is none.
   void (*export_model)(const TrialJob& job, const std::filesystem::path& folder) = nullptr;
+  bool cuda = false;  // whether it runs on such a device too; all run on the CPU
 };
 
 /// Every runner, alphabetically (generated from the file names); lives in librankscope.so.

@@ -102,6 +102,17 @@ What cannot be is refused before anything runs, by name.
     in   nowhere
     try  rankscope study run NAME --out nowhere
   [1]
+  $ rankscope study run sort --device cuda
+  error: this study runs on the CPU, not on cuda
+    in   study sort
+    try  leave out --device
+  [2]
+  $ for s in circle feature-representation quick random-features sort vote; do rankscope study run $s --device cuda --dry-run 2>&1 | grep -q 'runs on the CPU' && echo $s; done
+  circle
+  feature-representation
+  random-features
+  sort
+  vote
   $ test -e out || echo "nothing was made"
   nothing was made
 

@@ -119,6 +119,7 @@ extern const Runner runner_train{.name = "train",
                                  .stack_key = key,
                                  .stack_limit = limit,
                                  .run = run,
-                                 .export_model = export_trial};
+                                 .export_model = export_trial,
+                                 .cuda = true};
 
 }  // namespace rankscope
