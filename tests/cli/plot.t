@@ -1,14 +1,6 @@
 plot: curves from tables, without torch and without a browser. Files are in plot_files.t.
 
-  $ cat > metrics.csv <<'END'
-  > variant,site,layer,head,metric,value,stderr,n,depth,tokens
-  > full,blocks.0.hook_resid_pre,0,,residual_l1inf_rel,1,0.1,4,0,all
-  > full,blocks.0.hook_resid_post,0,,residual_l1inf_rel,0.5,0.1,4,1,all
-  > full,blocks.1.hook_resid_post,1,,residual_l1inf_rel,0.25,0.1,4,2,all
-  > full,blocks.1.hook_resid_post,1,,residual_l1inf_rel,9,0.1,4,2,content
-  > -skip,blocks.0.hook_resid_post,0,,residual_l1inf_rel,0.1,0.01,4,1,all
-  > -skip,blocks.1.hook_resid_post,1,,residual_l1inf_rel,0.001,0.0001,4,2,all
-  > END
+  $ cp "$TREE"/tests/cli/tables/metrics.csv .
 
 Of one column any of the values named will do.
 
@@ -52,7 +44,7 @@ What is not there is named, with what is.
 
 Tables of studies have their results in columns; rows with the same x become their mean.
 
-  $ printf 'id,state,rank,seed,test_mse\na,done,1,0,0.5\nb,done,1,1,0.7\nc,done,2,0,0.2\nd,pending,4,0,\n' > trials.csv
+  $ cp "$TREE"/tests/cli/tables/trials.csv .
   $ rankscope plot trials.csv --x rank --y test_mse --by state --log-x | tail -2
                1                           rank (log)                            2
              ● done
