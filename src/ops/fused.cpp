@@ -1,5 +1,8 @@
 #include "ops/fused.h"
 
+#include <ATen/ATen.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
@@ -22,6 +25,11 @@ bool fused_for(const at::Tensor& x) {
   if (!fused_kernels()) return false;
   return x.is_cuda() ? cuda::available() && x.scalar_type() == at::kFloat
                      : x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
+}
+
+at::Tensor aligned(const at::Tensor& x) {
+  constexpr uintptr_t kBytes = 16;
+  return reinterpret_cast<uintptr_t>(x.data_ptr()) % kBytes == 0 ? x : x.clone(at::MemoryFormat::Contiguous);
 }
 
 }  // namespace rankscope

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/cuda/mlp.h"
+#include "ops/fused.h"
 #include "ops/stream.h"
 
 namespace rankscope {
@@ -86,7 +87,7 @@ Tensor mlp_cuda(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const T
                 const Tensor& b_out) {
   const auto stacked = [&](const Tensor& p) { return x.dim() == 2 ? p.unsqueeze(0) : p; };
   const auto bias = [&](const Tensor& p) {
-    return p.defined() ? stacked(p).contiguous() : at::empty({0}, x.options());
+    return p.defined() ? aligned(stacked(p).contiguous()) : at::empty({0}, x.options());
   };
   const Tensor y =
       CudaMlp::apply(stacked(x).contiguous(), stacked(W_in), bias(b_in), stacked(W_out), bias(b_out));

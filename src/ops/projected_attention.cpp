@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/projected_attention.h"
 #include "kernels/cuda/train.h"
+#include "ops/fused.h"
 #include "ops/linear.h"
 #include "ops/stream.h"
 
@@ -62,12 +63,17 @@ const float* bias(const Tensor& b) { return b.numel() > 0 ? b.data_ptr<float>() 
 
 Tensor part(const Tensor& x, const Run& run) { return x.numel() > 0 ? x.narrow(0, run.first, run.count) : x; }
 
+// Rows of a trial follow each other without a gap, and every trial starts at a multiple of 16 bytes.
+Tensor dense(const Tensor& x) {
+  return aligned(x[0].is_contiguous() && x.stride(0) % 4 == 0 ? x : x.contiguous());
+}
+
 struct Saved : torch::CustomClassHolder {
   std::vector<Run> runs;
   int64_t tokens = 1;
 };
 
-// Everything has a leading [trials] and is dense and aligned within a trial; an absent bias has no elements.
+// Everything has a leading [trials] and is dense(); an absent bias has no elements.
 class ProjectedSelfAttention : public torch::autograd::Function<ProjectedSelfAttention> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x, const Tensor& W,
@@ -95,7 +101,7 @@ class ProjectedSelfAttention : public torch::autograd::Function<ProjectedSelfAtt
     const c10::IValue state = context->saved_data["state"];
     const Saved& s = *static_cast<Saved*>(state.toCapsule().get());
     const Variables saved = context->get_saved_variables();
-    const Tensor &x = saved[0], &W = saved[1], &b = saved[2], dout = gradients[0].contiguous();
+    const Tensor &x = saved[0], &W = saved[1], &b = saved[2], dout = dense(gradients[0]);
     const Tensor dqkv = at::empty({x.size(0), x.size(1), W.size(1)}, x.options());
     size_t next = 3;
     for (const Run& run : s.runs) {
@@ -116,14 +122,6 @@ class ProjectedSelfAttention : public torch::autograd::Function<ProjectedSelfAtt
     return {dx, d.W, d.b, Tensor()};
   }
 };
-
-// Rows of a trial follow each other without a gap, and every trial starts at a multiple of 16 bytes.
-Tensor dense(const Tensor& x) {
-  Tensor flat = x.size(0) > 0 ? x[0] : x;
-  const bool usable = flat.is_contiguous() && x.stride(0) % 4 == 0 &&
-                      reinterpret_cast<uintptr_t>(x.data_ptr<float>()) % 16 == 0;
-  return usable ? x : x.contiguous();
-}
 
 }  // namespace
 

@@ -86,6 +86,23 @@ TEST(ProjectedAttention, IsAsExactAsTheLibrarysProductsInTf32) {
   }
 }
 
+// The same numbers one float behind where a vector starts; so is the gradient of what goes through here.
+at::Tensor shifted(const at::Tensor& x) {
+  return at::cat({at::zeros({1}, x.options()), x.flatten()}).narrow(0, 1, x.numel()).view_as(x);
+}
+
+TEST(ProjectedAttention, TakesOperandsThatStartAnywhere) {
+  const Tf32 allowed;
+  const Case c{3, 16, 64, 64, {8}};
+  const Operator ours = [&](const std::vector<at::Tensor>& in) {
+    return shifted(
+        projected_self_attention(shifted(in[0]), shifted(in[1]), shifted(in[2]), c.tokens, shape_of(c)));
+  };
+  for (const at::Device device : devices())
+    expect_as_exact(
+        ours, [&](const auto& in) { return written_out(in, c); }, operands(c, true), device);
+}
+
 TEST(ProjectedAttention, LeavesOutTheTokensGradientOnRequest) {
   const Tf32 allowed;
   for (const at::Device device : devices()) {
