@@ -1,6 +1,7 @@
 #include "ops/fused.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -30,6 +31,12 @@ bool fused_for(const at::Tensor& x) {
 at::Tensor aligned(const at::Tensor& x) {
   constexpr uintptr_t kBytes = 16;
   return reinterpret_cast<uintptr_t>(x.data_ptr()) % kBytes == 0 ? x : x.clone(at::MemoryFormat::Contiguous);
+}
+
+void refuse_second_derivatives() {
+  if (at::GradMode::is_enabled())
+    throw usage_error("the fused kernels have no second derivative, and a graph of the first was asked for")
+        .hint("RANKSCOPE_KERNELS=reference");
 }
 
 }  // namespace rankscope

@@ -1,4 +1,4 @@
-// Which tensors the fused kernels take.
+// Which tensors the fused kernels take, and what they cannot do.
 #pragma once
 
 #include "base/tensor_fwd.h"
@@ -14,5 +14,9 @@ bool fused_for(const at::Tensor& x);
 /// x where it starts at a multiple of 16 bytes, as kernels want that read four floats at a time, else a copy:
 /// contiguous() leaves a dense tensor alone wherever it starts.
 at::Tensor aligned(const at::Tensor& x);
+
+/// For backward passes. To autograd what a kernel writes is a constant: a graph built of it would leave terms
+/// of a second derivative out without a word, so asking for one is an error.
+void refuse_second_derivatives();
 
 }  // namespace rankscope

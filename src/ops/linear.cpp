@@ -33,6 +33,7 @@ class BiasedProduct : public torch::autograd::Function<BiasedProduct> {
     return at::bmm(wide, with_column(W, b).transpose(1, 2));
   }
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
     const Variables saved = context->get_saved_variables();
     const WeightGradients d = weight_gradients(gradients[0], saved[0]);
     return {context->needs_input_grad(0) ? at::bmm(gradients[0], saved[1]) : Tensor(), d.W, d.b};

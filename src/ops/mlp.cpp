@@ -60,6 +60,7 @@ class CpuMlp : public torch::autograd::Function<CpuMlp> {
   }
 
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
     const Variables in = context->get_saved_variables();
     const Tensor dy = gradients[0].contiguous(), &kept = in[4];
     const Tensor dx = context->saved_data["dx"].toBool() ? at::zeros_like(in[0]) : Tensor();

@@ -50,6 +50,7 @@ class CudaMlp : public torch::autograd::Function<CudaMlp> {
   }
 
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
     const Variables saved = context->get_saved_variables();
     const Tensor &x = saved[0], &W_in = saved[1], &W_in_t = saved[2], &W_out_t = saved[3], &b_in = saved[4];
     const Tensor dy = gradients[0].contiguous();

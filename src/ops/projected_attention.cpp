@@ -98,6 +98,7 @@ class ProjectedSelfAttention : public torch::autograd::Function<ProjectedSelfAtt
   }
 
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
     const c10::IValue state = context->saved_data["state"];
     const Saved& s = *static_cast<Saved*>(state.toCapsule().get());
     const Variables saved = context->get_saved_variables();

@@ -90,6 +90,7 @@ class SkipNormFunction : public torch::autograd::Function<SkipNormFunction> {
   }
 
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
     const auto kind = static_cast<Kind>(context->saved_data["kind"].toInt());
     const Variables saved = context->get_saved_variables();
     const Tensor &x = saved[0], &u = saved[1], &gain = saved[2], &inverse = saved[3];

@@ -168,6 +168,7 @@ class SelfAttention : public torch::autograd::Function<SelfAttention> {
     return qkv.dim() == 2 ? out.squeeze(0) : out;
   }
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
     const c10::IValue state = context->saved_data["state"];
     const Saved& s = *static_cast<Saved*>(state.toCapsule().get());
     const Tensor qkv = context->get_saved_variables()[0];
@@ -192,6 +193,7 @@ class CrossAttention : public torch::autograd::Function<CrossAttention> {
     return q.dim() == 2 ? out.squeeze(0) : out;
   }
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
     const c10::IValue state = context->saved_data["state"];
     const Saved& s = *static_cast<Saved*>(state.toCapsule().get());
     const Variables in = context->get_saved_variables();

@@ -51,6 +51,7 @@ class SquaredErrorFunction : public torch::autograd::Function<SquaredErrorFuncti
   }
 
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
     const Tensor gradient = context->get_saved_variables()[0];
     Tensor factor = gradients[0];
     if (context->saved_data["stacked"].toBool())
