@@ -1,6 +1,6 @@
-// Self-attention from the tokens and the projection weights on Hopper's tensor cores: x W^T + b in TF32,
-// scores and mixing in float32. Q, K and V never reach memory; the backward pass makes them again and writes
-// their gradients. For 16 tokens of width 64.
+// Self-attention from the tokens and the projection weights on Hopper's tensor cores. The factors of every
+// product (projection, scores, mixing) are rounded to TF32, sums and softmax are float32. Q, K and V never
+// reach memory; the backward pass makes them again and writes their gradients. For 16 tokens of width 64.
 #pragma once
 
 #include <cstdint>
