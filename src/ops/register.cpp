@@ -254,12 +254,6 @@ void call_adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m
     require_alike(*x, parameter, name);
     require(x->sizes() == parameter.sizes(), fmt::format("{} must have the shape of parameter", name));
   }
-  const Tensor* written[] = {&parameter, &m, &v};
-  for (size_t i = 0; i < std::size(written); ++i) {
-    require(written[i]->is_contiguous(), "parameter, m and v must be contiguous");
-    at::assert_no_overlap(gradient, *written[i]);
-    for (size_t j = 0; j < i; ++j) at::assert_no_overlap(*written[j], *written[i]);
-  }
   require(steps.dim() == 1 && steps.size(0) == trials && steps.scalar_type() == at::kLong &&
               steps.device() == parameter.device(),
           "steps must be int64 [trials] on the device of parameter");
@@ -269,6 +263,12 @@ void call_adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m
   require_alike(lr, parameter, "lr");
   require(lr.dim() == 2 && lr.size(0) == trials && lr.size(1) >= 1,
           "lr must be [trials, rates] with at least one rate");
+  const Tensor* written[] = {&parameter, &m, &v};
+  for (size_t i = 0; i < std::size(written); ++i) {
+    require(written[i]->is_contiguous(), "parameter, m and v must be contiguous");
+    for (const Tensor* read : {&gradient, &lr}) at::assert_no_overlap(*read, *written[i]);
+    for (size_t j = 0; j < i; ++j) at::assert_no_overlap(*written[j], *written[i]);
+  }
   const AdamW rule{static_cast<float>(beta1), static_cast<float>(beta2), static_cast<float>(eps),
                    static_cast<float>(weight_decay)};
   for (const float beta : {rule.beta1, rule.beta2})
@@ -276,10 +276,11 @@ void call_adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m
   for (const float x : {rule.epsilon, rule.weight_decay})
     require(x >= 0 && std::isfinite(x), "eps and weight_decay must be finite and not negative");
   const c10::NoGradGuard no_gradients;
+  // A kernel's writes are invisible to autograd, which must refuse a backward pass through what they changed.
+  // Told first, it may refuse the writes themselves (inference tensors).
+  for (const Tensor* x : written) x->unsafeGetTensorImpl()->bump_version();
   apply_adamw(rule, steps.contiguous(), lr.contiguous(), alive.contiguous(), {gradient}, {0}, parameter, m,
               v);
-  // A kernel's writes are invisible to autograd, which must refuse a backward pass through what they changed.
-  for (const Tensor* x : written) x->unsafeGetTensorImpl()->bump_version();
 }
 
 }  // namespace

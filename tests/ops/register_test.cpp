@@ -1,6 +1,7 @@
 // The operators as another program sees them: found by name in torch's dispatcher.
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -217,6 +218,7 @@ TEST(Register, AdamWByNameIsTheFunction) {
   EXPECT_ANY_THROW(attempt(p, g, at::randn({12, 2}).t(), v, steps, lr, alive));
   EXPECT_ANY_THROW(attempt(p, g, v, v, steps, lr, alive));
   EXPECT_ANY_THROW(attempt(p, p, m, v, steps, lr, alive));
+  EXPECT_ANY_THROW(attempt(p, g, m, v, steps, m, alive));
   EXPECT_ANY_THROW(attempt(p, g, m, v, steps.to_sparse(), lr, alive));
   EXPECT_ANY_THROW(attempt(p, g, m, v, steps.to(at::kInt), lr, alive));
   EXPECT_ANY_THROW(attempt(p, g, m, v, steps.narrow(0, 0, 1), lr, alive));
@@ -226,6 +228,14 @@ TEST(Register, AdamWByNameIsTheFunction) {
   EXPECT_ANY_THROW(attempt(p, g, m, v, steps, lr, alive, 1.0));
   EXPECT_ANY_THROW(attempt(p, g, m, v, steps, lr, alive, 0.9, -1.0));
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(at::equal(s[i], before[i])) << i;
+
+  const auto inference = [&](const at::Tensor& x) {
+    const c10::InferenceMode on;
+    return x.clone();
+  };
+  const at::Tensor frozen = inference(p);
+  EXPECT_ANY_THROW(attempt(frozen, g, m, v, steps, lr, alive));  // not to be written outside of its mode
+  EXPECT_TRUE(at::equal(inference(frozen), p));
 }
 
 TEST(Register, WhatDoesNotFitIsRefusedBeforeAKernelSeesIt) {
