@@ -29,7 +29,7 @@ struct Outcome {
   bool failed = false;
   std::string reason;
   std::map<std::string, double> values;  // "test_mse", "test_mse_stderr", "best_test_mse", "lower_bound", ...
-  std::string precision = {};  // of training: "fp32", or "tf32" where any step was; empty: nothing trained
+  std::string precision = {};  // of training: "fp32", or "tf32" where any step was; empty: none, or not known
 };
 
 struct RunProgress {
