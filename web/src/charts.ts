@@ -155,7 +155,7 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
     Plot.gridY({ stroke: t.grid, strokeOpacity: 1, ticks }),
     Plot.axisY({ ticks, label: null, tickSize: 0, ...(o.logY ? { text: tick } : {}) }),
     Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(xTicks ? { ticks: xTicks, text: tick } : {}), }),
-    Plot.text([o.yLabel], { frameAnchor: "top-left", dy: -16, dx: -left + 4, textAnchor: "start", fill: t.quiet }),
+    Plot.text([o.yLabel], { frameAnchor: "top-left", dy: -20, dx: -left + 4, textAnchor: "start", fill: t.quiet }),
   ];
   for (const rule of o.rules ?? []) {
     if (o.logY && rule.y <= 0) continue;

@@ -155,6 +155,12 @@ export class Scan {
   find(variant: string, metric: string, layer: number | null, head: number | null): Row | undefined {
     return this.of(metric).find((r) => r.variant === variant && r.layer === layer && r.head === head);
   }
+  /** A threshold of the verdict. The manifest comes from outside: what is no number is none. */
+  threshold(name: string): number | undefined {
+    const all = this.data.manifest["thresholds"] as Record<string, unknown> | null | undefined;
+    const value = all?.[name];
+    return typeof value === "number" ? value : undefined;
+  }
   /** What the tool says a metric is, where the manifest has it. */
   about(metric: string): { formula: string; meaning: string } | undefined {
     const all = this.data.manifest["metrics"] as Record<string, { formula: string; meaning: string }> | undefined;

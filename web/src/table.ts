@@ -1,14 +1,23 @@
-// A table that sorts by any column and shows its rows a page at a time.
+// A table that sorts by any column and shows its rows a page at a time. On a narrow screen its minor columns become a
+// second line under each row: nothing is left out, and nothing scrolls sideways.
 import { h, outside } from "./dom";
 import { saveText } from "./download";
 import { csv, short } from "./format";
+import { isNarrow, onTheme } from "./theme";
 
 export type Value = string | number | null;
+
+export interface Column {
+  title: string;
+  numeric?: boolean;
+  hint?: string;
+  minor?: boolean; // on a narrow screen under the others
+}
 
 export interface TableSpec {
   name: string;
   caption: string;
-  columns: { title: string; numeric?: boolean; hint?: string }[];
+  columns: Column[];
   rows: Value[][];
   sort?: [number, "up" | "down"];
   search?: boolean;
@@ -18,17 +27,19 @@ export interface TableSpec {
 
 const text = (v: Value): string => (typeof v === "number" ? short(v) : outside(v ?? ""));
 
+const isEmpty = (v: Value | undefined): boolean => v === null || v === undefined || v === "" || (typeof v === "number" && Number.isNaN(v));
+
 function compare(a: Value | undefined, b: Value | undefined): number {
-  const empty = (v: Value | undefined): boolean => v === null || v === undefined || v === "" || (typeof v === "number" && Number.isNaN(v));
-  if (empty(a) || empty(b)) return Number(empty(a)) - Number(empty(b)); // what is missing comes last either way
+  if (isEmpty(a) || isEmpty(b)) return Number(isEmpty(a)) - Number(isEmpty(b)); // what is missing comes last either way
   if (typeof a === "number" && typeof b === "number") return a - b;
   return String(a).localeCompare(String(b), "en", { numeric: true });
 }
 
 export class Table {
   readonly element: HTMLElement;
-  private readonly head = h("tr", {});
+  private readonly head = h("thead", {});
   private readonly body = h("tbody", {});
+  private readonly table = h("table", { class: "numbers" });
   private readonly count = h("span", { class: "quiet" });
   private readonly more = h("button", { type: "button", onclick: () => ((this.shown += this.page), this.fill()) }, "more rows");
   private readonly page: number;
@@ -51,14 +62,16 @@ export class Table {
       { type: "button", title: "Download these rows as CSV", onclick: () => saveText(`${spec.name}.csv`, csv(this.spec.columns.map((c) => c.title), this.rows()), "text/csv") },
       "CSV",
     );
+    this.table.append(h("caption", {}, spec.caption), this.head, this.body);
     this.element = h(
       "div",
       { class: "table", "data-table": spec.name },
       h("div", { class: "controls" }, spec.search && search, this.count, h("span", { class: "downloads" }, download)),
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": spec.caption }, h("table", { class: "numbers" }, h("caption", {}, spec.caption), h("thead", {}, this.head), this.body)),
+      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": spec.caption }, this.table),
       this.more,
     );
     this.fill();
+    onTheme(() => this.fill());
   }
 
   update(rows: Value[][]): void {
@@ -73,41 +86,52 @@ export class Table {
     });
     if (!this.sort) return rows;
     const [column, direction] = this.sort;
-    const missing = (v: Value | undefined): boolean => v === null || v === undefined || (typeof v === "number" && Number.isNaN(v));
     return rows.sort((a, b) => {
       const order = compare(a[column], b[column]);
-      return direction === "up" || missing(a[column]) || missing(b[column]) ? order : -order;
+      return direction === "up" || isEmpty(a[column]) || isEmpty(b[column]) ? order : -order;
     });
   }
 
+  /** The place of each column: in the row, or under it. */
+  private places(): { across: number[]; under: number[] } {
+    const all = [...this.spec.columns.keys()];
+    const folds = (i: number): boolean => isNarrow() && this.spec.columns[i]?.minor === true;
+    return { across: all.filter((i) => !folds(i)), under: all.filter(folds) };
+  }
+
+  private heading(i: number): HTMLButtonElement {
+    const { title, hint, numeric } = this.spec.columns[i] as Column;
+    const active = this.sort?.[0] === i ? this.sort[1] : undefined;
+    const [first, second] = numeric ? (["down", "up"] as const) : (["up", "down"] as const);
+    const turn = (): void => {
+      this.sort = [i, active === first ? second : first];
+      this.fill();
+    };
+    return h("button", { type: "button", title: hint ?? `Sort by ${title}`, onclick: turn }, `${outside(title)}${active ? (active === "up" ? " ▲" : " ▼") : ""}`);
+  }
+
   private fill(): void {
+    const { across, under } = this.places();
+    const numeric = (i: number): string | null => (this.spec.columns[i]?.numeric ? "num" : null);
+    const sorted = (i: number): string | null => (this.sort?.[0] !== i ? null : this.sort[1] === "up" ? "ascending" : "descending");
+    const exact = (v: Value | undefined): string | null => (typeof v === "number" && !Number.isInteger(v) ? String(v) : null);
+    const line = (row: Value[]): HTMLTableRowElement[] => {
+      const pick = this.spec.pick?.(row);
+      const cell = (i: number): HTMLElement => {
+        const words = text(row[i] ?? null);
+        return h("td", { class: numeric(i), title: exact(row[i]) }, i === 0 && pick ? h("button", { type: "button", class: "link", onclick: pick }, words) : h("bdi", {}, words));
+      };
+      const rest = under.filter((i) => !isEmpty(row[i]));
+      const named = (i: number): HTMLElement => h("span", { title: exact(row[i]) }, h("i", {}, `${outside(this.spec.columns[i]?.title ?? "")} `), h("bdi", {}, text(row[i] ?? null)));
+      const main = h("tr", { class: rest.length > 0 ? "folded" : null }, ...across.map(cell));
+      return rest.length > 0 ? [main, h("tr", { class: "under" }, h("td", { colspan: across.length }, h("div", {}, ...rest.map(named))))] : [main];
+    };
     this.head.replaceChildren(
-      ...this.spec.columns.map((c, i) => {
-        const active = this.sort?.[0] === i ? this.sort[1] : undefined;
-        const button = h(
-          "button",
-          { type: "button", title: c.hint ?? `Sort by ${c.title}`, onclick: () => ((this.sort = [i, active === (c.numeric ? "down" : "up") ? (c.numeric ? "up" : "down") : c.numeric ? "down" : "up"]), this.fill()) },
-          `${outside(c.title)}${active ? (active === "up" ? " ▲" : " ▼") : ""}`,
-        );
-        return h("th", { scope: "col", class: c.numeric ? "num" : null, "aria-sort": active ? (active === "up" ? "ascending" : "descending") : null }, button);
-      }),
+      h("tr", { class: under.length > 0 ? "folded" : null }, ...across.map((i) => h("th", { scope: "col", class: numeric(i), "aria-sort": sorted(i) }, this.heading(i)))),
+      ...(under.length > 0 ? [h("tr", { class: "under" }, h("th", { colspan: across.length }, h("div", {}, ...under.map((i) => this.heading(i)))))] : []),
     );
     const rows = this.rows();
-    this.body.replaceChildren(
-      ...rows.slice(0, this.shown).map((row) => {
-        const pick = this.spec.pick?.(row);
-        return h(
-          "tr",
-          {},
-          ...row.map((v, i) => {
-            const cell = h("td", { class: this.spec.columns[i]?.numeric ? "num" : null, title: typeof v === "number" && !Number.isInteger(v) ? String(v) : null });
-            if (i === 0 && pick) cell.append(h("button", { type: "button", class: "link", onclick: pick }, text(v)));
-            else cell.append(h("bdi", {}, text(v)));
-            return cell;
-          }),
-        );
-      }),
-    );
+    this.body.replaceChildren(...rows.slice(0, this.shown).flatMap(line));
     this.more.hidden = rows.length <= this.shown;
     this.count.textContent = rows.length === 1 ? "1 row" : `${rows.length} rows`;
   }

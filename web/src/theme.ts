@@ -1,7 +1,6 @@
 // Colours that colour-blind readers can tell apart (Okabe and Ito), twice: for paper and for the dark.
 import { viridis } from "./viridis";
 
-
 export interface Theme {
   dark: boolean;
   ink: string;
@@ -52,6 +51,7 @@ function apply(): void {
   for (const listener of listeners) listener();
 }
 
+/** Calls when things should be drawn anew: in other colours, or on a screen that became narrow or wide. */
 export function onTheme(listener: () => void): void {
   listeners.push(listener);
 }
@@ -71,7 +71,11 @@ export function toggleTheme(): void {
   apply();
 }
 
+const narrow = window.matchMedia("(max-width: 620px)"); // as style.css has it
+export const isNarrow = (): boolean => narrow.matches;
+
 query.addEventListener("change", apply);
+narrow.addEventListener("change", apply);
 document.documentElement.dataset["theme"] = isDark() ? "dark" : "light";
 
 export const dashes = ["", "6 3", "2 3", "8 3 2 3", "1 3", "10 4", "4 2 1 2", "3 5"];

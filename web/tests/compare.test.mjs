@@ -119,6 +119,32 @@ test("a diff shows the pairs, their change and its error", async () => {
   assert.deepEqual(faults, []);
 });
 
+test("null models and the baseline are dashed in every figure, and named as they are drawn", async () => {
+  const folder = join(base, "references");
+  cpSync(a, folder, { recursive: true });
+  const file = join(folder, "metrics.csv");
+  const table = readFileSync(file, "utf8");
+  const own = table.split("\n").filter((line) => line.startsWith("full,") && /,(massive_ratio|residual_fro_rel_trimmed),/.test(line));
+  for (const variant of ["null:init", "baseline"]) appendFileSync(file, `${own.map((line) => line.replace("full", variant)).join("\n")}\n`);
+  rankscope("report", folder, "--quiet");
+  const { page, faults } = await openPage(browser, join(folder, "report.html"));
+  const names = await page.locator(".entry").evaluateAll((entries) =>
+    entries.map((e) => {
+      const { borderTopColor, borderTopStyle } = getComputedStyle(e.querySelector(".swatch"));
+      return [e.textContent, borderTopColor, borderTopStyle];
+    }),
+  );
+  assert.deepEqual(names.map(([name, , style]) => [name, style]), [["full", "solid"], ["-skip", "solid"], ["null:init", "dashed"], ["baseline", "dashed"]]);
+  const drawn = (lines) => lines.map((line) => [getComputedStyle(line).stroke, getComputedStyle(line).strokeDasharray === "none" ? "solid" : "dashed"]);
+  const massive = page.locator('[data-figure="massive"] svg');
+  const expected = names.map(([, ...look]) => look);
+  assert.deepEqual(await massive.locator("> line").evaluateAll(drawn), expected, "its legend");
+  assert.deepEqual(await massive.locator('[aria-label="line"] path').evaluateAll(drawn), expected, "its curves");
+  assert.deepEqual(await massive.locator("> text").allTextContents(), names.map(([name]) => name));
+  assert.deepEqual(await page.locator('[data-figure="depth-1"] [aria-label="line"] path').evaluateAll(drawn), expected);
+  assert.deepEqual(faults, []);
+});
+
 test("bounds are drawn with their curve, paths by their length", async () => {
   for (const layer of [0, 1, 2]) appendFileSync(join(c, "metrics.csv"), `full,blocks.${layer}.ln1.hook_normalized,${layer},,residual_fro_rel_trimmed_bound,${2 - layer / 2},,1,${layer},content\n`);
   for (const length of [0, 1, 2, 3]) appendFileSync(join(c, "metrics.csv"), `full,unembed.hook_out,,,path_test,${[0.1, 0.5, 0.3, 0.1][length]},0.01,3,${length},all\n`);

@@ -31,6 +31,11 @@ const inspect = () => {
       const box = t.getBoundingClientRect();
       if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1) faults.push(`${name(svg)}: "${t.textContent}" leaves the plot`);
     }
+    const ticks = [...svg.querySelectorAll('[aria-label="y-axis tick label"] text')].map((t) => t.getBoundingClientRect());
+    for (const label of svg.querySelectorAll('[aria-label="text"] text')) {
+      const box = label.getBoundingClientRect();
+      if (ticks.some((t) => t.left < box.right && box.left < t.right && t.top < box.bottom - 1 && box.top < t.bottom - 1)) faults.push(`${name(svg)}: "${label.textContent}" lies on a number of the axis`);
+    }
     for (const axis of svg.querySelectorAll('[aria-label$="tick label"]')) {
       const boxes = [...axis.querySelectorAll("text")].filter((t) => t.textContent.trim() !== "").map((t) => [t.textContent, t.getBoundingClientRect()]);
       for (let i = 1; i < boxes.length; i++) {
@@ -66,6 +71,12 @@ const inked = async (figure) => {
 const every = [[1280, "light"], [1280, "dark"], [390, "light"], [390, "dark"]];
 const two = [[1280, "light"], [390, "dark"]];
 
+/** Tables that are wider than their place. Those of trials may be: they have a column for every key of a configuration. */
+const wideTables = () => {
+  for (const details of document.querySelectorAll("details")) details.open = true;
+  return [...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth && !e.closest('[data-table="trials"]')).map((e) => e.querySelector("caption").textContent);
+};
+
 async function look(name, file, ways) {
   for (const [width, colorScheme] of ways) {
     const { page, context, faults } = await openPage(browser, file, { viewport: { width, height: 900 }, colorScheme });
@@ -73,6 +84,7 @@ async function look(name, file, ways) {
     await page.screenshot({ path: join(pictures, `${where}.png`), fullPage: true });
     assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${where}: no sideways scrolling`);
     assert.deepEqual(await page.evaluate(inspect), [], where);
+    assert.deepEqual(await page.evaluate(wideTables), [], `${where}: no table scrolls sideways`);
     for (const figure of await page.locator("[data-figure]").all()) {
       const share = await figure.evaluate(inked);
       assert.ok(share > 0.003, `${where}: ${await figure.getAttribute("data-figure")} is blank: ${share}`);
@@ -85,6 +97,12 @@ async function look(name, file, ways) {
 }
 
 test("a scan", () => look("scan", join(at("step-100"), "report.html"), every));
+
+test("a scan that was compared with another implementation", async () => {
+  const model = join(tree, "tests/fixtures/models/bert");
+  rankscope("scan", model, "--random-tokens", "--samples", "2", "--verify", join(model, "activations.safetensors"), "--out", at("checked"), "--quiet");
+  await look("checked", join(at("checked"), "report.html"), [[390, "light"]]);
+});
 
 test("a series of scans", async () => {
   rankscope("report", at("step-1000"), at("step-100"), at("step-200"), "--out", at("series.html"), "--quiet");

@@ -172,6 +172,23 @@ test("dark and phone: the page fits its width and every control is named", async
   }
 });
 
+test("on a phone a table's minor columns stand under each row, with every value and every sort", async () => {
+  const wide = await page.locator('[data-table="sinks"] tbody tr').first().locator("td").allInnerTexts();
+  const other = await openPage(browser, join(folder, "report.html"), { viewport: { width: 390, height: 844 } });
+  const table = other.page.locator('[data-table="sinks"]');
+  const lines = table.locator("tbody tr");
+  assert.equal(await lines.count(), 20, "two lines a head");
+  assert.deepEqual(await lines.first().locator("td").allInnerTexts(), wide.slice(0, 4));
+  assert.deepEqual(await lines.nth(1).locator("span").allTextContents(), [`position ${wide[4]}`, `token there ${wide[5]}`]);
+  await table.locator('th button:text("position")').click();
+  const positions = (await table.locator(".under span:first-child bdi").allInnerTexts()).map(Number);
+  assert.deepEqual(positions, [...positions].sort((a, b) => b - a));
+  await other.page.setViewportSize({ width: 1280, height: 844 });
+  await other.page.waitForFunction(() => document.querySelectorAll('[data-table="sinks"] tbody tr').length === 10);
+  assert.deepEqual(other.faults, []);
+  await other.context.close();
+});
+
 test("paths by length are there, with the share of the output that each has", async () => {
   const expected = rows.filter((r) => r.metric === "path_share");
   assert.equal(expected.length, 7);

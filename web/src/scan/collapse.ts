@@ -39,7 +39,7 @@ function curvesFigure(scan: Scan, variants: string[], of: (variant: string) => R
     name: "collapse",
     title: "Residual of every network",
     about: "Relative residual against depth, mean over texts.",
-    hint: "sqrt(‖R‖₁ ‖R‖∞) over the same norm of X, R = X − 1xᵀ, mean over texts. Rings: published.",
+    hint: `sqrt(‖R‖₁ ‖R‖∞) over the same norm of X, R = X − 1xᵀ, mean over texts.${variants.some((v) => published(v).length > 0) ? " Rings: published." : ""}`,
     draw: (t, width) => drawCurves(curves(t), { xLabel: "depth (blocks passed)", yLabel: "residual_l1inf_rel_mean", logY: true, wholeX: true, rules: floors, height: Math.max(280, Math.min(440, width * 0.5)) }, t, width, true),
     table: () => ({
       columns: ["variant", "metric", "depth", "value", "stderr", "n"],
@@ -83,11 +83,16 @@ export function collapse(scan: Scan): HTMLElement | null {
   const of = (v: string): Row[] => rows.filter((r) => r.variant === v);
   const last = (v: string): Row | undefined => of(v).at(-1);
   const at = (metric: string, v: string): number => byDepth(scan.of(metric)).filter((r) => r.variant === v).at(-1)?.value ?? NaN;
+  const extra: { title: string; hint: string; of: string }[] = [
+    { title: "log10", hint: "where no double can hold the residual", of: "residual_l1inf_rel_log10" },
+    { title: "exponent", hint: "of the last step: 3 is the cubic law, 1 a geometric one", of: "local_exponent" },
+    { title: "over published", hint: "at the deepest point that was published", of: "published_ratio" },
+  ].filter((column) => variants.some((v) => Number.isFinite(at(column.of, v))));
   const table = new Table({
     name: "collapse",
     caption: "After the last block",
-    columns: [{ title: "variant" }, { title: "residual", numeric: true }, { title: "stderr", numeric: true }, { title: "log10", numeric: true, hint: "where no double can hold the residual" }, { title: "exponent", numeric: true, hint: "of the last step: 3 is the cubic law, 1 a geometric one" }, { title: "over published", numeric: true, hint: "at the deepest point that was published" }],
-    rows: variants.map((v) => [v, last(v)?.value ?? NaN, last(v)?.stderr ?? NaN, at("residual_l1inf_rel_log10", v), at("local_exponent", v), at("published_ratio", v)]),
+    columns: [{ title: "variant" }, { title: "residual", numeric: true }, { title: "stderr", numeric: true, minor: true }, ...extra.map(({ title, hint }) => ({ title, hint, numeric: true, minor: true }))],
+    rows: variants.map((v) => [v, last(v)?.value ?? NaN, last(v)?.stderr ?? NaN, ...extra.map((column) => at(column.of, v))]),
     sort: [1, "up"],
     pageSize: 24,
   });

@@ -3,7 +3,7 @@ import { type Curve, drawCurves } from "../charts";
 import { type Row, type Scan } from "../data";
 import { choice, h, outside, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
-import { withError } from "../format";
+import { tick, withError } from "../format";
 import { type Theme, theme, onTheme } from "../theme";
 import { everyVariant, family, isDepthRow, judgedFamily, type Track, trackLook, tracksOf, variantsOf } from "./tracks";
 
@@ -33,15 +33,16 @@ export class Depth {
     const rank = pick("effective_rank_rel", "effective_rank", "stable_rank", "token_cosine");
     const metrics = [...new Set([residual, rank])].filter((m) => m !== "");
     const xLabel = first?.data.manifest["paths"] === undefined ? "depth (blocks passed)" : "path length";
-    this.panels = metrics.map((metric, i) => new Panel(`depth-${i + 1}`, xLabel, () => this.tracks, this.off, { family: judged, metric, tokens: "content", log: isLogarithmic(metric) }));
+    this.panels = metrics.map((metric, i) => new Panel(`depth-${i + 1}`, xLabel, () => this.tracks, this.off, () => fill(), { family: judged, metric, tokens: "content", log: isLogarithmic(metric) }));
     const legend = h("div", { class: "legend", role: "group", "aria-label": "Curves" });
-    const fill = (): void => legend.replaceChildren(...this.tracks.map((track) => this.entry(track, theme())));
+    // A name for every curve that one of the panels has, and for no other.
+    const fill = (): void => legend.replaceChildren(...this.tracks.filter((track) => this.panels.some((p) => p.has(track))).map((track) => this.entry(track, theme())));
     fill();
     onTheme(fill);
     const choose = (variant: string): void => {
       this.tracks = tracksOf(scans, variant);
-      fill();
       for (const panel of this.panels) panel.refresh();
+      fill();
     };
     const chooser = scans.length > 1 && variants.length > 1 && h("div", { class: "controls" }, choice("variant of each", [...variants.map((v): [string, string] => [v, outside(v)]), [everyVariant, "every variant"]], this.tracks[0]?.variant ?? "", choose));
     this.element = h("div", {}, chooser, legend, h("div", { class: "pair" }, ...this.panels.map((p) => p.figure.element)));
@@ -74,7 +75,7 @@ class Panel {
   readonly figure: Figure;
   private readonly controls = h("div", { class: "controls" });
 
-  constructor(private readonly name: string, private readonly xLabel: string, private readonly all: () => Track[], private readonly off: Set<string>, private view: View) {
+  constructor(private readonly name: string, private readonly xLabel: string, private readonly all: () => Track[], private readonly off: Set<string>, private readonly changed: () => void, private view: View) {
     this.settle();
     this.figure = new Figure(this.spec(), this.controls);
     this.fill();
@@ -112,6 +113,7 @@ class Panel {
       this.view = { ...this.view, ...part };
       if (!this.rows().length) this.view.metric = metrics[0] ?? "";
       this.refresh();
+      this.changed();
     };
     this.controls.replaceChildren(
       choice("metric", metrics, this.view.metric, (metric) => change({ metric, log: isLogarithmic(metric) })),
@@ -121,13 +123,17 @@ class Panel {
     );
   }
 
+  private rowsOf(track: Track, metric: string): Row[] {
+    return track.scan.of(metric).filter((r) => r.variant === track.variant && isDepthRow(r) && family(r.site) === this.view.family && r.tokens === this.view.tokens);
+  }
+
+  has(track: Track): boolean {
+    return this.rowsOf(track, this.view.metric).length > 0;
+  }
+
   private curves(t: Theme): Curve[] {
     const visible = this.tracks.filter((track) => !this.off.has(track.name));
-    const of = (track: Track, metric: string): Row[] =>
-      track.scan
-        .of(metric)
-        .filter((r) => r.variant === track.variant && isDepthRow(r) && family(r.site) === this.view.family && r.tokens === this.view.tokens)
-        .sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0));
+    const of = (track: Track, metric: string): Row[] => this.rowsOf(track, metric).sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0));
     const points = (track: Track, rows: Row[]): Curve["points"] =>
       rows.map((r) => ({
         x: r.depth ?? 0,
@@ -148,8 +154,7 @@ class Panel {
   private spec(): FigureSpec {
     const { metric, log, tokens } = this.view;
     const about = this.tracks[0]?.scan.about(metric);
-    const limits = this.tracks[0]?.scan.data.manifest["thresholds"] as Record<string, number> | undefined;
-    const collapse = metric === "residual_fro_rel_trimmed" ? limits?.["collapse"] : undefined;
+    const collapse = metric === "residual_fro_rel_trimmed" ? this.tracks[0]?.scan.threshold("collapse") : undefined;
     return {
       name: this.name,
       title: metric,
@@ -158,7 +163,7 @@ class Panel {
       draw: (t, width, alone) =>
         drawCurves(
           this.curves(t),
-          { xLabel: this.xLabel, yLabel: metric, logY: log, wholeX: true, rules: collapse === undefined ? [] : [{ y: collapse, label: "collapse" }] },
+          { xLabel: this.xLabel, yLabel: metric, logY: log, wholeX: true, rules: collapse === undefined ? [] : [{ y: collapse, label: `collapse < ${tick(collapse)}` }] },
           t,
           width,
           alone,
@@ -167,12 +172,7 @@ class Panel {
         columns: ["track", "variant", "site", "layer", "metric", "value", "stderr", "n", "depth", "tokens"],
         rows: this.tracks
           .filter((track) => !this.off.has(track.name))
-          .flatMap((track) =>
-            track.scan
-              .of(metric)
-              .filter((r) => r.variant === track.variant && isDepthRow(r) && family(r.site) === this.view.family && r.tokens === tokens)
-              .map((r) => [track.name, r.variant, r.site, r.layer, r.metric, r.value, r.stderr, r.n, r.depth, r.tokens]),
-          ),
+          .flatMap((track) => this.rowsOf(track, metric).map((r) => [track.name, r.variant, r.site, r.layer, r.metric, r.value, r.stderr, r.n, r.depth, r.tokens])),
       }),
     };
   }

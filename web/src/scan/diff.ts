@@ -19,16 +19,16 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
     caption: `Paired differences, ${data.b} minus ${data.a}`,
     columns: [
       { title: "place" },
-      { title: "variant" },
+      { title: "variant", minor: true },
       { title: "metric" },
-      { title: "site" },
-      { title: "tokens" },
-      { title: "first", numeric: true },
-      { title: "second", numeric: true },
+      { title: "site", minor: true },
+      { title: "tokens", minor: true },
+      { title: "first", numeric: true, minor: true },
+      { title: "second", numeric: true, minor: true },
       { title: "change", numeric: true },
-      { title: "stderr", numeric: true, hint: "of the paired differences" },
+      { title: "stderr", numeric: true, hint: "of the paired differences", minor: true },
       { title: "errors", numeric: true, hint: "change over its standard error" },
-      { title: "n", numeric: true },
+      { title: "n", numeric: true, minor: true },
     ],
     rows: rows(""),
     sort: [9, "down"],
@@ -38,5 +38,5 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
       return layer === undefined ? undefined : () => open(Number(layer), Number(head));
     },
   });
-  return h("div", {}, choice("metric", [["", "all"], ...metrics.map((m): [string, string] => [m, m])], "", (m) => table.update(rows(m))), table.element);
+  return h("div", {}, h("div", { class: "controls" }, choice("metric", [["", "all"], ...metrics.map((m): [string, string] => [m, m])], "", (m) => table.update(rows(m)))), table.element);
 }

@@ -73,7 +73,7 @@ export class HeadPage {
       title: `Attention of sample ${shown.sample}`,
       about: "Queries downwards, keys to the right.",
       hint:
-        (side < shown.length ? `${shown.length} tokens pooled to ${side} × ${side}: mean over queries, sum over keys. ` : "") + "Rows are queries, columns are keys; colour by the square root.",
+        (side < shown.length ? `${shown.length} tokens pooled to ${side} × ${side}: mean over queries, sum over keys. ` : "") + `Rows are queries, columns are keys; colour by the square root, up to ${short(peak)}.`,
       draw: (t, width) => drawGrid(bins, { colour, says }, t, Math.min(width, 560)),
       table: () => ({
         columns: ["query_first", "query_text", "key_first", "key_text", "attention"],

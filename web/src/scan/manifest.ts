@@ -36,7 +36,7 @@ function parityTable(parity: unknown): HTMLElement | null {
   const table = new Table({
     name: "parity",
     caption: "Every tensor that was compared with the other implementation",
-    columns: [{ title: "tensor" }, { title: "largest error", numeric: true }, { title: "mean error", numeric: true }, { title: "largest value", numeric: true }, { title: "ratio", numeric: true }],
+    columns: [{ title: "tensor" }, { title: "largest error", numeric: true, minor: true }, { title: "mean error", numeric: true, minor: true }, { title: "largest value", numeric: true, minor: true }, { title: "ratio", numeric: true }],
     rows: layers.map((l) => [word(l["tensor"] ?? ""), value(l["largest"]), value(l["mean"]), value(l["magnitude"]), value(l["relative"])]),
     sort: [4, "down"],
     pageSize: 12,

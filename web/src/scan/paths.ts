@@ -8,6 +8,26 @@ import { look, type Theme } from "../theme";
 
 const isLogarithmic = (metric: string): boolean => metric === "output_kl" || metric === "path_rank1_distance";
 
+// What the rows of metrics.csv cannot say of themselves: these metrics are no lens's.
+const meanings: Record<string, string> = {
+  path_share: "Norm of what the paths of one length add up to, as a share of the sum of these norms.",
+  path_norm: "Root mean square of what the paths of one length add up to.",
+  output_kl: "How far the predictions of each reading are from those of the whole network, in nats.",
+  path_rank1_distance: "Median over sampled chains of attention matrices, the band from quartile to quartile.",
+};
+
+const readingOf: Record<string, string> = {
+  only: "the paths of that length alone",
+  upto: "those of at most that length, with the bias",
+  allbut: "the output without them",
+};
+
+/** What the curves of `rankscope paths` are of. */
+export function readings(scans: Scan[]): HTMLElement | null {
+  const found = Object.entries(readingOf).filter(([name]) => scans.some((s) => s.variants.includes(name)));
+  return found.length === 0 ? null : h("p", { class: "lead" }, `${found.map(([name, what]) => `${name}: ${what}`).join("; ")}.`);
+}
+
 /** Read beside another metric: quartiles as a band, published values as rings. */
 const isBeside = (metric: string): boolean => /_q[13]$/.test(metric) || metric === "path_published";
 
@@ -38,8 +58,7 @@ export function paths(scan: Scan): HTMLElement | null {
     ];
   };
   const spec = (): FigureSpec => {
-    const quartiles = byLength(`${metric}_q1`).length > 0;
-    const meaning = quartiles ? "Median over sampled chains of attention matrices, the band from quartile to quartile." : (scan.about(metric)?.meaning ?? "");
+    const meaning = scan.about(metric)?.meaning ?? (Object.hasOwn(meanings, metric) ? meanings[metric] : undefined) ?? "";
     return {
       name: "paths",
       title: `${metric} by path length`,

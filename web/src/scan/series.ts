@@ -4,8 +4,8 @@ import { type Row, type Scan } from "../data";
 import { choice, h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { short, withError } from "../format";
-import { look, ordered, type Theme } from "../theme";
-import { family, isDepthRow, judgedFamily } from "./tracks";
+import { ordered, type Theme } from "../theme";
+import { family, isDepthRow, judgedFamily, trackLook } from "./tracks";
 
 const numbersIn = (text: string): number[] => [...text.matchAll(/(\d+(?:\.\d+)?)([kKmM]?)(?![a-zA-Z0-9])|\d+/g)].map(([all, digits, unit]) => Number(digits ?? all) * (unit === "" || unit === undefined ? 1 : /k/i.test(unit) ? 1e3 : 1e6));
 
@@ -146,7 +146,7 @@ class Series {
     const every = Math.ceil(lines.length / 12); // a legend that can be read
     return lines.map((line, i) => ({
       name: line.name,
-      ...(inOrder ? { colour: ordered(i / Math.max(1, lines.length - 1), t) } : look(i, t)),
+      ...(inOrder ? { colour: ordered(i / Math.max(1, lines.length - 1), t) } : trackLook({ variant: line.name, colour: i, dash: Math.floor(i / 8) }, t)),
       legend: i % every === 0 || i === lines.length - 1 ? line.name : false,
       points: this.values(line).map((p) => ({
         x: p.step,

@@ -32,8 +32,8 @@ export function tracksOf(scans: Scan[], chosen: string): Track[] {
   );
 }
 
-export function trackLook(track: Track | undefined, t: Theme): { colour: string; dash: string } {
-  const { variant = "", colour = 0, dash = 0 } = track ?? {};
+/** Null models and the baseline are dashed in every figure, whatever their colour. */
+export function trackLook({ variant, colour, dash }: Pick<Track, "variant" | "colour" | "dash">, t: Theme): { colour: string; dash: string } {
   return { colour: t.series[colour % t.series.length] ?? t.ink, dash: isReference(variant) ? "5 4" : variant.startsWith("theory") ? "2 3" : (dashes[dash % dashes.length] ?? "") };
 }
 

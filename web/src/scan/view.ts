@@ -10,7 +10,7 @@ import { HeadPage } from "./head";
 import { HeadMap } from "./heads";
 import { manifest } from "./manifest";
 import { operator } from "./operator";
-import { paths } from "./paths";
+import { paths, readings } from "./paths";
 import { series, stepsOf } from "./series";
 import { sinks } from "./sinks";
 import { verdict } from "./verdict";
@@ -39,7 +39,7 @@ function details(scan: Scan, several: boolean, choose: HTMLElement | null): { se
   const sections: HTMLElement[] = [];
   const map = new HeadMap([scan], open);
   if (!several && !map.empty) sections.push(section("heads", "Heads", map.element));
-  if (!page.empty) sections.push(section("head", "One head", choose, page.element));
+  if (!page.empty) sections.push(section("head", "One head", choose && h("div", { class: "controls" }, choose), page.element));
   const sunk = sinks(scan, open);
   if (sunk) sections.push(section("sinks", "Sinks and massive activations", sunk));
   const linear = operator(scan);
@@ -62,7 +62,7 @@ function variantTable(scans: Scan[]): HTMLElement | null {
   return new Table({
     name: "variants",
     caption: "How far the output of each variant is from that of full",
-    columns: [{ title: "variant" }, { title: "output_kl", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true }, { title: "site" }],
+    columns: [{ title: "variant" }, { title: "output_kl", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true, minor: true }, { title: "site", minor: true }],
     rows,
     sort: [1, "down"],
     pageSize: 12,
@@ -74,7 +74,19 @@ function numbers(scans: Scan[]): HTMLElement {
   return new Table({
     name: "metrics",
     caption: "Every row of metrics.csv",
-    columns: [...(several ? [{ title: "results" }] : []), { title: "variant" }, { title: "site" }, { title: "layer", numeric: true }, { title: "head", numeric: true }, { title: "metric" }, { title: "value", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true }, { title: "depth", numeric: true }, { title: "tokens" }],
+    columns: [
+      ...(several ? [{ title: "results", minor: true }] : []),
+      { title: "variant", minor: true },
+      { title: "site", minor: true },
+      { title: "layer", numeric: true, minor: true },
+      { title: "head", numeric: true, minor: true },
+      { title: "metric" },
+      { title: "value", numeric: true },
+      { title: "stderr", numeric: true },
+      { title: "n", numeric: true, minor: true },
+      { title: "depth", numeric: true, minor: true },
+      { title: "tokens", minor: true },
+    ],
     rows: scans.flatMap((s) => s.rows.map((r) => [...(several ? [s.data.name] : []), r.variant, r.site, r.layer, r.head, r.metric, r.value, r.stderr, r.n, r.depth, r.tokens])),
     search: true,
     pageSize: 20,
@@ -120,8 +132,9 @@ export function scanView(given: ScanData[], changes: DiffData | null): View {
   const steps = several ? series(scans) : null;
   if (steps) sections.push(section("series", "Over training", steps));
   const depth = new Depth(scans);
+  const ofPaths = data[0]?.manifest["paths"] !== undefined;
   const bound = several || held ? [] : theory(scans[0] as Scan);
-  if (!depth.empty) sections.push(section("depth", data[0]?.manifest["paths"] === undefined ? "Against depth" : "By path length", depth.element, ...bound));
+  if (!depth.empty) sections.push(section("depth", ofPaths ? "By path length" : "Against depth", ofPaths && readings(scans), depth.element, ...bound));
   if (several) {
     const map = new HeadMap(scans, open);
     if (!map.empty) sections.push(section("heads", "Heads", map.element));

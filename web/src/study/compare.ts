@@ -26,7 +26,7 @@ export function compareTable(studies: Study[]): HTMLElement | null {
       { title: f.x, numeric: true },
       ...studies.flatMap((s) => [
         { title: s.data.name, numeric: true },
-        { title: "seeds", numeric: true },
+        { title: "seeds", numeric: true, minor: true },
       ]),
       { title: "ratio", numeric: true, hint: `${studies[last]?.data.name} over ${studies[0]?.data.name}` },
     ],
