@@ -22,14 +22,14 @@ struct Rate {
 // What finished trials of this store took on this device; before there is one, a cautious guess.
 Rate rate_for(const StudyOptions& o, const Runner& runner, const std::vector<StoredTrial>& known) {
   double flops = 0, seconds = 0;
-  int64_t count = 0;
+  std::vector<TrialJob> done;
   for (const StoredTrial& trial : known) {
     if (trial.state != TrialState::done || trial.device != o.device || trial.seconds <= 0) continue;
-    flops += runner.flops(parse_canonical(trial.config, runner.keys));
+    done.push_back({trial.id, parse_canonical(trial.config, runner.keys), {}});
     seconds += trial.seconds;
-    ++count;
   }
-  if (count > 0 && flops > 0) return {flops / seconds, fmt::format("measured on {} finished trials", count)};
+  for (const Stack& stack : plan_stacks(runner, done, o.device)) flops += stack.flops;
+  if (flops > 0) return {flops / seconds, fmt::format("measured on {} finished trials", done.size())};
   if (o.device != "cpu") return {3e13, "a guess for a large GPU, until a trial is finished"};
   const int threads = thread_count(o.threads);
   return {1.5e10 * threads, fmt::format("a guess for {} threads, until a trial is finished", threads)};
@@ -66,11 +66,17 @@ void print_plan(const Study& study, const Runner& runner, const std::vector<Axis
       jobs.push_back({trial.id, trial.config, {}});
   }
   const std::vector<Stack> stacks = plan_stacks(runner, jobs, o.device);
-  std::map<std::string, size_t> stack_of;
+  struct Share {
+    size_t stack;
+    double flops;  // an equal part of its stack's
+  };
+  std::map<std::string, Share> shares;
   double work = 0;
   for (size_t s = 0; s < stacks.size(); ++s) {
-    work += stacks[s].flops;
-    for (const TrialJob& job : stacks[s].jobs) stack_of[job.id] = s + 1;
+    const Stack& stack = stacks[s];
+    work += stack.flops;
+    for (const TrialJob& job : stack.jobs)
+      shares[job.id] = {s + 1, stack.flops / static_cast<double>(stack.jobs.size())};
   }
   io.out << fmt::format("{}: {}\n{}\n\n", study.name, terminal_text(study.title),
                         spec_text(study, overrides));
@@ -80,10 +86,11 @@ void print_plan(const Study& study, const Runner& runner, const std::vector<Axis
     std::vector<std::string> words;
     for (const std::string& key : keys)
       words.push_back(fmt::format("{}={}", key, to_text(trial.config.at(key))));
-    const auto stack = stack_of.find(trial.id);
-    io.out << fmt::format("{:<18}{:>5}  {:<10.3g}{}\n", trial.id,
-                          stack == stack_of.end() ? "done" : fmt::format("{}", stack->second),
-                          runner.flops(trial.config), fmt::join(words, " "));
+    const auto share = shares.find(trial.id);
+    const std::string cost = share == shares.end()
+                                 ? fmt::format("{:>5}  {:<10}", "done", "")
+                                 : fmt::format("{:>5}  {:<10.3g}", share->second.stack, share->second.flops);
+    io.out << fmt::format("{:<18}{}{}\n", trial.id, cost, fmt::join(words, " "));
   }
   const Rate rate = rate_for(o, runner, known);
   io.out << fmt::format("\n{} trials in {} stacks, {:.3g} FLOP, about {} at {} ({})\n", jobs.size(),

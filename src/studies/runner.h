@@ -54,7 +54,8 @@ struct Runner {
   std::vector<Key> keys;
   /// Refuses what cannot be (heads that do not divide the width), before anything runs.
   void (*check)(const Config& config);
-  /// Floating-point operations of the whole trial: 2 per multiply-add, training 3 times the forward pass.
+  /// Floating-point operations of the trial without what its stack shares: 2 per multiply-add, training 3
+  /// times the forward pass.
   double (*flops)(const Config& config);
   /// Trials with equal keys may run in one stack; empty: always alone.
   std::string (*stack_key)(const Config& config);
@@ -64,6 +65,8 @@ struct Runner {
   void (*run)(std::span<const TrialJob> jobs, const RunContext& context);
   /// Writes the trained model of a finished trial as a folder that `scan` reads; null where there is none.
   void (*export_model)(const TrialJob& job, const std::filesystem::path& folder) = nullptr;
+  /// Floating-point operations that a stack needs once, however many trials it has; null: none.
+  double (*shared_flops)(const Config& config) = nullptr;
   bool cuda = false;  // whether it runs on such a device too; all run on the CPU
 };
 

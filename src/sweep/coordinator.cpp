@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 #include "base/error.h"
 #include "sweep/cluster.h"
@@ -41,9 +42,11 @@ class Coordinator {
 
   SweepReport run() {
     store_.reclaim();
-    for (const TrialJob& job : pending_jobs(store_, runner_)) {
-      ++state_.trials_total;
-      state_.flops_total += runner_.flops(job.config);
+    for (const Stack& stack : plan_stacks(runner_, pending_jobs(store_, runner_), "", workers())) {
+      state_.trials_total += static_cast<int64_t>(stack.jobs.size());
+      state_.flops_total += stack.flops;
+      for (const TrialJob& job : stack.jobs)
+        flops_of_[job.id] = stack.flops / static_cast<double>(stack.jobs.size());
     }
     auto looked = Clock::now();
     while (anyone_left()) {
@@ -67,6 +70,7 @@ class Coordinator {
  private:
   static constexpr double kLook = 0.5;  // seconds between two looks for the dead
 
+  int64_t workers() const { return transport_.size() - 1; }
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
 
   bool anyone_left() const {
@@ -90,8 +94,7 @@ class Coordinator {
     if (note.kind == "finished" && store_.finish(note.id, note.owner, note.outcome, note.seconds)) {
       ++(note.outcome.failed ? report_.failed : report_.done);
       ++state_.trials_done;
-      if (const auto trial = store_.find(note.id))
-        state_.flops_done += runner_.flops(parse_canonical(trial->config, runner_.keys));
+      state_.flops_done += flops_of_[note.id];
     }
     if (note.kind == "idle" || note.kind == "broken") {
       store_.give_back(peer.owner);
@@ -112,7 +115,7 @@ class Coordinator {
       if (store_.counts().running == 0) return end(to, peer);
       return transport_.send(to, to_text(Note{.kind = "wait"}));  // a stack may come back from the dead
     }
-    const Stack stack = plan_stacks(runner_, pending, "", transport_.size() - 1).front();
+    const Stack stack = plan_stacks(runner_, pending, "", workers()).front();
     std::vector<std::string> ids;
     for (const TrialJob& job : stack.jobs) ids.push_back(job.id);
     Note order{.kind = "stack", .runner = std::string(runner_.name), .folder = store_.folder().string()};
@@ -166,6 +169,7 @@ class Coordinator {
   std::vector<Peer> peers_;
   SweepReport report_;
   SweepProgress state_;
+  std::map<std::string, double> flops_of_;  // by trial, an equal part of its stack's
   std::string broken_;
   bool told_stop_ = false;
 };

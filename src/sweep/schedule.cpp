@@ -124,7 +124,7 @@ SweepReport run_study(Store& store, const Runner& runner, const SweepOptions& op
   store.reclaim();
   std::vector<TrialJob> pending = pending_jobs(store, runner);
   state.trials_total = static_cast<int64_t>(pending.size());
-  for (const TrialJob& job : pending) state.flops_total += runner.flops(job.config);
+  for (const Stack& stack : plan_stacks(runner, pending, options.device)) state.flops_total += stack.flops;
   const auto tell = [&] {
     if (progress) progress(state);
   };
@@ -166,8 +166,7 @@ SweepReport run_study(Store& store, const Runner& runner, const SweepOptions& op
     lease.end();
     store.give_back(owner);  // after a stop: what has no outcome
     if (lease.fault()) std::rethrow_exception(lease.fault());
-    state.flops_done = flops_before;
-    for (const TrialJob& job : stack.jobs) state.flops_done += runner.flops(job.config);
+    state.flops_done = flops_before + stack_flops(runner, stack.jobs);
   }
   const Counts counts = store.counts();
   report.left = counts.pending;

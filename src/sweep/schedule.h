@@ -46,6 +46,9 @@ struct Stack {
 std::vector<Stack> plan_stacks(const Runner& runner, const std::vector<TrialJob>& jobs,
                                const std::string& device, int64_t workers = 1);
 
+/// Of all these trials in one stack: what each needs, and once what they share.
+double stack_flops(const Runner& runner, const std::vector<TrialJob>& jobs);
+
 /// The pending trials of the store as jobs.
 std::vector<TrialJob> pending_jobs(const Store& store, const Runner& runner);
 

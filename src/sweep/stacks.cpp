@@ -22,14 +22,19 @@ std::vector<Stack> plan_stacks(const Runner& runner, const std::vector<TrialJob>
     const int64_t stacks = (count + limit - 1) / limit;
     for (int64_t s = 0; s < stacks; ++s) {
       Stack& stack = out.emplace_back();
-      for (int64_t i = s * count / stacks; i < (s + 1) * count / stacks; ++i) {
-        stack.flops += runner.flops(group[static_cast<size_t>(i)].config);
+      for (int64_t i = s * count / stacks; i < (s + 1) * count / stacks; ++i)
         stack.jobs.push_back(std::move(group[static_cast<size_t>(i)]));
-      }
+      stack.flops = stack_flops(runner, stack.jobs);
     }
   }
   std::stable_sort(out.begin(), out.end(), [](const Stack& a, const Stack& b) { return a.flops > b.flops; });
   return out;
+}
+
+double stack_flops(const Runner& runner, const std::vector<TrialJob>& jobs) {
+  double sum = runner.shared_flops == nullptr ? 0 : runner.shared_flops(jobs.front().config);
+  for (const TrialJob& job : jobs) sum += runner.flops(job.config);
+  return sum;
 }
 
 std::vector<TrialJob> pending_jobs(const Store& store, const Runner& runner) {

@@ -200,11 +200,17 @@ Tensor token_forward(const TokenNetwork& n, const TokenParameters& p, const Toke
   return Pass(n, p, batch, dropout).answers();
 }
 
+double layer_flops(const TokenNetwork& n, int64_t heads, int64_t tokens) {
+  const auto d = static_cast<double>(n.width), T = static_cast<double>(tokens);
+  const double used = static_cast<double>(heads) / static_cast<double>(n.heads);
+  return 2 * T * (used * (4 * d * d + 2 * T * d) + (n.mlp ? 2 * d * d : 0));
+}
+
 double forward_flops(const TokenNetwork& n, int64_t tokens) {
   const auto d = static_cast<double>(n.width), T = static_cast<double>(tokens);
   const double input = n.vocabulary > 0 || n.deep_input ? d * d + 2 * d : 2 * d;
-  const double layer = 4 * d * d + 2 * T * d + (n.mlp ? 2 * d * d : 0);
-  return 2 * T * (input + static_cast<double>(n.layers) * layer + d * static_cast<double>(n.outputs));
+  return 2 * T * (input + d * static_cast<double>(n.outputs)) +
+         static_cast<double>(n.layers) * layer_flops(n, n.heads, tokens);
 }
 
 }  // namespace rankscope

@@ -74,5 +74,7 @@ at::Tensor token_forward(const TokenNetwork& network, const TokenParameters& par
 
 /// Of one sequence, forward; 2 per multiply-add, softmax and norms not counted.
 double forward_flops(const TokenNetwork& network, int64_t tokens);
+/// Of one layer that has only so many of its heads.
+double layer_flops(const TokenNetwork& network, int64_t heads, int64_t tokens);
 
 }  // namespace rankscope

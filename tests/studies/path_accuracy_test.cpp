@@ -83,6 +83,18 @@ TEST(PathReadings, ThatDoNotExistAreRefused) {
   EXPECT_NO_THROW(check_reading(Semantics::subpaths, "all"));
 }
 
+TEST(PathReadings, CostTheHeadsTheyRun) {
+  const auto cost = [](const char* reading, int64_t length, bool replacement = false) {
+    return heads_run(Semantics::rerun, reading, length, 3, 2, {.draws = 5, .replacement = replacement});
+  };
+  // 6, 12 and 8 paths, each a head longer than one of the length before.
+  EXPECT_EQ(cost("all", 0) + cost("all", 1) + cost("all", 2) + cost("all", 3), 3 * 3 * 3 - 1);
+  EXPECT_EQ(cost("4", 3), 5 * 4 * 3);
+  EXPECT_EQ(cost("8", 3), cost("all", 3));
+  EXPECT_EQ(cost("8", 3, true), 5 * 8 * 3);
+  EXPECT_EQ(heads_run(Semantics::frozen, "only", 3, 3, 2, {}), 0);
+}
+
 // A stack of readings trains once, and every reading alone gives what it gave in company.
 TEST(PathAccuracyRunner, ReadsOneTrainingInManyWays) {
   TemporaryFolder folder;

@@ -32,6 +32,14 @@ TEST(Schedule, StacksAreNearlyEqualAndTheDearestComesFirst) {
   EXPECT_EQ(integer(stacks[2].jobs[0].config, "d"), 16);
 }
 
+TEST(Schedule, WhatAStackSharesCountsOnce) {
+  Runner runner = fake_runner();
+  runner.shared_flops = [](const Config& c) { return 1e9 * number(c, "d"); };
+  const std::vector<Stack> stacks = plan_stacks(runner, jobs("rank=1,2,4", "d=32", 2), "cpu");
+  EXPECT_EQ(sizes(stacks), (std::vector<size_t>{3, 3}));
+  for (const Stack& stack : stacks) EXPECT_EQ(stack.flops, 32e9 + 3 * 32 * 5e6);
+}
+
 TEST(Schedule, WorkersShareAStackThatOneCouldTake) {
   EXPECT_EQ(sizes(plan_stacks(fake_runner(), jobs("rank=1,2,4", "d=16", 1), "cpu", 3)),
             (std::vector<size_t>{1, 1, 1}));
@@ -52,6 +60,7 @@ TEST(Schedule, EveryTrialRunsOnceAndIsRecorded) {
   EXPECT_GT(calls, 12);
   EXPECT_EQ(last.trials_done, 12);
   EXPECT_EQ(last.trials_total, 12);
+  EXPECT_EQ(last.flops_total, 12 * 6 * 16e6);
   expect_all_done_and_right(store);
 }
 

@@ -44,13 +44,26 @@ void check_config(const Config& c) {
 
 Config network_of(const Config& c) { return without_view(c, keys(), kView); }
 
-// Readings of one network share its training: a trial costs its part of a usual set of them.
-double flops(const Config& c) {
-  constexpr double kReadings = 7;
+// Without the data: what it costs hardly depends on the vocabulary.
+TokenTraining planned_training(const TokenTrial& t) {
+  return training_of(t, {.train = {}, .test = {}, .vocabulary = 1, .classes = 2});
+}
+
+PathDraws draws_of(const Config& c, const TokenTrial& t) {
+  return {integer(c, "draws"), t.reference, t.draw_seed};
+}
+
+double shared_flops(const Config& c) {
   const TokenTrial t = token_trial_of(c);
-  const TokenTraining training = training_of(t, {.train = {}, .test = {}, .vocabulary = 1, .classes = 2});
-  return training_flops(training, t.recipe.train, t.recipe.tokens) /
-         (kReadings * static_cast<double>(t.recipe.layers + 1));
+  return training_flops(planned_training(t), t.recipe.train, t.recipe.tokens);
+}
+
+double flops(const Config& c) {
+  const TokenTrial t = token_trial_of(c);
+  const double heads = heads_run(semantics_of(text(c, "semantics")), text(c, "reading"), integer(c, "length"),
+                                 t.recipe.layers, t.recipe.heads, draws_of(c, t));
+  return heads * static_cast<double>(t.recipe.test) *
+         layer_flops(planned_training(t).network, 1, t.recipe.tokens);
 }
 
 Outcome outcome(const Config& c, const TokenTrial& t, const TokenData& data, PathAccuracy& paths) {
@@ -85,7 +98,7 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   if (trained->diverged) return fail_all(jobs, context, *trained);
   // Paths are read in float64: a length that carries little is a small difference of large sums.
   TokenModel model(training.network, in_double(*trained), data.test);
-  PathAccuracy paths(model, data.test, {integer(config, "draws"), t.reference, t.draw_seed});
+  PathAccuracy paths(model, data.test, draws_of(config, t));
   for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i) {
     Outcome out = outcome(jobs[i].config, t, data, paths);
     describe(*trained, out);
@@ -116,6 +129,7 @@ extern const Runner runner_path_accuracy{
         [](const Config& c) { return fmt::format("{} {}", canonical(network_of(c)), integer(c, "draws")); },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
     .run = run,
-    .export_model = export_trial};
+    .export_model = export_trial,
+    .shared_flops = shared_flops};
 
 }  // namespace rankscope

@@ -29,6 +29,11 @@ int64_t number_of(const std::string& reading) {
   return fault == std::errc() && at == end ? n : 0;
 }
 
+// A draw that holds every path is no draw.
+bool takes_all(const std::string& reading, int64_t paths, const PathDraws& draws) {
+  return reading == kAll || (!draws.replacement && paths <= number_of(reading));
+}
+
 double relative_residual(const Tensor& x, const Batch& batch) {
   double sum = 0;
   for (int64_t s = 0; s < batch.count(); ++s) {
@@ -48,6 +53,16 @@ void check_reading(Semantics semantics, const std::string& reading) {
     throw usage_error(fmt::format("there is no number of paths \"{}\"", printable(reading)))
         .hint("reading=5, reading=20 or reading=all");
   }
+}
+
+double heads_run(Semantics semantics, const std::string& reading, int64_t length, int64_t layers,
+                 int64_t heads, const PathDraws& draws) {
+  if (semantics == Semantics::frozen || length == 0) return 0;
+  // Of all paths, each begins as one that is a head shorter, which was run for that length.
+  const int64_t paths = path_count(layers, heads, length, INT64_MAX);
+  if (takes_all(reading, paths, draws)) return static_cast<double>(paths);
+  return static_cast<double>(draws.draws) * static_cast<double>(number_of(reading)) *
+         static_cast<double>(length);
 }
 
 struct PathAccuracy::Impl {
@@ -144,11 +159,8 @@ double PathAccuracy::full() const { return impl_->accuracy_of_state(impl_->froze
 PathScore PathAccuracy::read(Semantics semantics, const std::string& reading, int64_t length) {
   const c10::NoGradGuard no_grad;
   if (semantics == Semantics::frozen) return impl_->frozen_score(reading, length);
-  const int64_t n = number_of(reading);
-  // A draw that holds every path is no draw.
-  if (reading == kAll || (!impl_->draws.replacement && impl_->count(length) <= n))
-    return impl_->whole_score(semantics, length);
-  return impl_->sampled_score(semantics, n, length);
+  if (takes_all(reading, impl_->count(length), impl_->draws)) return impl_->whole_score(semantics, length);
+  return impl_->sampled_score(semantics, number_of(reading), length);
 }
 
 }  // namespace rankscope

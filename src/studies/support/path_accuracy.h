@@ -38,6 +38,11 @@ struct PathDraws {
 /// Refuses a reading that the semantics does not have.
 void check_reading(Semantics semantics, const std::string& reading);
 
+/// How often a single head is run over the set for this reading, of a network with so many layers and heads.
+/// The terms of the frozen network need none: they cost nothing beside a training.
+double heads_run(Semantics semantics, const std::string& reading, int64_t length, int64_t layers,
+                 int64_t heads, const PathDraws& draws);
+
 class PathAccuracy {
  public:
   /// `source` must outlive this; its words are those of samples_of(set).
