@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
-#include "studies/runner.h"
+#include "studies/support/one_by_one.h"
 #include "theory/head_weights.h"
 #include "theory/lower_bound.h"
 
@@ -54,14 +54,7 @@ Outcome solve(const Config& c, int threads) {
 }
 
 void run(std::span<const TrialJob> jobs, const RunContext& context) {
-  RunProgress progress;
-  progress.steps_total = static_cast<int64_t>(jobs.size());
-  for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i) {
-    context.finished(i, solve(jobs[i].config, context.threads));
-    ++progress.steps_done;
-    progress.flops_done += flops(jobs[i].config);
-    if (context.progress) context.progress(progress);
-  }
+  run_one_by_one(jobs, context, flops, [&](const Config& c) { return solve(c, context.threads); });
 }
 
 }  // namespace

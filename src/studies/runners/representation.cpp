@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "studies/runner.h"
+#include "studies/support/one_by_one.h"
 #include "theory/representation.h"
 
 namespace rankscope {
@@ -39,8 +39,7 @@ Outcome evaluate(const Config& c) {
 }
 
 void run(std::span<const TrialJob> jobs, const RunContext& context) {
-  for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i)
-    context.finished(i, evaluate(jobs[i].config));
+  run_one_by_one(jobs, context, flops, evaluate);
 }
 
 }  // namespace

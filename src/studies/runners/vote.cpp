@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "studies/runner.h"
+#include "studies/support/one_by_one.h"
 #include "theory/vote.h"
 
 namespace rankscope {
@@ -40,8 +40,7 @@ Outcome count_votes(const Config& c) {
 }
 
 void run(std::span<const TrialJob> jobs, const RunContext& context) {
-  for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i)
-    context.finished(i, count_votes(jobs[i].config));
+  run_one_by_one(jobs, context, flops, count_votes);
 }
 
 }  // namespace
