@@ -10,6 +10,7 @@
 #include "hard_matrices.h"
 #include "kernels/cuda/spectra.h"
 #include "kernels/jacobi_math.h"
+#include "support/matrix_shapes.h"
 #include "support/reference.h"
 
 namespace rankscope {
@@ -163,23 +164,7 @@ TEST(Jacobi, NoTurnForNumbersThatAreNoneOrForNothing) {
 
 TEST(Jacobi, RandomMatricesOfEveryShape) {
   at::manual_seed(1);
-  for (const auto& [m, n] : {std::pair{1, 1},
-                             {1, 2},
-                             {2, 1},
-                             {2, 2},
-                             {3, 7},
-                             {7, 3},
-                             {1, 40},
-                             {40, 1},
-                             {9, 9},
-                             {16, 17},
-                             {33, 33},
-                             {31, 64},
-                             {64, 31},
-                             {63, 65},
-                             {128, 128},
-                             {129, 40},
-                             {40, 129}})
+  for (const auto& [m, n] : test::matrix_shapes())
     expect_within_error(at::randn({m > 100 ? 1 : 3, m, n}), "random");
 }
 
