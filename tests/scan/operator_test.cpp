@@ -5,18 +5,14 @@
 
 #include <cmath>
 
-#include "support/source_tree.h"
+#include "scan/fixture_request.h"
 
 namespace rankscope {
 namespace {
 
 OperatorRequest on_fixture(const std::string& name) {
   OperatorRequest r;
-  r.scan.model = test::fixtures() / "models" / name;
-  r.scan.random_tokens = true;
-  r.scan.samples = 2;
-  r.scan.max_length = 8;
-  r.scan.dtype = "float64";
+  r.scan = test::random_tokens_through(name, 2, 8);
   r.top = 4;
   return r;
 }

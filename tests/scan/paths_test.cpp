@@ -6,18 +6,14 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "support/source_tree.h"
+#include "scan/fixture_request.h"
 
 namespace rankscope {
 namespace {
 
 PathsRequest on_fixture(const char* name) {
   PathsRequest r;
-  r.scan.model = test::fixtures() / "models" / name;
-  r.scan.random_tokens = true;
-  r.scan.samples = 3;
-  r.scan.max_length = 9;
-  r.scan.dtype = "float64";
+  r.scan = test::random_tokens_through(name, 3, 9);
   return r;
 }
 
