@@ -66,6 +66,15 @@ inline std::vector<float> random_floats(int64_t count, uint64_t seed) {
   return x;
 }
 
+/// TF32: 10 bits behind the leading one, rounded to nearest.
+inline float tf32_nearest(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits = (bits + 0x1000u) & 0xffffe000u;
+  std::memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 inline std::vector<double> widened(const std::vector<float>& x) { return {x.begin(), x.end()}; }
 
 template <class T>

@@ -12,14 +12,7 @@ using cuda::Mlp;
 
 class CudaMlp : public OnDevice {};
 
-// TF32: 10 bits behind the leading one, rounded to nearest.
-float factor(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x1000u) & 0xffffe000u;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-}
+float factor(float x) { return tf32_nearest(x); }
 double factor(double x) { return x; }
 
 struct Operands {

@@ -13,15 +13,6 @@ constexpr int64_t kTokens = cuda::kProjectedTokens, kWidth = cuda::kProjectedWid
 
 class CudaProjectedAttention : public OnDevice {};
 
-// TF32: 10 bits behind the leading one, rounded to nearest.
-double factor(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits + 0x1000u) & 0xffffe000u;
-  std::memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
 struct Shape {
   std::vector<int32_t> heads{8};
   int64_t sequences = 3, columns = 64;
@@ -67,7 +58,7 @@ struct Problem {
       if constexpr (std::is_same_v<T, double>)
         return static_cast<double>(v);
       else
-        return factor(v);
+        return static_cast<double>(tf32_nearest(v));
     };
     Result<T> r{std::vector<T>(dout.size()), std::vector<T>(3 * dout.size())};
     for (int64_t t = 0; t < shape.trials(); ++t) {
