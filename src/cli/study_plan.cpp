@@ -28,7 +28,7 @@ Rate rate_for(const StudyOptions& o, const Runner& runner, const std::vector<Sto
     done.push_back({trial.id, parse_canonical(trial.config, runner.keys), {}});
     seconds += trial.seconds;
   }
-  for (const Stack& stack : plan_stacks(runner, done, o.device)) flops += stack.flops;
+  for (const TrialStack& stack : plan_stacks(runner, done, o.device)) flops += stack.flops;
   if (flops > 0) return {flops / seconds, fmt::format("measured on {} finished trials", done.size())};
   if (o.device != "cpu") return {3e13, "a guess for a large GPU, until a trial is finished"};
   const int threads = thread_count(o.threads);
@@ -65,7 +65,7 @@ void print_plan(const Study& study, const Runner& runner, const std::vector<Axis
     if (state == states.end() || state->second != TrialState::done)
       jobs.push_back({trial.id, trial.config, {}});
   }
-  const std::vector<Stack> stacks = plan_stacks(runner, jobs, o.device);
+  const std::vector<TrialStack> stacks = plan_stacks(runner, jobs, o.device);
   struct Share {
     size_t stack;
     double flops;  // an equal part of its stack's
@@ -73,7 +73,7 @@ void print_plan(const Study& study, const Runner& runner, const std::vector<Axis
   std::map<std::string, Share> shares;
   double work = 0;
   for (size_t s = 0; s < stacks.size(); ++s) {
-    const Stack& stack = stacks[s];
+    const TrialStack& stack = stacks[s];
     work += stack.flops;
     for (const TrialJob& job : stack.jobs)
       shares[job.id] = {s + 1, stack.flops / static_cast<double>(stack.jobs.size())};

@@ -19,21 +19,21 @@ double round_step(double span, int count) {
   return 10 * power;
 }
 
-Axis linear_axis(double low, double high, int count) {
+FigureAxis linear_axis(double low, double high, int count) {
   if (!(high > low)) {
     const double room = low == 0 ? 1 : std::fabs(low) / 2;
     low -= room;
     high += room;
   }
   const double step = round_step(high - low, count);
-  Axis axis{std::floor(low / step + kSlack) * step, std::ceil(high / step - kSlack) * step, false, {}};
+  FigureAxis axis{std::floor(low / step + kSlack) * step, std::ceil(high / step - kSlack) * step, false, {}};
   const auto n = static_cast<int>(std::lround((axis.high - axis.low) / step));
   const auto first = static_cast<int64_t>(std::llround(axis.low / step));
   for (int i = 0; i <= n; ++i) axis.ticks.push_back(static_cast<double>(first + i) * step);
   return axis;
 }
 
-Axis log_axis(double low, double high, int count) {
+FigureAxis log_axis(double low, double high, int count) {
   if (!(high > low)) {
     low /= 3;
     high *= 3;
@@ -57,11 +57,11 @@ Axis log_axis(double low, double high, int count) {
 
 }  // namespace
 
-double Axis::place(double value) const {
+double FigureAxis::place(double value) const {
   return log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
 }
 
-Axis nice_axis(double low, double high, bool log, int count) {
+FigureAxis nice_axis(double low, double high, bool log, int count) {
   return log ? log_axis(low, high, count) : linear_axis(low, high, count);
 }
 

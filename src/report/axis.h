@@ -6,7 +6,7 @@
 
 namespace rankscope {
 
-struct Axis {
+struct FigureAxis {
   double low = 0, high = 1;
   bool log = false;
   std::vector<double> ticks;
@@ -18,7 +18,7 @@ struct Axis {
 /// An axis over [low, high] that begins and ends at round numbers, with about `count` ticks: 1, 2 or 5 times
 /// a power of ten, or on a logarithmic axis powers of ten (1, 2 and 5 of them where there are fewer than
 /// two). An empty or single-valued range is widened.
-Axis nice_axis(double low, double high, bool log, int count);
+FigureAxis nice_axis(double low, double high, bool log, int count);
 
 /// "0.25", "1e-07": the shortest that tells the ticks apart.
 std::string tick_text(double value);

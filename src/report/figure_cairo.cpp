@@ -216,7 +216,7 @@ class Drawing {
   std::unique_ptr<cairo_t, void (*)(cairo_t*)> cr_;
   const std::vector<FigureCurve>& curves_;
   const FigureStyle& style_;
-  Axis x_, y_;
+  FigureAxis x_, y_;
   Box box_{};
   double legend_ = 0;
   int columns_ = 1, rows_ = 0;

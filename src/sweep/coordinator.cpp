@@ -42,7 +42,7 @@ class Coordinator {
 
   SweepReport run() {
     store_.reclaim();
-    for (const Stack& stack : plan_stacks(runner_, pending_jobs(store_, runner_), "", workers())) {
+    for (const TrialStack& stack : plan_stacks(runner_, pending_jobs(store_, runner_), "", workers())) {
       state_.trials_total += static_cast<int64_t>(stack.jobs.size());
       state_.flops_total += stack.flops;
       for (const TrialJob& job : stack.jobs)
@@ -115,7 +115,7 @@ class Coordinator {
       if (store_.counts().running == 0) return end(to, peer);
       return transport_.send(to, to_text(Note{.kind = "wait"}));  // a stack may come back from the dead
     }
-    const Stack stack = plan_stacks(runner_, pending, "", workers()).front();
+    const TrialStack stack = plan_stacks(runner_, pending, "", workers()).front();
     std::vector<std::string> ids;
     for (const TrialJob& job : stack.jobs) ids.push_back(job.id);
     Note order{.kind = "stack", .runner = std::string(runner_.name), .folder = store_.folder().string()};

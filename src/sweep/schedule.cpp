@@ -72,7 +72,7 @@ class Heartbeat {
 
 }  // namespace
 
-void run_stack(const Runner& runner, const Stack& stack, const SweepOptions& options,
+void run_stack(const Runner& runner, const TrialStack& stack, const SweepOptions& options,
                const std::function<void(const RunProgress&, double seconds)>& progress,
                const std::function<void(const TrialJob&, const Outcome&, double seconds)>& record) {
   const auto start = Clock::now();
@@ -124,12 +124,13 @@ SweepReport run_study(Store& store, const Runner& runner, const SweepOptions& op
   store.reclaim();
   std::vector<TrialJob> pending = pending_jobs(store, runner);
   state.trials_total = static_cast<int64_t>(pending.size());
-  for (const Stack& stack : plan_stacks(runner, pending, options.device)) state.flops_total += stack.flops;
+  for (const TrialStack& stack : plan_stacks(runner, pending, options.device))
+    state.flops_total += stack.flops;
   const auto tell = [&] {
     if (progress) progress(state);
   };
   for (; !pending.empty() && !stopped(options); store.reclaim(), pending = pending_jobs(store, runner)) {
-    Stack stack = plan_stacks(runner, pending, options.device).front();
+    TrialStack stack = plan_stacks(runner, pending, options.device).front();
     std::vector<std::string> ids;
     for (const TrialJob& job : stack.jobs) ids.push_back(job.id);
     const std::vector<std::string> ours = store.claim(ids, owner, options.device, options.lease_seconds);

@@ -34,7 +34,7 @@ struct SweepReport {
   int64_t elsewhere = 0;         // running in other processes
 };
 
-struct Stack {
+struct TrialStack {
   std::vector<TrialJob> jobs;  // folders are those of the store
   double flops = 0;
 };
@@ -43,8 +43,8 @@ struct Stack {
 /// least `workers` stacks where there are enough trials. The most expensive stack comes first: the longest
 /// one decides when the last worker is finished, and what does not fit the memory shows at once. Without a
 /// device nobody asks what fits: the worker that gets the stack will.
-std::vector<Stack> plan_stacks(const Runner& runner, const std::vector<TrialJob>& jobs,
-                               const std::string& device, int64_t workers = 1);
+std::vector<TrialStack> plan_stacks(const Runner& runner, const std::vector<TrialJob>& jobs,
+                                    const std::string& device, int64_t workers = 1);
 
 /// Of all these trials in one stack: what each needs, and once what they share.
 double stack_flops(const Runner& runner, const std::vector<TrialJob>& jobs);
@@ -60,7 +60,7 @@ SweepReport run_study(Store& store, const Runner& runner, const SweepOptions& op
 /// One stack in the hands of a runner, wherever the results go: `record` takes each outcome once with the
 /// trial's share of the time. Returns when the runner does; jobs without an outcome then fail, unless
 /// stopped.
-void run_stack(const Runner& runner, const Stack& stack, const SweepOptions& options,
+void run_stack(const Runner& runner, const TrialStack& stack, const SweepOptions& options,
                const std::function<void(const RunProgress&, double seconds)>& progress,
                const std::function<void(const TrialJob&, const Outcome&, double seconds)>& record);
 

@@ -6,28 +6,29 @@
 
 namespace rankscope {
 
-std::vector<Stack> plan_stacks(const Runner& runner, const std::vector<TrialJob>& jobs,
-                               const std::string& device, int64_t workers) {
+std::vector<TrialStack> plan_stacks(const Runner& runner, const std::vector<TrialJob>& jobs,
+                                    const std::string& device, int64_t workers) {
   std::map<std::string, std::vector<TrialJob>> groups;
   for (size_t i = 0; i < jobs.size(); ++i) {
     std::string key = runner.stack_key(jobs[i].config);
     if (key.empty()) key = "alone " + jobs[i].id;
     groups[key].push_back(jobs[i]);
   }
-  std::vector<Stack> out;
+  std::vector<TrialStack> out;
   for (auto& [key, group] : groups) {
     const auto count = static_cast<int64_t>(group.size());
     const int64_t fits = device.empty() ? count : runner.stack_limit(group.front().config, device);
     const int64_t limit = std::clamp<int64_t>(fits, 1, (count + workers - 1) / workers);
     const int64_t stacks = (count + limit - 1) / limit;
     for (int64_t s = 0; s < stacks; ++s) {
-      Stack& stack = out.emplace_back();
+      TrialStack& stack = out.emplace_back();
       for (int64_t i = s * count / stacks; i < (s + 1) * count / stacks; ++i)
         stack.jobs.push_back(std::move(group[static_cast<size_t>(i)]));
       stack.flops = stack_flops(runner, stack.jobs);
     }
   }
-  std::stable_sort(out.begin(), out.end(), [](const Stack& a, const Stack& b) { return a.flops > b.flops; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const TrialStack& a, const TrialStack& b) { return a.flops > b.flops; });
   return out;
 }
 

@@ -52,7 +52,7 @@ class Worker {
                       std::filesystem::path(order.folder) / "trials" / id});
       std::filesystem::create_directories(jobs.back().folder);
     }
-    std::vector<Stack> stacks;
+    std::vector<TrialStack> stacks;
     try {
       stacks = plan_stacks(runner, jobs, options_.device);  // what fits here is known only here
     } catch (const Error& fault) {
@@ -60,11 +60,11 @@ class Worker {
       over_ = true;
       return;
     }
-    for (const Stack& stack : stacks)
+    for (const TrialStack& stack : stacks)
       if (!stop_) talk_while_running(runner, stack);
   }
 
-  void talk_while_running(const Runner& runner, const Stack& stack) {
+  void talk_while_running(const Runner& runner, const TrialStack& stack) {
     SweepOptions inner = options_;
     inner.stop = &stop_;
     std::future<void> running = std::async(std::launch::async, [&] {

@@ -169,7 +169,9 @@ Merges read_merges(const Json& list, const Vocabulary& vocabulary, size_t prefix
                               printable(token)))
           .in(place);
     };
-    out[pair_key(need(left), need(right))] = {rank++, static_cast<int32_t>(need(joined))};
+    const auto first = need(left), second = need(right),
+               both = need(joined);  // in this order: errors name the first
+    out[pair_key(first, second)] = {rank++, static_cast<int32_t>(both)};
   }
   return out;
 }

@@ -16,9 +16,9 @@ std::vector<TrialJob> jobs(const char* rank, const char* d, int seeds) {
   return out;
 }
 
-std::vector<size_t> sizes(const std::vector<Stack>& stacks) {
+std::vector<size_t> sizes(const std::vector<TrialStack>& stacks) {
   std::vector<size_t> out;
-  for (const Stack& s : stacks) out.push_back(s.jobs.size());
+  for (const TrialStack& s : stacks) out.push_back(s.jobs.size());
   return out;
 }
 
@@ -26,7 +26,7 @@ TEST(Schedule, StacksAreNearlyEqualAndTheDearestComesFirst) {
   // d = 32: 6 trials in stacks of at most 4, so 3 and 3; d = 16: 3 trials, half the price each.
   std::vector<TrialJob> all = jobs("rank=1,2,4", "d=32", 2);
   for (const TrialJob& job : jobs("rank=1,2,4", "d=16", 1)) all.push_back(job);
-  const std::vector<Stack> stacks = plan_stacks(fake_runner(), all, "cpu");
+  const std::vector<TrialStack> stacks = plan_stacks(fake_runner(), all, "cpu");
   EXPECT_EQ(sizes(stacks), (std::vector<size_t>{3, 3, 3}));
   EXPECT_EQ(integer(stacks[0].jobs[0].config, "d"), 32);
   EXPECT_EQ(integer(stacks[2].jobs[0].config, "d"), 16);
@@ -35,9 +35,9 @@ TEST(Schedule, StacksAreNearlyEqualAndTheDearestComesFirst) {
 TEST(Schedule, WhatAStackSharesCountsOnce) {
   Runner runner = fake_runner();
   runner.shared_flops = [](const Config& c) { return 1e9 * number(c, "d"); };
-  const std::vector<Stack> stacks = plan_stacks(runner, jobs("rank=1,2,4", "d=32", 2), "cpu");
+  const std::vector<TrialStack> stacks = plan_stacks(runner, jobs("rank=1,2,4", "d=32", 2), "cpu");
   EXPECT_EQ(sizes(stacks), (std::vector<size_t>{3, 3}));
-  for (const Stack& stack : stacks) EXPECT_EQ(stack.flops, 32e9 + 3 * 32 * 5e6);
+  for (const TrialStack& stack : stacks) EXPECT_EQ(stack.flops, 32e9 + 3 * 32 * 5e6);
 }
 
 TEST(Schedule, WorkersShareAStackThatOneCouldTake) {
