@@ -1,6 +1,7 @@
 #include "ops/fused.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Context.h>
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
@@ -26,6 +27,10 @@ bool fused_for(const at::Tensor& x) {
   if (!fused_kernels()) return false;
   return x.is_cuda() ? cuda::available() && x.scalar_type() == at::kFloat
                      : x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
+}
+
+bool tf32_allowed() {
+  return at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST;
 }
 
 at::Tensor aligned(const at::Tensor& x) {

@@ -11,6 +11,9 @@ bool fused_kernels();
 /// float32 on CUDA, where this build has kernels for it; float32 and float64 on the CPU.
 bool fused_for(const at::Tensor& x);
 
+/// Whether products on CUDA may be TF32's: torch's own setting, which a stack makes for its trials.
+bool tf32_allowed();
+
 /// x where it starts at a multiple of 16 bytes, as kernels want that read four floats at a time, else a copy:
 /// contiguous() leaves a dense tensor alone wherever it starts.
 at::Tensor aligned(const at::Tensor& x);

@@ -1,6 +1,5 @@
 #include "ops/mlp_cuda.h"
 
-#include <ATen/Context.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/cuda/mlp.h"
@@ -79,9 +78,8 @@ class CudaMlp : public torch::autograd::Function<CudaMlp> {
 }  // namespace
 
 bool mlp_cuda_takes(const Tensor& x, const Tensor& W_in, const Tensor& W_out) {
-  return at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST &&
-         x.size(-1) == cuda::kMlpWidth && W_out.size(-2) == cuda::kMlpWidth && x.size(-2) > 0 &&
-         W_in.size(-2) > 0 && W_in.size(-2) % cuda::kMlpHiddenStep == 0;
+  return tf32_allowed() && x.size(-1) == cuda::kMlpWidth && W_out.size(-2) == cuda::kMlpWidth &&
+         x.size(-2) > 0 && W_in.size(-2) > 0 && W_in.size(-2) % cuda::kMlpHiddenStep == 0;
 }
 
 Tensor mlp_cuda(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Tensor& W_out,

@@ -1,6 +1,5 @@
 #include "ops/projected_attention.h"
 
-#include <ATen/Context.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -128,8 +127,7 @@ class ProjectedSelfAttention : public torch::autograd::Function<ProjectedSelfAtt
 
 Tensor projected_self_attention(const Tensor& x, const Tensor& W, const Tensor& b, int64_t tokens,
                                 const HeadShape& shape) {
-  const bool tf32 = x.is_cuda() && fused_for(x) && x.dim() == 3 && x.numel() > 0 &&
-                    at::globalContext().float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST;
+  const bool tf32 = x.is_cuda() && fused_for(x) && x.dim() == 3 && x.numel() > 0 && tf32_allowed();
   std::vector<Run> runs;
   if (tf32) runs = runs_of(x, tokens, shape);
   if (std::none_of(runs.begin(), runs.end(), [](const Run& run) { return run.fused; }))

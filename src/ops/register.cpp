@@ -107,14 +107,20 @@ Tensor call_small_attention(const Tensor& q, const Tensor& k, const Tensor& v, i
                          head_shape(q, heads, scale, q.size(-1), v.size(-1), hard, shared_values));
 }
 
+// The width of Q and of K where Q, K and V together have `all` of something.
+int64_t width_beside(int64_t width_v, int64_t all, const char* what) {
+  const int64_t rest = all - width_v;
+  require(width_v >= 1 && rest >= 2 && rest % 2 == 0,
+          fmt::format("{} {} are not Q, K and a V of {}", all, what, width_v));
+  return rest / 2;
+}
+
 Tensor call_small_self_attention(const Tensor& qkv, int64_t tokens, at::IntArrayRef heads,
                                  at::ArrayRef<double> scale, int64_t width_v, bool hard) {
   require_floats(qkv, "qkv");
   require_sequences(qkv, tokens, "qkv");
-  const int64_t rest = qkv.size(-1) - width_v;
-  require(width_v >= 1 && rest >= 2 && rest % 2 == 0,
-          fmt::format("{} columns are not Q, K and a V of {}", qkv.size(-1), width_v));
-  return small_self_attention(qkv, tokens, head_shape(qkv, heads, scale, rest / 2, width_v, hard, false));
+  const int64_t width_qk = width_beside(width_v, qkv.size(-1), "columns");
+  return small_self_attention(qkv, tokens, head_shape(qkv, heads, scale, width_qk, width_v, hard, false));
 }
 
 // Parameters have the trials of x in front, where it has them, and these sizes behind.
@@ -177,13 +183,11 @@ Tensor call_projected_self_attention(const Tensor& x, const Tensor& W, const May
   require_floats(x, "x");
   require_sequences(x, tokens, "x");
   require(W.dim() == x.dim() && x.size(-1) >= 1, "W must have the trials of x, and x at least one column");
-  const int64_t rest = W.size(-2) - width_v;
-  require(width_v >= 1 && rest >= 2 && rest % 2 == 0,
-          fmt::format("{} rows of W are not Q, K and a V of {}", W.size(-2), width_v));
+  const int64_t width_qk = width_beside(width_v, W.size(-2), "rows of W");
   require_parameter(W, x, {W.size(-2), x.size(-1)}, "W");
   if (b.has_value()) require_parameter(*b, x, {W.size(-2)}, "b");
   return projected_self_attention(x, W, or_none(b), tokens,
-                                  head_shape(x, heads, scale, rest / 2, width_v, hard, false));
+                                  head_shape(x, heads, scale, width_qk, width_v, hard, false));
 }
 
 Tensor call_mlp(const Tensor& x, const Tensor& W_in, const MaybeTensor& b_in, const Tensor& W_out,

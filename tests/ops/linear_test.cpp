@@ -11,6 +11,13 @@ at::Tensor written_out(const std::vector<at::Tensor>& in) {
   return in[2].defined() ? y + in[2].unsqueeze(-2) : y;
 }
 
+TEST(Linear, MultipliesRowsOfWAndAddsTheBias) {
+  const at::Tensor x = at::tensor({1.0f, 2.0f}).view({1, 2}),
+                   W = at::tensor({3.0f, 4.0f, 5.0f, 6.0f}).view({2, 2});
+  const at::Tensor y = linear(x, W, at::tensor({10.0f, 20.0f}));
+  EXPECT_TRUE(at::equal(y, at::tensor({21.0f, 37.0f}).view({1, 2}))) << y;
+}
+
 TEST(Linear, IsTheProductWithItsBias) {
   for (const at::Device device : devices())
     for (const auto& [trials, rows, in, out] :

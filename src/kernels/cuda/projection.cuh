@@ -71,11 +71,9 @@ struct Tokens {
 struct Fragment {
   alignas(16) float x[4];
 
-  /// (2^13 + 1) x - 2^13 x: to nearest, on the unit that has least to do, and what is not a number stays
-  /// none.
   __device__ __forceinline__ void round_to_tf32() {
 #pragma unroll
-    for (float& v : x) v = fmaf(-8192.0f, v, fmaf(8192.0f, v, v));
+    for (float& v : x) v = tf32_nearest(v);
   }
   __device__ __forceinline__ uint32_t operator[](int i) const { return __float_as_uint(x[i]); }
 };
