@@ -32,7 +32,6 @@ void require_precision(const std::string& name) {
 }
 
 SweepOptions sweep_options(const StudyOptions& o) {
-  require_precision(o.precision);
   SweepOptions out;
   out.device = o.device;
   out.threads = thread_count(o.threads);
@@ -88,6 +87,7 @@ int carry_out(Store& store, const Runner& runner, const StudyOptions& o, Io& io)
 // Under mpirun the first process does what `first` says and the others work for it; otherwise there is only
 // `first`.
 int alone_or_together(const StudyOptions& o, Io& io, const std::function<int()>& first) {
+  require_precision(o.precision);  // before a store is made
   Transport* others = cluster();
   if (others == nullptr) return first();
   if (others->rank() > 0) {
