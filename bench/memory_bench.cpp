@@ -12,10 +12,10 @@
 #include <chrono>
 #include <functional>
 
-#include "model/torch_compat.h"
 #include "scan/scan.h"
 #include "support/random_checkpoint.h"
 #include "support/temporary_folder.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

@@ -18,7 +18,6 @@
 #include "checkpoint/load.h"
 #include "model/block.h"
 #include "model/ends.h"
-#include "model/torch_compat.h"
 #include "operator/frozen.h"
 #include "operator/paths.h"
 #include "operator/spectrum.h"
@@ -28,6 +27,7 @@
 #include "support/random_checkpoint.h"
 #include "support/temporary_folder.h"
 #include "support/tiny.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

@@ -15,12 +15,12 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "lenses/lens.h"
-#include "model/torch_compat.h"
 #include "scan/pass.h"
 #include "scan/scan.h"
 #include "scan/variants.h"
 #include "support/random_checkpoint.h"
 #include "support/temporary_folder.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

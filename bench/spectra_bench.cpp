@@ -11,8 +11,8 @@
 #include <chrono>
 #include <functional>
 
-#include "model/torch_compat.h"
 #include "spectral/batch.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "bench/machine.h"
 #include "bench/training_case.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 
 using namespace rankscope;
 

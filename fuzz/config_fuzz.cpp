@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "checkpoint/architecture.h"
-#include "model/parameters.h"
+#include "parts/parameters.h"
 
 namespace {
 

@@ -20,21 +20,22 @@ class Relative : public PreparedAttention {
  public:
   explicit Relative(const AttentionInput& in) : spec_(in.spec), T_(in.q.size(1)) {
     const int64_t H = in.spec.heads, d = in.spec.d_qk;
-    const auto biased = [&](const char* name) {
-      return heads_first(in.q + in.weights.get(name).view({1, 1, H, d}), H);
+    const auto own = [&](const char* name) -> const at::Tensor& {
+      return in.weights.get(in.name + "." + name);
     };
-    content_ = biased("attn.r_w_bias");
+    const auto biased = [&](const char* name) { return heads_first(in.q + own(name).view({1, 1, H, d}), H); };
+    content_ = biased("r_w_bias");
     k_ = heads_first(in.k, H);
     if (in.types.defined()) {
       // The two scores a query can give: to its own segment, and to any other.
-      const at::Tensor e = in.weights.get("attn.seg_embed").view({2, H, d}).permute({1, 2, 0});  // [H, d, 2]
+      const at::Tensor e = own("seg_embed").view({2, H, d}).permute({1, 2, 0});  // [H, d, 2]
       const int64_t S = in.q.size(0);
-      segment_ = at::matmul(biased("attn.r_s_bias").view({S, H, T_, d}), e);  // [S, H, T, 2]
+      segment_ = at::matmul(biased("r_s_bias").view({S, H, T_, d}), e);  // [S, H, T, 2]
       types_ = in.types;
     }
     if (!in.spec.positions) return;
-    distance_ = biased("attn.r_r_bias");
-    const at::Tensor& W_R = in.weights.get("attn.W_R");
+    distance_ = biased("r_r_bias");
+    const at::Tensor& W_R = own("W_R");
     r_ = at::linear(distance_sinusoids(T_, W_R.size(1), in.q.options()), W_R)
              .view({2 * T_, H, d})
              .permute({1, 0, 2});
@@ -82,6 +83,8 @@ extern const AttentionVariant attention_relative{
     .name = "relative",
     .summary = "XLNet: softmax of content scores plus scores against sinusoids of the distance",
     .row_stochastic = true,
+    .only_tokens = false,
+    .own_tokens_only = true,
     .prepare = prepare};
 
 }  // namespace rankscope

@@ -22,22 +22,22 @@ at::Tensor rotate(const at::Tensor& x, const AttentionSpec& spec, const at::Tens
 
 class Softmax : public PreparedAttention {
  public:
-  explicit Softmax(const AttentionInput& in) : spec_(in.spec), T_(in.q.size(1)) {
+  explicit Softmax(const AttentionInput& in) : spec_(in.spec), keys_(in.k.size(1)) {
     const bool rotary = in.spec.positions && !in.spec.rotary_frequencies.empty();
     q_ = heads_first(rotary ? rotate(in.q, in.spec, in.positions) : in.q, in.spec.heads);
-    k_ = heads_first(rotary ? rotate(in.k, in.spec, in.positions) : in.k, in.spec.heads);
+    k_ = heads_first(rotary ? rotate(in.k, in.spec, in.key_positions) : in.k, in.spec.heads);
   }
 
   at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) override {
     const int64_t H = spec_.heads;
     const at::Tensor q = q_.narrow(0, first * H, count * H).narrow(1, first_row, rows) * spec_.scale;
     const at::Tensor k = k_.narrow(0, first * H, count * H);
-    return masked_softmax(at::bmm(q, k.transpose(1, 2)).view({count, H, rows, T_}), spec_, first_row);
+    return masked_softmax(at::bmm(q, k.transpose(1, 2)).view({count, H, rows, keys_}), spec_, first_row);
   }
 
  private:
   const AttentionSpec& spec_;
-  int64_t T_;
+  int64_t keys_;
   at::Tensor q_, k_;  // [S * H, T, d_qk]
 };
 
@@ -49,6 +49,8 @@ extern const AttentionVariant attention_softmax{
     .name = "softmax",
     .summary = "softmax(scale Q K^T), causal or not, with rotary positions where the model has them",
     .row_stochastic = true,
+    .only_tokens = true,
+    .own_tokens_only = false,
     .prepare = prepare};
 
 }  // namespace rankscope

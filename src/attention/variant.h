@@ -4,23 +4,26 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/tensor_fwd.h"
-#include "model/spec.h"
-#include "model/weights.h"
+#include "spec/model.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 
-/// S samples of one length T.
+/// S samples whose queries have one length and whose keys have one length.
 struct AttentionInput {
   const AttentionSpec& spec;
-  const Weights& weights;       // the block's, for variants with parameters of their own
-  const at::Tensor& q;          // [S, T, H, d_qk]
-  const at::Tensor& k;          // [S, T, KV, d_qk]
-  const at::Tensor& positions;  // [S, T] int64
-  const at::Tensor& types;      // [S, T] int64, undefined when the input came without
+  const Weights& weights;           // the block's, for variants with parameters of their own
+  const std::string& name;          // of the branch: its parameters are "attn.W_R", ...
+  const at::Tensor& q;              // [S, T, H, d_qk]
+  const at::Tensor& k;              // [S, T', KV, d_qk]
+  const at::Tensor& positions;      // [S, T] int64, of the queries
+  const at::Tensor& key_positions;  // [S, T'] int64
+  const at::Tensor& types;          // [S, T] int64, undefined when the input came without
 };
 
 /// Patterns on demand: rows of one tile at a time, so that long contexts never hold a whole matrix.
@@ -28,20 +31,26 @@ class PreparedAttention {
  public:
   virtual ~PreparedAttention() = default;
   /// Rows [first_row, first_row + rows) of every head's pattern for samples [first, first + count):
-  /// [count, H, rows, T], each row summing to one.
+  /// [count, H, rows, T']. Differentiable.
   virtual at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) = 0;
 };
 
 struct AttentionVariant {
   std::string_view name;
   std::string_view summary;
-  bool row_stochastic;  // the contract test holds it to this
+  bool row_stochastic;   // every row of a pattern sums to one; the contract test holds it to this
+  bool only_tokens;      // without a mask and positions, equal tokens give equal rows of softmax(Q K^T)
+  bool own_tokens_only;  // cannot look at another stream than its own
   std::unique_ptr<PreparedAttention> (*prepare)(const AttentionInput& input);
 };
 
 /// Every variant, alphabetically (generated from the file names).
 const std::vector<const AttentionVariant*>& attention_variants();
 const AttentionVariant& attention_variant(std::string_view name);
+
+/// Whether nothing but the tokens decides a pattern: no mask, no positions, so that equal tokens give equal
+/// rows of softmax(Q K^T).
+bool only_tokens_decide(const AttentionSpec& spec);
 
 /// What the variants share: heads in front ([S*H, T, d], KV heads repeated for their query heads), and a
 /// softmax over the keys a query may see.

@@ -10,8 +10,8 @@
 
 #include "bench/graph.h"
 #include "bench/plain_network.h"
-#include "model/torch_compat.h"
 #include "ops/small_attention.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

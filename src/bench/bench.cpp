@@ -9,7 +9,7 @@
 #include "bench/growth.h"
 #include "bench/machine.h"
 #include "bench/training_case.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

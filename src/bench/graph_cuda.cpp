@@ -5,7 +5,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include "bench/graph.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/stats.h"
 #include "bench/graph.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

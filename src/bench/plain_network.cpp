@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
+#include "train/layout.h"
+#include "train/networks.h"
 
 namespace rankscope {
 namespace {
@@ -30,7 +32,7 @@ Tensor unit_norm(const Tensor& x, const Tensor& gain) {
 
 class Places {
  public:
-  explicit Places(const NetworkSpec& spec) : layout_(spec) {}
+  explicit Places(const ModelSpec& spec) : layout_(spec) {}
   const Slot& slot(const std::string& name) const {
     for (const Slot& s : layout_.slots())
       if (s.parameter.name == name) return s;
@@ -67,11 +69,16 @@ class Places {
 
 class Network : public PlainNetwork {
  public:
-  Network(const NetworkSpec& spec, const Tensor& flat, bool by_module)
-      : n_(spec), where_(spec), flat_(flat), by_module_(by_module) {
-    for (int64_t l = 0; l < n_.layers; ++l) {
+  Network(const ModelSpec& spec, int64_t tokens, const Tensor& flat, bool by_module)
+      : width_(spec.width),
+        tokens_(tokens),
+        a_(spec.blocks.front().attention()),
+        where_(spec),
+        flat_(flat),
+        by_module_(by_module) {
+    for (int64_t l = 0; l < spec.depth(); ++l) {
       const std::string b = fmt::format("blocks.{}.", l);
-      const int64_t columns = n_.total_heads() * n_.rank, module = by_module ? columns / n_.modules : columns;
+      const int64_t columns = a_.heads * a_.d_qk, module = by_module ? columns / a_.modules : columns;
       Block block;
       for (int64_t first = 0; first < columns; first += module)
         block.modules.push_back({take(where_.thirds(b + "attn.W_Q", first, module)),
@@ -92,7 +99,7 @@ class Network : public PlainNetwork {
   Tensor loss(const TaskBatch& batch) const override {
     const int64_t trials = flat_.size(0);
     const Tensor tokens = batch.tokens.to(flat_.scalar_type()), target = batch.target.to(flat_.scalar_type());
-    Tensor x = tokens.reshape({trials, -1, n_.width()});
+    Tensor x = tokens.reshape({trials, -1, width_});
     for (const Block& block : blocks_) {
       x = unit_norm(x + attention(block, x), leaf(block.ln1));
       const Tensor hidden = linear(x, leaf(block.W_in), leaf(block.b_in)).relu();
@@ -139,12 +146,12 @@ class Network : public PlainNetwork {
   }
 
   Tensor attention(const Block& block, const Tensor& x) const {
-    const double share = 1.0 / static_cast<double>(n_.modules);
+    const double share = 1.0 / static_cast<double>(a_.modules);
     Tensor sum;
     for (const Module& m : block.modules) {
       const Tensor qkv = linear(x, leaf(m.W).flatten(1, 2), leaf(m.b).flatten(1, 2)).flatten(0, 1);
-      const Tensor z = by_module_ ? plain_attention(qkv, n_.tokens, n_.heads, qkv.size(-1) / 3)
-                                  : library_attention(qkv, n_.tokens, n_.total_heads());
+      const Tensor z = by_module_ ? plain_attention(qkv, tokens_, a_.heads / a_.modules, qkv.size(-1) / 3)
+                                  : library_attention(qkv, tokens_, a_.heads);
       const Tensor heads = z.reshape({x.size(0), x.size(1), z.size(-1)});
       if (!by_module_) return linear(heads, leaf(m.W_O), leaf(block.b_O), share);
       const Tensor out = at::matmul(heads, leaf(m.W_O).transpose(1, 2));
@@ -153,7 +160,8 @@ class Network : public PlainNetwork {
     return sum * share + leaf(block.b_O).unsqueeze(1);
   }
 
-  NetworkSpec n_;
+  int64_t width_, tokens_;
+  AttentionSpec a_;
   Places where_;
   Tensor flat_;
   bool by_module_;
@@ -184,13 +192,24 @@ Tensor library_attention(const Tensor& qkv, int64_t tokens, int64_t heads) {
   return join_heads(dot_product_attention(h.q, h.k, h.v));
 }
 
-std::unique_ptr<PlainNetwork> plain_network(const NetworkSpec& spec, const Tensor& flat, bool by_module) {
-  const double scale = 1 / std::sqrt(static_cast<double>(spec.rank));
-  if (!spec.encoder || spec.score_scale != scale || spec.rank != spec.v_rank || spec.mlp == 0 || !spec.bias ||
-      spec.hard || spec.norm != NormKind::unit || spec.place != NormPlace::post ||
-      spec.positions != Positions::none || spec.embed != 0 || spec.answer_width != spec.width())
+std::unique_ptr<PlainNetwork> plain_network(const ModelSpec& spec, int64_t tokens, const Tensor& flat,
+                                            bool by_module) {
+  const AttentionSpec& a = spec.blocks.front().attention();
+  AttentionSpec known;
+  known.heads = known.kv_heads = a.heads;
+  known.d_qk = known.d_v = a.d_qk;
+  known.modules = a.modules;
+  known.scale = 1 / std::sqrt(static_cast<double>(a.d_qk));
+  const BranchSpec* mlp = spec.blocks.front().mlp_branch();
+  ModelSpec expected =
+      points_encoder(spec.width,
+                     classic_block(NormPlace::post, fused_norm(NormKind::unit), known, "mlp",
+                                   {.width = mlp ? mlp->mlp()->width : 0, .activation = Activation::relu}),
+                     spec.depth(), spec.width);
+  expected.init = spec.init;
+  if (spec != expected)
     throw Error("the plain network is the post-norm encoder of the rank-against-heads study, and no other");
-  return std::make_unique<Network>(spec, flat, by_module);
+  return std::make_unique<Network>(spec, tokens, flat, by_module);
 }
 
 }  // namespace rankscope

@@ -12,7 +12,7 @@
 
 namespace rankscope {
 
-/// A parameter of the plain network: where it lies in a trial's flat buffer (train/network.h).
+/// A parameter of the plain network: where it lies in a trial's flat buffer (train/layout.h).
 struct Place {
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
@@ -32,7 +32,8 @@ class PlainNetwork {
 /// biases, ranks of keys and values equal.
 ///   by_module = true   one trial; each of the W modules has its own parameters and its own products
 ///   by_module = false  a stack; all modules, heads and trials in one product, attention by the library
-std::unique_ptr<PlainNetwork> plain_network(const NetworkSpec& spec, const at::Tensor& flat, bool by_module);
+std::unique_ptr<PlainNetwork> plain_network(const ModelSpec& spec, int64_t tokens, const at::Tensor& flat,
+                                            bool by_module);
 
 /// Attention of qkv [rows, 3 * columns], softmax over scores divided by the root of a head's width. By
 /// module: one call for each `module_columns` columns; otherwise one call of the library's fused attention

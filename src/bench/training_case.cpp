@@ -11,10 +11,12 @@
 
 #include "bench/graph.h"
 #include "bench/plain_network.h"
-#include "model/torch_compat.h"
 #include "ops/normals.h"
+#include "parts/parameters.h"
+#include "tensors/torch_compat.h"
 #include "train/constructions.h"
-#include "train/cpu_stack.h"
+#include "train/data.h"
+#include "train/networks.h"
 
 namespace rankscope {
 namespace {
@@ -51,7 +53,7 @@ class PlainTraining {
       seeds.push_back(static_cast<int64_t>(t.data_seed));
     }
     const at::Device device = device_of(machine.device);
-    network_ = plain_network(trial_.network, at::stack(rows).to(device, type), by_module);
+    network_ = plain_network(trial_.network, trial_.task.n, at::stack(rows).to(device, type), by_module);
     seeds_ = at::tensor(seeds, at::kLong).to(device);
     steps_ = at::zeros_like(seeds_);
   }
@@ -190,17 +192,16 @@ std::vector<TrialSpec> trials_of(const StepShape& s) {
   for (int64_t i = 0; i < s.stack; ++i) {
     TrialSpec t;
     t.task = {.name = "farthest", .d = s.d, .n = s.tokens};
-    t.network = {.token_width = s.d,
-                 .answer_width = s.d,
-                 .tokens = s.tokens,
-                 .layers = s.layers,
-                 .modules = s.modules,
-                 .heads = s.heads,
-                 .rank = s.d / s.heads,
-                 .v_rank = s.d / s.heads,
-                 .score_scale = 1 / std::sqrt(static_cast<double>(s.d / s.heads)),
-                 .mlp = s.mlp};
-    t.protocol = {.steps = kSteps, .batch = s.batch, .lr = 1e-3, .warmup = 0, .cosine = false};
+    AttentionSpec a;
+    a.modules = s.modules;
+    a.heads = a.kv_heads = s.modules * s.heads;
+    a.d_qk = a.d_v = s.d / s.heads;
+    a.scale = 1 / std::sqrt(static_cast<double>(a.d_qk));
+    t.network = points_encoder(s.d,
+                               classic_block(NormPlace::post, fused_norm(NormKind::unit), a, "mlp",
+                                             {.width = s.mlp, .activation = Activation::relu}),
+                               s.layers, s.d);
+    t.protocol = {.steps = kSteps, .batch = s.batch, .lr = 1e-3, .warmup = 0, .schedule = Schedule::constant};
     t.protocol.test_sequences = s.batch;
     t.init_seed = 2 * static_cast<uint64_t>(i) + 1;
     t.data_seed = 2 * static_cast<uint64_t>(i) + 2;
@@ -219,9 +220,9 @@ std::unique_ptr<Stack> fresh_stack(const std::vector<TrialSpec>& trials, const M
 double step_flops(const TrialSpec& t) { return training_flops(t) / static_cast<double>(t.protocol.steps); }
 
 double step_bytes(const TrialSpec& t) {
-  const double parameters = static_cast<double>(Layout(t.network).size());
+  const double parameters = static_cast<double>(parameter_count(t.network));
   const double inputs =
-      static_cast<double>(t.protocol.batch * t.network.tokens * t.network.width() * t.network.layers);
+      static_cast<double>(t.protocol.batch * tokens_of(t) * t.network.width * t.network.depth());
   const double reads = 2 * parameters, gradients = 2 * parameters, state = 6 * parameters;
   return sizeof(float) * (reads + gradients + state + 2 * inputs);
 }

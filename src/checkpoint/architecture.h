@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "model/spec.h"
+#include "spec/model.h"
 
 namespace rankscope {
 

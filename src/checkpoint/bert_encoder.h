@@ -16,17 +16,17 @@ inline ModelSpec bert_encoder(const JsonObject& config, const char* architecture
   s.architecture = architecture;
   s.width = size_at(config, {"hidden_size"}, kMaxWidth);
   s.position = PositionKind::learned;
-  s.init_std = init_std_of(config);
-  const NormSpec norm{NormKind::layer, NormPlace::post, epsilon_of(config, "layer_norm_eps", 1e-12)};
+  s.init.std = init_std_of(config);
+  const NormSpec norm{NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-12)};
   s.embedding = {.vocabulary = vocabulary_of(config),
                  .width = s.width,
                  .positions = size_at(config, {"max_position_embeddings"}, kMaxPositions),
                  .types = config.integer("type_vocab_size", 1, kMaxTypes, 2),
                  .norm = norm};
-  const BlockSpec block{.attention = plain_attention(config, "num_attention_heads", s.width),
-                        .mlp = {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
-                                .activation = activation_of(config, "hidden_act", "gelu")},
-                        .norm = norm};
+  const BlockSpec block =
+      classic_block(NormPlace::post, norm, plain_attention(config, "num_attention_heads", s.width), "mlp",
+                    {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
+                     .activation = activation_of(config, "hidden_act", "gelu")});
   repeat_block(s, block, size_at(config, {"num_hidden_layers"}, kMaxLayers));
   return s;
 }

@@ -9,7 +9,7 @@
 
 #include "checkpoint/architecture.h"
 #include "checkpoint/safetensors.h"
-#include "model/parameters.h"
+#include "parts/parameters.h"
 
 namespace rankscope {
 

@@ -1,5 +1,5 @@
-// What the architectures share in reading a config.json: limits that keep an absurd value from costing
-// memory, keys with two names, and refusals by name of what would change the computation.
+// What the architectures share in reading a config.json: keys with two names, and refusals by name of what
+// would change the computation.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,18 +13,10 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "model/spec.h"
+#include "spec/limits.h"
+#include "spec/model.h"
 
 namespace rankscope {
-
-inline constexpr int64_t kMaxLayers = 4096;
-inline constexpr int64_t kMaxHeads = 1 << 14;
-inline constexpr int64_t kMaxHeadWidth = 1 << 14;
-inline constexpr int64_t kMaxWidth = 1 << 20;
-inline constexpr int64_t kMaxMlpWidth = 1 << 22;
-inline constexpr int64_t kMaxVocabulary = 1 << 24;
-inline constexpr int64_t kMaxPositions = 1 << 24;
-inline constexpr int64_t kMaxTypes = 1 << 16;
 
 /// Of two names for one key, the one the config uses; the first where it uses neither, so that errors name
 /// that.

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/error.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

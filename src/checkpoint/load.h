@@ -6,7 +6,7 @@
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "model/weights.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

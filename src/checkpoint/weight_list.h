@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "checkpoint/architecture.h"
-#include "model/parameters.h"
+#include "parts/parameters.h"
 
 namespace rankscope {
 

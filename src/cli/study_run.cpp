@@ -155,7 +155,8 @@ int study_resume(const StudyOptions& o, Io& io) {
 int study_retry(const StudyOptions& o, Io& io) {
   return alone_or_together(o, io, [&] {
     Store store(o.folder);
-    const Runner& runner = runner_of(store.study(), o);
+    const auto study = store.study();
+    const Runner& runner = runner_of(study, o);
     const int64_t again = store.retry();
     if (!io.quiet) io.err << fmt::format("{} failed trials run again\n", again);
     return carry_out(store, runner, o, io);

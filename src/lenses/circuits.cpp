@@ -27,9 +27,9 @@ double participation(const at::Tensor& q, const at::Tensor& k, const Spectrum& w
 
 class Circuits : public Measurement {
   void weights(const WeightsView& view, Recorder& recorder) override {
-    const AttentionSpec& a = view.block.attention;
-    const bool folded = view.block.norm.place == NormPlace::pre && view.weights.has("ln1.w");
-    const at::Tensor gain = folded ? view.weights.get("ln1.w") : at::Tensor();
+    const BranchSpec& branch = *view.block.attention_branch();
+    const AttentionSpec& a = *branch.attention();
+    const at::Tensor gain = branch.before.there() ? view.weights.get(branch.norm_name + ".w") : at::Tensor();
     const at::Tensor &W_Q = view.weights.get("attn.W_Q"), &W_K = view.weights.get("attn.W_K"),
                      &W_V = view.weights.get("attn.W_V"), &W_O = view.weights.get("attn.W_O");
     const auto report = [&](std::string_view metric, double value, size_t head) {

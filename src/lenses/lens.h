@@ -10,8 +10,8 @@
 
 #include "base/table.h"
 #include "base/tensor_fwd.h"
-#include "model/spec.h"
-#include "model/weights.h"
+#include "spec/model.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

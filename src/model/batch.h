@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/spec.h"
+#include "spec/model.h"
 
 namespace rankscope {
 

@@ -1,12 +1,17 @@
-// One block of the pass over one packed batch, and what an observer sees of it.
+// One block of the pass over one packed batch, step by step, and what an observer sees of it. Used as it is
+// by the scan, by the operator's readings and, differentiated, by training.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "base/tensor_fwd.h"
 #include "model/batch.h"
-#include "model/spec.h"
-#include "model/weights.h"
+#include "parts/program.h"
+#include "spec/steps.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 
@@ -24,19 +29,52 @@ class BlockObserver {
                      const at::Tensor& /*x [N, d]*/) {}
 };
 
+/// Takes numbers out at random, in training. A scan has none.
+class Dropout {
+ public:
+  virtual ~Dropout() = default;
+  virtual at::Tensor operator()(const at::Tensor& x) = 0;
+};
+
 /// Matrices longer than this are computed and observed in tiles of rows.
 constexpr int64_t kWholePattern = 512;
 
-/// The four steps of a block, for those who share some of them. What attention writes for x [N, d], and u;
-/// what the MLP writes, and the block's output. `written` is used up.
-at::Tensor attention_output(const at::Tensor& x, const BlockSpec& block, const Weights& weights,
-                            const Batch& batch, BlockObserver& observer);
-at::Tensor after_attention(const at::Tensor& x, at::Tensor written, const BlockSpec& block,
-                           const Weights& weights);
-at::Tensor mlp_output(const at::Tensor& u, const BlockSpec& block, const Weights& weights);
-at::Tensor after_mlp(const at::Tensor& u, at::Tensor written, const BlockSpec& block, const Weights& weights);
+/// A block, ready to run: its steps and the programs of its branches.
+struct BlockPlan {
+  BlockPlan(const BlockSpec& block, int64_t width);
+  std::vector<Step> steps;
+  std::vector<Program> programs;  // by branch
+};
+
+/// Another stream that a branch reads.
+struct OtherStream {
+  const at::Tensor& x;  // [N', d]
+  const Batch& batch;   // the same samples in the same order
+};
+
+/// What the steps of a block have in common.
+struct BlockContext {
+  const BlockPlan& plan;
+  const Weights& weights;
+  const Batch& batch;
+  BlockObserver& observer;
+  const std::map<std::string, OtherStream>* others = nullptr;
+  Dropout* dropout = nullptr;
+  bool differentiated = false;  // gradients are wanted: nothing is written into, patterns come whole
+};
+
+/// Where a block is: what it was given, the stream so far, and what the branch at hand has made.
+struct BlockState {
+  at::Tensor start, stream, value;  // [N, d]
+};
+
+BlockState block_start(const at::Tensor& x);
+/// One step. `keep`: somebody else holds the state's tensors, so none of them is written into.
+void run_step(const Step& step, const BlockContext& context, BlockState& state, bool keep = false);
 
 /// The block's output [N, d] for x [N, d]; x itself is left alone.
+at::Tensor run_block(const at::Tensor& x, const BlockContext& context);
+/// The same for one block of a network without other streams.
 at::Tensor run_block(const at::Tensor& x, const BlockSpec& block, const Weights& weights, const Batch& batch,
                      BlockObserver& observer);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/norm.h"
+#include "tensors/norm.h"
 
 namespace rankscope {
 namespace {
@@ -21,17 +21,31 @@ at::Tensor embed_patches(const Batch& batch, const EmbeddingSpec& e, const Weigh
   return at::cat({w.get("cls").view({1, 1, -1}).expand({S, 1, e.width}), x}, 1).reshape({-1, e.width});
 }
 
+// Positions go behind the token's own numbers, or on top of them.
+at::Tensor with_positions(const at::Tensor& x, const EmbeddingSpec& e, const at::Tensor& pos) {
+  return e.position_width > 0 ? at::cat({x, pos}, -1) : x + pos;
+}
+
 }  // namespace
 
 at::Tensor embed(const Batch& batch, const ModelSpec& spec, const Weights& w, WeightSource& source) {
   const EmbeddingSpec& e = spec.embedding;
-  at::Tensor x = e.vocabulary > 0 ? source.rows("embed.W_E", at::tensor(batch.ids, at::kLong))
-                                  : embed_patches(batch, e, w);
+  return embedded(e.vocabulary > 0 ? source.rows("embed.W_E", at::tensor(batch.ids, at::kLong))
+                                   : embed_patches(batch, e, w),
+                  batch, e, w);
+}
+
+at::Tensor embedded(at::Tensor x, const Batch& batch, const EmbeddingSpec& e, const Weights& w) {
+  if (e.point_map) x = at::linear(x, w.get("W_in"), w.get_or_none("b_in"));
+  if (e.point_activation) x = at::gelu(x);
   if (e.positions > 0 && e.use_positions)
-    x = x + w.get("W_pos").index_select(0, indices(batch.positions, x, e.position_offset));
+    x = with_positions(x, e, w.get("W_pos").index_select(0, indices(batch.positions, x, e.position_offset)));
+  else if (e.position_width > 0)  // nothing stands where others have their position
+    x = at::constant_pad_nd(x, {0, e.position_width});
   if (e.types > 0) x = x + w.get("W_type").index_select(0, indices(batch.types, x));
   x = apply_norm(x, e.norm, w, "ln");
-  return e.map ? at::linear(x, w.get("W_map"), w.get("b_map")) : x;
+  if (e.map) x = at::linear(x, w.get("W_map"), w.get_or_none("b_map"));
+  return apply_norm(x, e.norm_behind, w, "ln_post");
 }
 
 at::Tensor before_vocabulary(const at::Tensor& x, const ModelSpec& spec, const Weights& w) {

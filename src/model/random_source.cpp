@@ -2,10 +2,8 @@
 
 #include <ATen/Parallel.h>
 
-#include "base/philox.h"
-#include "base/stream_name.h"
-#include "model/parameters.h"
-#include "model/torch_compat.h"
+#include "parts/parameters.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {
@@ -48,17 +46,11 @@ class RandomSource : public WeightSource {
   at::Tensor draw(const Parameter& p, int64_t first, int64_t count) const {
     std::vector<int64_t> shape = p.shape;
     shape[0] = count;
-    if (p.role == Parameter::Role::bias) return at::zeros(shape, options_);
-    if (p.role == Parameter::Role::gain) return at::ones(shape, options_);
-    at::Tensor x = at::empty(shape, at::kFloat);
+    const at::Tensor x = at::empty(shape, at::kFloat);
     const int64_t row = x.numel() / std::max<int64_t>(1, count);
-    // Tied vocabularies share their numbers: the head of a tied model is its embedding.
-    const bool tied = p.name == "unembed.W_U" && spec_.output.tied;
-    const Philox random{seed_, stream_of(tied ? "embed.W_E" : p.name), 0};
     float* out = x.data_ptr<float>();
     at::parallel_for(0, x.numel(), 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        out[i] = static_cast<float>(spec_.init_std * random.normal(static_cast<uint64_t>(first * row + i)));
+      rankscope::draw(p, spec_, seed_, first * row + begin, end - begin, out + begin);
     });
     return x.to(options_);
   }

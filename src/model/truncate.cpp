@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "model/surgery.h"
+#include "model/truncate.h"
 
 namespace rankscope {
 namespace {
@@ -68,7 +68,7 @@ void cut_qk(Weights& w, AttentionSpec& a) {
   put(w, "attn.W_K", "attn.b_K", k, W_Q, bias);
 }
 
-void cut_ov(Weights& w, const AttentionSpec& a) {
+void cut_ov(Weights& w, AttentionSpec& a) {
   const at::Tensor W_O = w.get("attn.W_O");  // [d, H * d_v]
   const int64_t d = W_O.size(0);
   const at::Tensor o = W_O.to(at::kDouble).view({d, a.heads, a.d_v}).permute({1, 2, 0});  // [H, d_v, d]
@@ -77,6 +77,7 @@ void cut_ov(Weights& w, const AttentionSpec& a) {
     const at::Tensor b_V = per_head(w.get("attn.b_V").unsqueeze(1), a.kv_heads, a.heads);  // [H, d_v, 1]
     const at::Tensor moved = o.transpose(1, 2).matmul(b_V).sum(0).squeeze(1).to(W_O.scalar_type());
     w.set("attn.b_O", w.has("attn.b_O") ? w.get("attn.b_O") + moved : moved);
+    a.output_bias = true;
     w.set("attn.b_V", at::zeros({a.heads * a.d_v}, W_O.options()));
   }
   const Factors f = cut_product(o, v, a.truncate_ov);
@@ -97,8 +98,13 @@ void expand(Weights& w, const char* W, const char* b, const AttentionSpec& a) {
 
 }  // namespace
 
+bool is_truncated(const BlockSpec& block) {
+  const BranchSpec* b = block.attention_branch();
+  return b && (b->attention()->truncate_qk > 0 || b->attention()->truncate_ov > 0);
+}
+
 Weights truncated(const Weights& weights, BlockSpec& block) {
-  AttentionSpec& a = block.attention;
+  AttentionSpec& a = block.attention();
   Weights w = weights.shallow_copy();
   if (a.truncate_qk > 0)
     cut_qk(w, a);

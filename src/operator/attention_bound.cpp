@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/variant.h"
 #include "theory/collapse_bound.h"
 
 namespace rankscope {
@@ -49,9 +50,6 @@ AttentionBound attention_bound(const SplitTokens& tokens, const AttentionSpec& s
   return out;
 }
 
-bool bound_applies(const AttentionSpec& spec) {
-  return spec.variant == "softmax" && !spec.causal && spec.window == 0 &&
-         (spec.rotary_frequencies.empty() || !spec.positions);
-}
+bool bound_applies(const AttentionSpec& spec) { return only_tokens_decide(spec); }
 
 }  // namespace rankscope

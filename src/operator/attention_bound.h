@@ -1,9 +1,9 @@
 // What the cubic bound (theory/collapse_bound.h) is made of, at one layer and one input.
 #pragma once
 
-#include "model/spec.h"
-#include "model/weights.h"
 #include "operator/split.h"
+#include "spec/model.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

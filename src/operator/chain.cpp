@@ -9,16 +9,30 @@ at::Tensor as_streams(const at::Tensor& x, Call call) {
   return x.dim() == 3 ? call(x) : call(x.unsqueeze(0)).squeeze(0);
 }
 
-at::Tensor forward(const std::vector<Step>& steps, at::Tensor z, bool with_bias) {
-  for (const Step& step : steps) {
-    at::Tensor branch = z;
-    for (const Element& e : step.elements) {
-      branch = e.part->apply(branch);
-      if (const at::Tensor bias = with_bias ? e.part->bias() : at::Tensor(); bias.defined())
-        branch = branch.add_(bias);
-    }
-    z = step.skip ? branch.add_(z) : branch;
+at::Tensor along(const Branch& branch, at::Tensor z, bool with_bias) {
+  for (const Element& e : branch) {
+    z = e.part->apply(z);
+    if (const at::Tensor bias = with_bias ? e.part->bias() : at::Tensor(); bias.defined()) z = z.add_(bias);
   }
+  return z;
+}
+
+at::Tensor back(const Branch& branch, at::Tensor z) {
+  for (auto e = branch.rbegin(); e != branch.rend(); ++e) z = e->part->adjoint(z);
+  return z;
+}
+
+// The sum over the branches, and z itself where there is a skip.
+template <class Call>
+at::Tensor joined(const FrozenStep& step, const at::Tensor& z, Call call) {
+  at::Tensor sum = call(step.branches.front());
+  for (size_t i = 1; i < step.branches.size(); ++i) sum = sum.add_(call(step.branches[i]));
+  return step.skip ? sum.add_(z) : sum;
+}
+
+at::Tensor forward(const std::vector<FrozenStep>& steps, at::Tensor z, bool with_bias) {
+  for (const FrozenStep& step : steps)
+    z = joined(step, z, [&](const Branch& branch) { return along(branch, z, with_bias); });
   return z;
 }
 
@@ -34,19 +48,15 @@ at::Tensor AffineChain::affine(const at::Tensor& x) const {
 
 at::Tensor AffineChain::adjoint(const at::Tensor& y) const {
   return as_streams(y, [&](at::Tensor z) {
-    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
-      at::Tensor branch = z;
-      for (auto e = step->elements.rbegin(); e != step->elements.rend(); ++e)
-        branch = e->part->adjoint(branch);
-      z = step->skip ? branch.add_(z) : branch;
-    }
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
+      z = joined(*step, z, [&](const Branch& branch) { return back(branch, z); });
     return z;
   });
 }
 
 AffineChain AffineChain::then(const AffineChain& next) const {
   AffineChain both = *this;
-  for (const Step& step : next.steps_) both.push(step);
+  for (const FrozenStep& step : next.steps_) both.push(step);
   return both;
 }
 

@@ -1,5 +1,5 @@
-// A frozen network is a chain of steps, z -> [z +] e_m(... e_1(z)): affine, applied without ever being
-// formed.
+// A frozen network is a chain of steps, z -> [z +] sum over branches of e_m(... e_1(z)): affine, applied
+// without ever being formed.
 #pragma once
 
 #include <memory>
@@ -18,18 +18,20 @@ struct Element {
   std::shared_ptr<const LinearPart> part;
 };
 
+using Branch = std::vector<Element>;
+
 /// Post-norm blocks are four steps: [A] with the skip, [N1], [M] with the skip, [N2]. Pre-norm blocks are
-/// two: [N1, A] and [N2, M], both with the skip.
-struct Step {
+/// two: [N1, A] and [N2, M], both with the skip. A parallel block is one: [N1, A] + [N2, M].
+struct FrozenStep {
   bool skip;
-  std::vector<Element> elements;
+  std::vector<Branch> branches;
 };
 
 /// x -> T x + b. Vectors are [N, d], or [K, N, d] for K of them side by side.
 class AffineChain {
  public:
-  void push(Step step) { steps_.push_back(std::move(step)); }
-  const std::vector<Step>& steps() const { return steps_; }
+  void push(FrozenStep step) { steps_.push_back(std::move(step)); }
+  const std::vector<FrozenStep>& steps() const { return steps_; }
 
   at::Tensor apply(const at::Tensor& x) const;    // T x
   at::Tensor affine(const at::Tensor& x) const;   // T x + b
@@ -39,7 +41,7 @@ class AffineChain {
   AffineChain then(const AffineChain& next) const;
 
  private:
-  std::vector<Step> steps_;
+  std::vector<FrozenStep> steps_;
 };
 
 }  // namespace rankscope

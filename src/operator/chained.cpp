@@ -17,10 +17,11 @@ double composite(const at::Tensor& a) {
 
 std::vector<at::Tensor> patterns_of(const AffineChain& chain, int64_t sample) {
   std::vector<at::Tensor> out;
-  for (const Step& step : chain.steps())
-    for (const Element& e : step.elements)
-      if (e.kind == PartKind::attention)
-        out.push_back(static_cast<const FrozenAttention&>(*e.part).patterns()[static_cast<size_t>(sample)]);
+  for (const FrozenStep& step : chain.steps())
+    for (const Branch& branch : step.branches)
+      for (const Element& e : branch)
+        if (e.kind == PartKind::attention)
+          out.push_back(static_cast<const FrozenProgram&>(*e.part).patterns()[static_cast<size_t>(sample)]);
   return out;
 }
 

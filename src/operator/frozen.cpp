@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "model/ends.h"
-#include "model/surgery.h"
-#include "model/torch_compat.h"
+#include "model/truncate.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 
@@ -31,7 +31,7 @@ class Freezer {
 
   AffineChain trunk() {
     for (int l = 0; l < static_cast<int>(spec_.depth()); ++l) block(l);
-    if (spec_.final_norm.kind != NormKind::none) {
+    if (spec_.final_norm.acts()) {
       const Weights w = source_.load("ln_final");
       norm_step(-1, spec_.final_norm, w, "");
     }
@@ -46,39 +46,27 @@ class Freezer {
     at::Tensor written;
     auto dense = freeze_dense(branch_, w.get("W_T"), w.get("b_T"), spec_.output.activation, written);
     add(PartKind::dense, -1, std::move(dense), written);
-    end(false);
-    if (spec_.output.norm.kind != NormKind::none) norm_step(-1, spec_.output.norm, w, "ln");
+    end_branch(false);
+    end_of_step();
+    if (spec_.output.norm.acts()) norm_step(-1, spec_.output.norm, w, "ln");
     return std::move(chain_);
   }
 
  private:
   const Weights& weights_of(BlockSpec& block) {
-    const bool cut = block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0;
     auto it = loaded_.find(block.weights);
     if (it == loaded_.end())
       it = loaded_.emplace(block.weights, source_.load(fmt::format("blocks.{}", block.weights))).first;
-    if (!cut) return it->second;
+    if (!is_truncated(block)) return it->second;
     return cut_ = truncated(it->second, block);
   }
 
   void block(int l) {
     BlockSpec block = spec_.blocks[static_cast<size_t>(l)];
     const Weights& w = weights_of(block);
-    const bool pre = block.norm.place == NormPlace::pre, norm = block.norm.kind != NormKind::none;
-    begin();
-    if (pre && norm) add(PartKind::norm, l, freeze_norm(branch_, block.norm, w, "ln1"));
-    add(PartKind::attention, l, freeze_attention(branch_, block, w, batch_));
-    end(block.attention_skip);
-    if (!pre && norm) norm_step(l, block.norm, w, "ln1");
-    if (block.mlp.kind != MlpKind::none) {
-      begin();
-      if (pre && norm) add(PartKind::norm, l, freeze_norm(branch_, block.norm, w, "ln2"));
-      at::Tensor written;
-      auto mlp = freeze_mlp(branch_, block.mlp, w, written);
-      add(PartKind::mlp, l, std::move(mlp), written);
-      end(block.mlp_skip);
-      if (!pre && norm) norm_step(l, block.norm, w, "ln2");
-    }
+    const BlockPlan plan(block, spec_.width);
+    for (const Step& step : plan.steps) follow(step, plan, w, l);
+    end_of_step();
     if (!all_finite(x_))
       throw Error("the activations hold NaN or Inf")
           .in(fmt::format("blocks.{}.hook_resid_post", l))
@@ -87,10 +75,39 @@ class Freezer {
     if (spec_.stored_blocks == spec_.depth()) loaded_.clear();
   }
 
+  void follow(const Step& step, const BlockPlan& plan, const Weights& w, int l) {
+    const auto norm = [&] {
+      if (step.norm.acts()) add(PartKind::norm, l, freeze_norm(branch_, step.norm, w, step.norm_name));
+    };
+    switch (step.kind) {
+      case Step::Kind::read:
+        if (!step.from_start) end_of_step();
+        begin();
+        return norm();
+      case Step::Kind::run: {
+        at::Tensor written;
+        auto part = freeze_program(branch_, step, plan.programs[static_cast<size_t>(step.branch)], w, batch_,
+                                   written);
+        const bool attention = part->heads() > 0;
+        return add(attention ? PartKind::attention : PartKind::mlp, l, std::move(part), written);
+      }
+      case Step::Kind::write:
+        norm();
+        if (step.scale != 1.0) add(PartKind::dense, l, freeze_scale(step.scale));
+        return;
+      case Step::Kind::join:
+        end_branch(step.skip);
+        if (step.norm.acts()) norm_step(l, step.norm, w, step.norm_name);
+        return;
+    }
+  }
+
   void norm_step(int l, const NormSpec& norm, const Weights& w, std::string_view name) {
+    end_of_step();
     begin();
     add(PartKind::norm, l, freeze_norm(branch_, norm, w, name));
-    end(false);
+    end_branch(false);
+    end_of_step();
   }
 
   void begin() { branch_ = x_; }
@@ -103,10 +120,22 @@ class Freezer {
     }
     elements_.push_back({kind, l, std::move(part)});
   }
-  void end(bool skip) {
-    x_ = skip ? branch_.add_(x_) : branch_;
-    chain_.push({skip, std::move(elements_)});
+  // The first branch of a step decides whether the step has a skip.
+  void end_branch(bool skip) {
+    if (step_.branches.empty()) {
+      step_.skip = skip;
+      sum_ = skip ? branch_.add_(x_) : branch_;
+    } else {
+      sum_ = branch_.add_(sum_);
+    }
+    step_.branches.push_back(std::move(elements_));
     elements_.clear();
+  }
+  void end_of_step() {
+    if (step_.branches.empty()) return;
+    x_ = sum_;
+    chain_.push(std::move(step_));
+    step_ = {};
   }
 
   const ModelSpec& spec_;
@@ -114,8 +143,9 @@ class Freezer {
   const Batch& batch_;
   std::map<int64_t, Weights> loaded_;
   Weights cut_;
-  at::Tensor x_, branch_;
-  std::vector<Element> elements_;
+  at::Tensor x_, branch_, sum_;
+  Branch elements_;
+  FrozenStep step_{};
   AffineChain chain_;
 };
 

@@ -6,9 +6,9 @@
 
 #include "base/tensor_fwd.h"
 #include "model/batch.h"
-#include "model/spec.h"
-#include "model/weights.h"
 #include "operator/chain.h"
+#include "spec/model.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

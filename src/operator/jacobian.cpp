@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "model/block.h"
-#include "model/norm.h"
-#include "model/surgery.h"
+#include "model/truncate.h"
+#include "tensors/norm.h"
 
 namespace rankscope {
 namespace {
@@ -24,11 +24,10 @@ class Trunk {
     for (const BlockSpec& stored : spec.blocks) {
       BlockSpec block = stored;
       Weights weights = source.load(fmt::format("blocks.{}", block.weights));
-      if (block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0)
-        weights = truncated(weights, block);
+      if (is_truncated(block)) weights = truncated(weights, block);
       blocks_.emplace_back(block, std::move(weights));
     }
-    if (spec.final_norm.kind != NormKind::none) final_norm_ = source.load("ln_final");
+    if (spec.final_norm.there()) final_norm_ = source.load("ln_final");
   }
   at::Tensor operator()(at::Tensor x) const {
     BlockObserver nobody;

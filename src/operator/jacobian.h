@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "model/batch.h"
-#include "model/weights.h"
 #include "operator/frozen.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

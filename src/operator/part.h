@@ -10,11 +10,12 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "base/tensor_fwd.h"
-#include "model/batch.h"
-#include "model/spec.h"
-#include "model/weights.h"
+#include "model/block.h"
+#include "spec/model.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 
@@ -26,27 +27,28 @@ class LinearPart {
   virtual at::Tensor bias() const = 0;  // [N, out] or [out], undefined when there is none
 };
 
-class FrozenAttention : public LinearPart {
+/// A part's program with its patterns, activations and gates held.
+class FrozenProgram : public LinearPart {
  public:
-  virtual int64_t heads() const = 0;
+  virtual int64_t heads() const = 0;  // 0: no attention in it
   /// What each head writes, without the bias: [H, K, N, d].
   virtual at::Tensor apply_heads(const at::Tensor& z) const = 0;
   /// The held patterns of the samples one behind another, each [H, T, T].
   virtual std::vector<at::Tensor> patterns() const = 0;
 };
 
-/// Attention over what it reads, x [N, d]. Heads taken out have a pattern of zeros.
-std::shared_ptr<const FrozenAttention> freeze_attention(const at::Tensor& x, const BlockSpec& block,
-                                                        const Weights& weights, const Batch& batch);
+/// The program that `step` runs, over what it reads, x [N, d], and what it writes there, bias included. Heads
+/// taken out have a pattern of zeros. At h = 0 an activation's gain is act'(0) (relu: 0).
+std::shared_ptr<const FrozenProgram> freeze_program(const at::Tensor& x, const Step& step,
+                                                    const Program& program, const Weights& weights,
+                                                    const Batch& batch, at::Tensor& written);
 
-/// The norm at x [N, d]; `name` as in apply_norm. Not for NormKind::none.
+/// The norm at x [N, d]; `name` as in apply_norm. Only for norms that act.
 std::shared_ptr<const LinearPart> freeze_norm(const at::Tensor& x, const NormSpec& norm,
                                               const Weights& weights, std::string_view name);
 
-/// The MLP at what it reads, x [N, d], and what it writes there, bias included. At h = 0 the gain is act'(0)
-/// (relu: 0).
-std::shared_ptr<const LinearPart> freeze_mlp(const at::Tensor& x, const MlpSpec& mlp, const Weights& weights,
-                                             at::Tensor& written);
+/// z -> factor z.
+std::shared_ptr<const LinearPart> freeze_scale(double factor);
 
 /// act(x W^T + b) at x [N, d], and its value there: the dense layer of a transformed head.
 std::shared_ptr<const LinearPart> freeze_dense(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b,

@@ -41,12 +41,13 @@ Polynomial through(const LinearPart& part, const Polynomial& p) {
   return out.view(shape);
 }
 
-// One step of the chain; attention, MLP and norm are variables of the axes 0, 1, 2 where they are graded.
-Polynomial advance(const Step& step, const Polynomial& z, const Grading& grading) {
-  Polynomial branch = z;
-  for (const Element& e : step.elements) {
-    const Polynomial applied = through(*e.part, branch);
-    switch (e.kind) {
+using Place = Branch::const_iterator;
+
+// Along a branch; attention, MLP and norm are variables of the axes 0, 1, 2 where they are graded.
+Polynomial along(Place from, Place to, Polynomial branch, const Grading& grading) {
+  for (auto e = from; e != to; ++e) {
+    const Polynomial applied = through(*e->part, branch);
+    switch (e->kind) {
       case PartKind::attention:
         branch = raised(applied, 0);
         break;
@@ -61,7 +62,17 @@ Polynomial advance(const Step& step, const Polynomial& z, const Grading& grading
         break;
     }
   }
-  return step.skip ? sum_of(branch, z) : branch;
+  return branch;
+}
+
+// One step of the chain.
+Polynomial advance(const FrozenStep& step, const Polynomial& z, const Grading& grading) {
+  Polynomial sum;
+  for (const Branch& branch : step.branches) {
+    const Polynomial term = along(branch.begin(), branch.end(), z, grading);
+    sum = sum.defined() ? sum_of(sum, term) : term;
+  }
+  return step.skip ? sum_of(sum, z) : sum;
 }
 
 void require_room(const at::Tensor& x, int64_t streams) {
@@ -72,25 +83,26 @@ void require_room(const at::Tensor& x, int64_t streams) {
         .hint("a shorter --max-length, a smaller --batch-size, or fewer graded parts");
 }
 
-const FrozenAttention* attention_of(const Step& step) {
-  return step.elements.back().kind == PartKind::attention
-             ? static_cast<const FrozenAttention*>(step.elements.back().part.get())
-             : nullptr;
+// Where a branch has its attention; its end where it has none.
+Place attention_of(const Branch& branch) {
+  return std::find_if(branch.begin(), branch.end(),
+                      [](const Element& e) { return e.kind == PartKind::attention; });
 }
 
 int64_t count(const AffineChain& chain, PartKind kind) {
   int64_t n = 0;
-  for (const Step& step : chain.steps())
-    n += std::count_if(step.elements.begin(), step.elements.end(),
-                       [&](const Element& e) { return e.kind == kind; });
+  for (const FrozenStep& step : chain.steps())
+    for (const Branch& branch : step.branches)
+      n += std::count_if(branch.begin(), branch.end(), [&](const Element& e) { return e.kind == kind; });
   return n;
 }
 
-// The branch before its last element.
-Polynomial before_last(const Step& step, Polynomial z) {
-  for (size_t i = 0; i + 1 < step.elements.size(); ++i) z = through(*step.elements[i].part, z);
+at::Tensor apply(Place from, Place to, at::Tensor z) {
+  for (auto e = from; e != to; ++e) z = e->part->apply(z);
   return z;
 }
+
+const FrozenProgram& program_at(Place e) { return static_cast<const FrozenProgram&>(*e->part); }
 
 }  // namespace
 
@@ -100,7 +112,7 @@ at::Tensor path_sums(const AffineChain& chain, const at::Tensor& x, const Gradin
                       (grading.mlp ? count(chain, PartKind::mlp) + 1 : 1) *
                       (grading.norm ? count(chain, PartKind::norm) + 1 : 1));
   Polynomial z = x.view({1, 1, 1, x.size(0), x.size(1)});
-  for (const Step& step : chain.steps()) z = advance(step, z, grading);
+  for (const FrozenStep& step : chain.steps()) z = advance(step, z, grading);
   return z;
 }
 
@@ -110,16 +122,13 @@ at::Tensor layer_marginals(const AffineChain& chain, const at::Tensor& x) {
   require_room(x, (layers + 1) * (layers + 1));
   // Axis 0 is the length; axis 1 holds the tags: all paths first, then those through each layer so far.
   Polynomial z = x.view({1, 1, 1, x.size(0), x.size(1)});
-  for (const Step& step : chain.steps()) {
-    const Polynomial next = advance(step, z, {});
-    if (attention_of(step) == nullptr) {
-      z = next;
-      continue;
-    }
+  for (const FrozenStep& step : chain.steps()) {
+    Polynomial next = advance(step, z, {});
     // Through this layer: every path so far, taken along the branch.
-    const Polynomial all = z.narrow(1, 0, 1);
-    const Polynomial tagged = raised(through(*step.elements.back().part, before_last(step, all)), 0);
-    z = at::cat({next, tagged}, 1);
+    for (const Branch& branch : step.branches)
+      if (attention_of(branch) != branch.end())
+        next = at::cat({next, along(branch.begin(), branch.end(), z.narrow(1, 0, 1), {})}, 1);
+    z = next;
   }
   return z.narrow(1, 1, layers).squeeze(2).transpose(0, 1);
 }
@@ -128,22 +137,29 @@ at::Tensor head_marginals(const AffineChain& chain, const at::Tensor& x,
                           std::vector<std::pair<int, int>>& which) {
   const c10::NoGradGuard no_grad;
   int64_t heads = 0;
-  for (const Step& step : chain.steps())
-    if (const FrozenAttention* a = attention_of(step)) heads += a->heads();
+  for (const FrozenStep& step : chain.steps())
+    for (const Branch& branch : step.branches)
+      if (const Place a = attention_of(branch); a != branch.end()) heads += program_at(a).heads();
   require_room(x, heads + 1);
   which.clear();
   at::Tensor z = x.unsqueeze(0);  // all paths first, then those through each head so far
-  for (const Step& step : chain.steps()) {
-    at::Tensor branch = before_last(step, z);
-    at::Tensor next = step.elements.back().part->apply(branch);
-    if (step.skip) next.add_(z);
-    if (const FrozenAttention* a = attention_of(step)) {
-      const at::Tensor tagged = a->apply_heads(branch.narrow(0, 0, 1)).squeeze(1);  // [H, N, d]
-      for (int h = 0; h < static_cast<int>(a->heads()); ++h)
-        which.emplace_back(step.elements.back().layer, h);
-      next = at::cat({next, tagged});
+  for (const FrozenStep& step : chain.steps()) {
+    at::Tensor next;
+    std::vector<at::Tensor> through_heads;
+    for (const Branch& branch : step.branches) {
+      const Place a = attention_of(branch);
+      const at::Tensor reached = apply(branch.begin(), a, z);
+      const at::Tensor term = apply(a, branch.end(), reached);
+      next = next.defined() ? next + term : term;
+      if (a == branch.end()) continue;
+      const FrozenProgram& attention = program_at(a);
+      const at::Tensor tagged = attention.apply_heads(reached.narrow(0, 0, 1)).squeeze(1);  // [H, N, d]
+      through_heads.push_back(apply(a + 1, branch.end(), tagged));
+      for (int h = 0; h < static_cast<int>(attention.heads()); ++h) which.emplace_back(a->layer, h);
     }
-    z = next;
+    if (step.skip) next = next + z;
+    through_heads.insert(through_heads.begin(), next);
+    z = at::cat(through_heads);
   }
   return z.narrow(0, 1, z.size(0) - 1);
 }

@@ -10,7 +10,7 @@
 #include "base/philox.h"
 #include "model/block.h"
 #include "model/ends.h"
-#include "model/norm.h"
+#include "tensors/norm.h"
 #include "theory/path_counts.h"
 
 namespace rankscope {
@@ -24,21 +24,17 @@ struct OneHead {
   Weights weights;
 };
 
-OneHead only_head(const BlockSpec& block, const Weights& weights, int64_t head) {
+OneHead only_head(const BlockSpec& block, const Weights& weights, int64_t width, int64_t head) {
   OneHead out{block, weights.shallow_copy()};
-  AttentionSpec& a = out.block.attention;
+  BranchSpec& branch = *out.block.attention_branch();
+  AttentionSpec& a = *branch.attention();
   const int64_t kv = head / (a.heads / a.kv_heads);
-  const auto cut = [&](const char* name, int64_t dim, int64_t which, int64_t width) {
-    if (weights.has(name))
-      out.weights.set(name, weights.get(name).narrow(dim, which * width, width).contiguous());
-  };
-  for (const char* name :
-       {"attn.W_Q", "attn.b_Q", "attn.W_R", "attn.r_w_bias", "attn.r_r_bias", "attn.r_s_bias"})
-    cut(name, 0, head, a.d_qk);
-  cut("attn.seg_embed", 1, head, a.d_qk);
-  for (const char* name : {"attn.W_K", "attn.b_K"}) cut(name, 0, kv, a.d_qk);
-  for (const char* name : {"attn.W_V", "attn.b_V"}) cut(name, 0, kv, a.d_v);
-  cut("attn.W_O", 1, head, a.d_v);
+  for (const Parameter& p : program_of(branch, width).parameters) {
+    if (p.head_axis < 0 || !weights.has(p.name)) continue;
+    const at::Tensor& all = weights.get(p.name);
+    const int64_t size = all.size(p.head_axis) / (p.per_kv_head ? a.kv_heads : a.heads);
+    out.weights.set(p.name, all.narrow(p.head_axis, (p.per_kv_head ? kv : head) * size, size).contiguous());
+  }
   const bool off = std::count(a.heads_off.begin(), a.heads_off.end(), head) > 0;
   a.heads = a.kv_heads = 1;
   a.heads_off.clear();
@@ -47,8 +43,8 @@ OneHead only_head(const BlockSpec& block, const Weights& weights, int64_t head) 
 }
 
 // A norm that keeps its kind and loses its gains.
-void drop_gains(Weights& weights, const char* name) {
-  const std::string w = std::string(name) + ".w", b = std::string(name) + ".b";
+void drop_gains(Weights& weights, const std::string& name) {
+  const std::string w = name + ".w", b = name + ".b";
   if (weights.has(w)) weights.set(w, at::ones_like(weights.get(w)));
   if (weights.has(b)) weights.set(b, at::zeros_like(weights.get(b)));
 }
@@ -120,10 +116,10 @@ PathRunner::PathRunner(const ModelSpec& spec, WeightSource& source, const Batch&
   for (const BlockSpec& block : spec.blocks) {
     const Weights weights = source.load(fmt::format("blocks.{}", block.weights));
     impl_->heads.emplace_back();
-    for (int64_t h = 0; h < block.attention.heads; ++h)
-      impl_->heads.back().push_back(only_head(block, weights, h));
+    for (int64_t h = 0; h < block.attention().heads; ++h)
+      impl_->heads.back().push_back(only_head(block, weights, spec.width, h));
   }
-  if (spec.final_norm.kind != NormKind::none) impl_->final_norm = source.load("ln_final");
+  if (spec.final_norm.there()) impl_->final_norm = source.load("ln_final");
 }
 
 PathRunner::~PathRunner() = default;
@@ -142,8 +138,9 @@ at::Tensor PathRunner::Impl::through(const at::Tensor& x, size_t layer, size_t h
   const OneHead& one = heads[layer][head];
   BlockSpec block = one.block;
   Weights weights = one.weights.shallow_copy();
-  block.attention_skip = semantics == Semantics::subpaths;
-  if (semantics == Semantics::rerun && block.norm.place == NormPlace::post) drop_gains(weights, "ln1");
+  BranchSpec& attention = *block.attention_branch();
+  attention.skip = semantics == Semantics::subpaths;
+  if (semantics == Semantics::rerun && attention.behind.there()) drop_gains(weights, attention.norm_name);
   BlockObserver nobody;
   return run_block(x, block, weights, batch, nobody);
 }
@@ -176,9 +173,10 @@ at::Tensor PathRunner::sum(const std::vector<Path>& paths, Semantics semantics) 
 }
 
 at::Tensor PathRunner::Impl::normalised(const at::Tensor& total) const {
-  if (spec.final_norm.kind != NormKind::none) return apply_norm(total, spec.final_norm, final_norm, "");
-  NormSpec norm = spec.blocks.front().norm;
-  if (norm.kind == NormKind::none) return total;
+  if (spec.final_norm.acts()) return apply_norm(total, spec.final_norm, final_norm, "");
+  const BranchSpec& attention = *spec.blocks.front().attention_branch();
+  const NormSpec norm = attention.before.there() ? attention.before : attention.behind;
+  if (!norm.acts()) return total;
   Weights plain;
   plain.set("w", at::ones({total.size(1)}, total.options()));
   plain.set("b", at::zeros({total.size(1)}, total.options()));

@@ -18,8 +18,8 @@
 
 #include "base/tensor_fwd.h"
 #include "model/batch.h"
-#include "model/spec.h"
-#include "model/weights.h"
+#include "spec/model.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

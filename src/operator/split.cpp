@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "attention/variant.h"
 #include "base/error.h"
-#include "model/norm.h"
+#include "model/attend.h"
+#include "tensors/norm.h"
 
 namespace rankscope {
 namespace {
@@ -70,80 +70,8 @@ at::Tensor by_head(const at::Tensor& t, int64_t kv, int64_t heads) {
 
 at::Tensor together(const at::Tensor& z) { return z.transpose(0, 1).flatten(1); }  // [H, T, d] to [T, H * d]
 
-class SplitAttention {
- public:
-  SplitAttention(const AttentionSpec& spec, const Weights& w, const Batch& batch)
-      : spec_(spec), w_(w), batch_(batch) {
-    if (!attention_variant(spec.variant).row_stochastic)
-      throw Error(
-          fmt::format("the split arithmetic needs patterns whose rows sum to one, not {}", spec.variant));
-  }
-
-  Split run(const Split& t) const {
-    const int64_t KV = spec_.kv_heads, H = spec_.heads;
-    const at::Tensor V = by_head(at::linear(t.R, w_.get("attn.W_V")), KV, H);  // [H, T, d_v]
-    const at::Tensor v =
-        by_head(linear_or_plain(t.x, w_.get("attn.W_V"), w_.get_or_none("attn.b_V")), KV, H);  // [H, d_v]
-    Split out = common_rows() ? shared(t, V, v) : as_it_is(t, V, v);
-    const at::Tensor& W_O = w_.get("attn.W_O");
-    for (const int64_t h : spec_.heads_off) {
-      out.x.select(0, h).zero_();
-      out.R.select(0, h).zero_();
-    }
-    out.x = linear_or_plain(out.x.reshape({-1}), W_O, w_.get_or_none("attn.b_O"));
-    out.R = at::linear(together(out.R), W_O);
-    return out;
-  }
-
- private:
-  // Whether equal tokens give equal rows: nothing but the tokens decides.
-  bool common_rows() const {
-    return spec_.variant == "softmax" && !spec_.causal && spec_.window == 0 &&
-           (spec_.rotary_frequencies.empty() || !spec_.positions);
-  }
-
-  Split shared(const Split& t, const at::Tensor& V, const at::Tensor& v) const {
-    const int64_t KV = spec_.kv_heads, H = spec_.heads;
-    const double s = t.scale(), s2 = s * s;
-    const at::Tensor Q = by_head(at::linear(t.R, w_.get("attn.W_Q")), H, H);
-    const at::Tensor K = by_head(at::linear(t.R, w_.get("attn.W_K")), KV, H);
-    const at::Tensor q0 =
-        by_head(linear_or_plain(t.x, w_.get("attn.W_Q"), w_.get_or_none("attn.b_Q")), H, H);  // [H, d_qk]
-    const at::Tensor E = at::bmm(Q, K.transpose(1, 2)) * spec_.scale;                         // [H, T, T]
-    const at::Tensor r = at::bmm(K, q0.unsqueeze(2)).squeeze(2) * spec_.scale;                // [H, T]
-    const at::Tensor q = at::softmax(r * s, -1).unsqueeze(1);                                 // [H, 1, T]
-    const at::Tensor u = expm1_over(E, s2);
-    const at::Tensor e = (u * q).sum(-1, true);
-    at::Tensor D = q * (u - e) / (1 + e * s2);                           // (P - 1 q^T) / s^2
-    const at::Tensor large = E.abs().amax(-1, true) * s2 > kLargeScore;  // [H, T, 1]
-    if (large.any().item<bool>())
-      D = at::where(large, (at::softmax(E * s2 + (r * s).unsqueeze(1), -1) - q) / s2, D);
-    return {v + at::bmm(q, V).squeeze(1) * s, at::bmm(D, V), 3 * t.log_scale};
-  }
-
-  Split as_it_is(const Split& t, const at::Tensor& V, const at::Tensor& v) const {
-    const int64_t T = t.R.size(0);
-    const at::Tensor X = t.x + t.R * t.scale();
-    const auto project = [&](const char* W, const char* b, int64_t heads) {
-      return linear_or_plain(X, w_.get(W), w_.get_or_none(b)).view({1, T, heads, spec_.d_qk});
-    };
-    const at::Tensor q = project("attn.W_Q", "attn.b_Q", spec_.heads);
-    const at::Tensor k = project("attn.W_K", "attn.b_K", spec_.kv_heads);
-    const at::Tensor positions = at::tensor(batch_.positions, at::kLong).view({1, T});
-    const at::Tensor types =
-        batch_.has_types ? at::tensor(batch_.types, at::kLong).view({1, T}) : at::Tensor();
-    const at::Tensor P =
-        attention_variant(spec_.variant).prepare({spec_, w_, q, k, positions, types})->pattern(0, 1, 0, T)[0];
-    return {v.clone(), at::bmm(P, V), t.log_scale};
-  }
-
-  const AttentionSpec& spec_;
-  const Weights& w_;
-  const Batch& batch_;
-};
-
 Split split_norm(const Split& t, const NormSpec& norm, const Weights& w, std::string_view name) {
-  if (norm.kind == NormKind::none) return t;
+  if (!norm.acts()) return t;
   const std::string stem = name.empty() ? "" : std::string(name) + ".";
   const bool centred = norm.kind == NormKind::layer, unit = norm.kind == NormKind::unit;
   const double d = static_cast<double>(t.x.size(0)), s = t.scale();
@@ -179,6 +107,10 @@ at::Tensor slope(const at::Tensor& x, Activation activation) {
       const at::Tensor p = at::sigmoid(x);
       return p + x * p * (1 - p);
     }
+    case Activation::sigmoid: {
+      const at::Tensor p = at::sigmoid(x);
+      return p * (1 - p);
+    }
     case Activation::tanh:
       return 1 - at::tanh(x).square();
     case Activation::identity:
@@ -205,22 +137,116 @@ Split split_activation(const Split& t, Activation activation) {
   return {base, R, t.log_scale};
 }
 
-Split split_linear(const Split& t, const Weights& w, const char* W, const char* b) {
-  return {linear_or_plain(t.x, w.get(W), w.get_or_none(b)), at::linear(t.R, w.get(W)), t.log_scale};
+// (held.x + e^s held.R) * (carried.x + e^s' carried.R), number by number.
+Split product(const Split& held, const Split& carried) {
+  const double top = std::max(held.log_scale, carried.log_scale);
+  if (top == kNothing) return {held.x * carried.x, carried.R, kNothing};
+  const double h = std::exp(held.log_scale - top), c = std::exp(carried.log_scale - top);
+  return {held.x * carried.x,
+          held.R * carried.x * h + held.x * carried.R * c + held.R * carried.R * (h * carried.scale()), top};
 }
 
-Split split_mlp(const Split& t, const MlpSpec& mlp, const Weights& w) {
-  if (mlp.kind == MlpKind::activation) return split_activation(t, mlp.activation);
-  Split hidden = split_linear(t, w, "mlp.W_in", "mlp.b_in");
-  if (mlp.kind == MlpKind::gated) {
-    const Split gate = split_activation(split_linear(t, w, "mlp.W_gate", "mlp.b_gate"), mlp.activation);
-    hidden.R = gate.R * hidden.x + gate.x * hidden.R + gate.R * hidden.R * t.scale();
-    hidden.x = gate.x * hidden.x;
-  } else {
-    hidden = split_activation(hidden, mlp.activation);
+// What a part's program makes of split tokens.
+class SplitProgram {
+ public:
+  SplitProgram(const Step& step, const Program& program, const Weights& w, const Batch& batch)
+      : step_(step), program_(program), w_(w), batch_(batch) {
+    if (!step.reads.empty())
+      throw Error(fmt::format("the branch {} reads the stream {}: the split arithmetic knows one stream",
+                              step.name, step.reads));
   }
-  return split_linear(hidden, w, "mlp.W_out", "mlp.b_out");
-}
+
+  Split run(const Split& t) {
+    values_ = {t, t};
+    for (const Operation& o : program_.operations) values_.push_back(made(o));
+    return values_.back();
+  }
+
+ private:
+  const Split& value(Value v) const { return values_[static_cast<size_t>(v)]; }
+  const at::Tensor& bias_of(const Operation& o) const {
+    static const at::Tensor none;
+    return o.b.empty() ? none : w_.get_or_none(o.b);
+  }
+  at::Tensor map_of(const Operation& o) const {
+    const at::Tensor& W = w_.get(o.W);
+    return o.scale == 1.0 ? W : W * o.scale;
+  }
+
+  Split made(const Operation& o) const {
+    switch (o.kind) {
+      case Operation::Kind::linear: {
+        const at::Tensor W = map_of(o);
+        const Split& t = value(o.from);
+        return {linear_or_plain(t.x, W, bias_of(o)), at::linear(t.R, W), t.log_scale};
+      }
+      case Operation::Kind::activation:
+        return split_activation(value(o.from), o.activation);
+      case Operation::Kind::multiply:
+        return product(value(o.second), value(o.from));
+      case Operation::Kind::attend:
+        return attended(o);
+    }
+    throw Error("an operation that the split arithmetic does not know");
+  }
+
+  Split attended(const Operation& o) const {
+    const AttentionSpec& a = std::get<AttentionSpec>(step_.part.words);
+    if (!attention_variant(a.variant).row_stochastic)
+      throw Error(
+          fmt::format("the split arithmetic needs patterns whose rows sum to one, not {}", a.variant));
+    const int64_t values = a.value_map ? a.kv_heads : 1;
+    const at::Tensor V = by_head(value(o.third).R, values, a.heads);  // [H, T, d_v]
+    const at::Tensor v = by_head(value(o.third).x, values, a.heads);  // [H, d_v]
+    Split out = only_tokens_decide(a) ? shared(o, a, V, v) : as_it_is(o, a, V, v);
+    for (const int64_t h : a.heads_off) {
+      out.x.select(0, h).zero_();
+      out.R.select(0, h).zero_();
+    }
+    return {out.x.reshape({-1}), together(out.R), out.log_scale};
+  }
+
+  Split shared(const Operation& o, const AttentionSpec& a, const at::Tensor& V, const at::Tensor& v) const {
+    const Split& t = value(kInput);
+    const double s = t.scale(), s2 = s * s;
+    const at::Tensor Q = by_head(value(o.from).R, a.heads, a.heads);
+    const at::Tensor K = by_head(value(o.second).R, a.kv_heads, a.heads);
+    const at::Tensor q0 = by_head(value(o.from).x, a.heads, a.heads);       // [H, d_qk]
+    const at::Tensor E = at::bmm(Q, K.transpose(1, 2)) * a.scale;           // [H, T, T]
+    const at::Tensor r = at::bmm(K, q0.unsqueeze(2)).squeeze(2) * a.scale;  // [H, T]
+    const at::Tensor q = at::softmax(r * s, -1).unsqueeze(1);               // [H, 1, T]
+    const at::Tensor u = expm1_over(E, s2);
+    const at::Tensor e = (u * q).sum(-1, true);
+    at::Tensor D = q * (u - e) / (1 + e * s2);                           // (P - 1 q^T) / s^2
+    const at::Tensor large = E.abs().amax(-1, true) * s2 > kLargeScore;  // [H, T, 1]
+    if (large.any().item<bool>())
+      D = at::where(large, (at::softmax(E * s2 + (r * s).unsqueeze(1), -1) - q) / s2, D);
+    return {v + at::bmm(q, V).squeeze(1) * s, at::bmm(D, V), 3 * t.log_scale};
+  }
+
+  Split as_it_is(const Operation& o, const AttentionSpec& a, const at::Tensor& V, const at::Tensor& v) const {
+    const int64_t T = V.size(1);
+    const at::Tensor q = whole(o.from), k = whole(o.second);
+    at::Tensor P;
+    for_each_group(
+        {a, w_, step_.name, q, k, batch_, batch_}, [](int64_t, int64_t) { return int64_t{1}; },
+        [&](const SampleGroup& g) { P = g.ready->pattern(0, 1, 0, T)[0]; });
+    return {v.clone(), at::bmm(P, V), value(kInput).log_scale};
+  }
+
+  // Queries and keys of the tokens as they are: mapped after the two halves are put together.
+  at::Tensor whole(Value v) const {
+    const Split& t = value(kInput);
+    const Operation& o = program_.made(v);
+    return linear_or_plain(t.x + t.R * t.scale(), map_of(o), bias_of(o));
+  }
+
+  const Step& step_;
+  const Program& program_;
+  const Weights& w_;
+  const Batch& batch_;
+  std::vector<Split> values_;
+};
 
 double composite(const at::Tensor& a) {
   const at::Tensor b = a.abs();
@@ -248,21 +274,30 @@ SplitTokens SplitTokens::clone() const {
 
 void SplitTokens::advance(const BlockSpec& block, const Weights& w, const Batch& batch) {
   const c10::NoGradGuard no_grad;
-  const bool pre = block.norm.place == NormPlace::pre;
-  Split& t = impl_->t;
-  Split u = SplitAttention(block.attention, w, batch).run(pre ? split_norm(t, block.norm, w, "ln1") : t);
-  settle(u);  // before the sum: what attention writes is centred at its own scale
-  if (block.attention_skip) add(u, t);
-  if (!pre) u = split_norm(u, block.norm, w, "ln1");
-  settle(u);
-  t = u;
-  if (block.mlp.kind == MlpKind::none) return;
-  Split y = split_mlp(pre ? split_norm(u, block.norm, w, "ln2") : u, block.mlp, w);
-  settle(y);
-  if (block.mlp_skip) add(y, u);
-  if (!pre) y = split_norm(y, block.norm, w, "ln2");
-  settle(y);
-  t = y;
+  Split& stream = impl_->t;
+  const BlockPlan plan(block, stream.x.size(0));
+  const Split start = stream;
+  Split value;
+  for (const Step& step : plan.steps) {
+    switch (step.kind) {
+      case Step::Kind::read:
+        value = split_norm(step.from_start ? start : stream, step.norm, w, step.norm_name);
+        break;
+      case Step::Kind::run:
+        value = SplitProgram(step, plan.programs[static_cast<size_t>(step.branch)], w, batch).run(value);
+        break;
+      case Step::Kind::write:
+        value = split_norm(value, step.norm, w, step.norm_name);
+        if (step.scale != 1.0) value = {value.x * step.scale, value.R * step.scale, value.log_scale};
+        settle(value);  // before the sum: what a part writes is centred at its own scale
+        break;
+      case Step::Kind::join:
+        if (step.skip) add(value, stream);
+        stream = split_norm(value, step.norm, w, step.norm_name);
+        settle(stream);
+        break;
+    }
+  }
 }
 
 void SplitTokens::norm(const NormSpec& norm, const Weights& weights, std::string_view name) {

@@ -6,8 +6,8 @@
 
 #include "base/stats.h"
 #include "model/batch.h"
-#include "model/weights.h"
 #include "scan/collapse.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

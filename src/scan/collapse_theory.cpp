@@ -4,10 +4,10 @@
 #include <numbers>
 
 #include "model/ends.h"
-#include "model/surgery.h"
 #include "operator/attention_bound.h"
 #include "operator/split.h"
 #include "scan/collapse_parts.h"
+#include "spec/edit.h"
 #include "theory/collapse_bound.h"
 
 namespace rankscope {
@@ -29,7 +29,7 @@ Finding said(std::string sentence, double value, double threshold, bool known = 
 
 std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source, const Batch& batch,
                                      ResultTable& table) {
-  if (!bound_applies(spec.blocks.front().attention))
+  if (!bound_applies(spec.blocks.front().attention()))
     return {
         said("the cubic bound does not speak of this attention: it needs softmax over all tokens, without a "
              "mask and without positions inside the scores",
@@ -42,7 +42,7 @@ std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source
   for (int l = 0; l < static_cast<int>(pure.depth()); ++l) {
     const BlockSpec& block = pure.blocks[static_cast<size_t>(l)];
     const Weights weights = source.load(fmt::format("blocks.{}", block.weights));
-    const AttentionBound b = attention_bound(tokens, block.attention, weights);
+    const AttentionBound b = attention_bound(tokens, block.attention(), weights);
     tokens.advance(block, weights, batch);
     const double measured = tokens.residual().log_l1inf, bound = std::log(b.c) + 3 * b.log_residual;
     const auto row = [&](const char* metric, double value) {
@@ -63,7 +63,7 @@ std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source
     slack = std::max(slack, measured - bound);
     holds += b.spread <= kSpreadLimit;
   }
-  const AttentionSpec& a = pure.blocks.front().attention;
+  const AttentionSpec& a = pure.blocks.front().attention();
   const double c = cubic_constant(gamma, beta, static_cast<double>(a.heads), a.scale);
   const double margin = collapse_margin(c, log_r0);
   std::vector<Finding> out;

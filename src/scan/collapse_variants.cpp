@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "model/surgery.h"
 #include "scan/collapse.h"
+#include "spec/edit.h"
 
 namespace rankscope {
 namespace {
@@ -36,7 +36,7 @@ std::vector<CollapseVariant> of_the_paper(const ModelSpec& spec, bool as_publish
   const auto without_mlp = [&](ModelSpec s) {
     if (!as_published || spec.architecture != "albert") return without(std::move(s), "mlp");
     // There the two matrices became the identity: y = N2(u + act(u)).
-    for (BlockSpec& b : s.blocks) b.mlp.kind = MlpKind::activation;
+    for (BlockSpec& b : s.blocks) b.mlp_branch()->part.name = "activation";
     return s;
   };
   const ModelSpec no_skip = without(spec, "attention-skip");

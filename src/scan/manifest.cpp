@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "base/version.h"
 #include "lenses/lens.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

@@ -167,8 +167,8 @@ class Comparison {
 }  // namespace
 
 std::string hidden_site(const ModelSpec& spec) {
-  return spec.final_norm.kind != NormKind::none ? "ln_final.hook_normalized"
-                                                : fmt::format("blocks.{}.hook_resid_post", spec.depth() - 1);
+  return spec.final_norm.there() ? "ln_final.hook_normalized"
+                                 : fmt::format("blocks.{}.hook_resid_post", spec.depth() - 1);
 }
 
 std::string output_site(const ModelSpec& spec) {

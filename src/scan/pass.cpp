@@ -7,10 +7,10 @@
 #include "base/error.h"
 #include "model/block.h"
 #include "model/ends.h"
-#include "model/norm.h"
-#include "model/surgery.h"
-#include "model/torch_compat.h"
+#include "model/truncate.h"
 #include "scan/recorder.h"
+#include "tensors/norm.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 
@@ -72,7 +72,7 @@ class Observer : public BlockObserver {
  public:
   Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
            ShownSample* shown)
-      : attention_(spec.blocks[static_cast<size_t>(layer)].attention),
+      : attention_(spec.blocks[static_cast<size_t>(layer)].attention()),
         layer_(layer),
         shown_(shown),
         prefix_(fmt::format("blocks.{}", layer)),
@@ -140,80 +140,78 @@ std::vector<std::vector<size_t>> group_by(const std::vector<size_t>& variants, K
 }
 
 // The block's weights with the scales of its norms at x beside them: apply_norm then takes these.
-Weights with_held_norms(const at::Tensor& x, const BlockSpec& block, const Weights& weights,
+Weights with_held_norms(const at::Tensor& x, const BlockPlan& plan, const Weights& weights,
                         const Batch& batch) {
   Weights out = weights.shallow_copy();
-  if (block.norm.kind == NormKind::none) return out;
-  const bool pre = block.norm.place == NormPlace::pre;
-  const auto hold = [&](const char* name, const at::Tensor& z) { out.set(name, norm_scale(z, block.norm)); };
   BlockObserver nobody;
-  BlockSpec open = block;  // the sums as they are before a norm that follows them
-  if (!pre) open.norm.kind = NormKind::none;
-  const at::Tensor sum = after_attention(x, attention_output(x, open, weights, batch, nobody), open, weights);
-  hold("ln1.held", pre ? x : sum);
-  if (block.mlp.kind == MlpKind::none) return out;
-  const at::Tensor u = pre ? sum : apply_norm(sum, block.norm, weights, "ln1");
-  hold("ln2.held", pre ? u : after_mlp(u, mlp_output(u, open, weights), open, weights));
+  const BlockContext context{plan, weights, batch, nobody};
+  BlockState state = block_start(x);
+  for (const Step& step : plan.steps) {
+    Step open = step;  // the same without its norm: what that norm is given
+    open.norm = {};
+    BlockState given = state;
+    if (step.norm.acts()) {
+      run_step(open, context, given, true);
+      const bool joins = step.kind == Step::Kind::join;
+      out.set(step.norm_name + ".held", norm_scale(joins ? given.stream : given.value, step.norm));
+    }
+    run_step(step, context, state, true);
+  }
   return out;
 }
 
-// What the variants of one state have in common inside a block, computed once a batch. A factorial of skips,
-// MLPs and norms asks for the same attention of the first block again and again.
-class Common {
+// What the variants of one state have in common inside a block, computed once a batch: they share every
+// prefix of steps in which they agree. A factorial of skips, MLPs and norms asks for the same attention of
+// the first block again and again.
+class SharedPrefixes {
  public:
-  explicit Common(bool in_use) : in_use_(in_use) {}
+  explicit SharedPrefixes(bool in_use) : in_use_(in_use) {}
 
   /// The block's output, from whatever is already known of it.
-  at::Tensor run(const at::Tensor& x, const BlockSpec& block, bool held, const Weights& weights,
-                 const Batch& batch, size_t b, BlockObserver& observer) {
-    if (!in_use_ || observer.wants_pattern() || observer.wants_heads())
-      return run_block(x, block, weights, batch, observer);
-    Key key{block, held};  // what the result depends on; the rest is made equal
-    key.block.mlp = {};
-    key.block.mlp_skip = false;
-    Key attention_key = key;
-    attention_key.block.attention_skip = false;
-    const bool pre = block.norm.place == NormPlace::pre;
-    if (!pre) attention_key.block.norm = {}, attention_key.held = false;
-    const at::Tensor* known = find(attention_, attention_key, b);
-    if (known != nullptr && pre) observer.normalized(apply_norm(x, block.norm, weights, "ln1"));
-    const at::Tensor written = known != nullptr ? *known
-                                                : keep(attention_, attention_key, b,
-                                                       attention_output(x, block, weights, batch, observer));
-    known = find(middle_, key, b);
-    const at::Tensor u = known != nullptr
-                             ? *known
-                             : keep(middle_, key, b, after_attention(x, written.clone(), block, weights));
-    if (block.mlp.kind == MlpKind::none) return u.clone();
-    key.block.mlp = block.mlp;
-    known = find(mlp_, key, b);
-    const at::Tensor m = known != nullptr ? *known : keep(mlp_, key, b, mlp_output(u, block, weights));
-    return after_mlp(u, m.clone(), block, weights);
+  at::Tensor run(const at::Tensor& x, const BlockContext& context, bool held, size_t batch) {
+    if (!in_use_ || context.observer.wants_pattern() || context.observer.wants_heads())
+      return run_block(x, context);
+    const std::vector<Step>& steps = context.plan.steps;
+    BlockState state = block_start(x);
+    for (size_t n = 1; n <= steps.size(); ++n) {
+      const Step& step = steps[n - 1];
+      const bool last = n == steps.size();  // the end of a block is no prefix of another variant's
+      if (const BlockState* known = last ? nullptr : find(steps, n, held, batch)) {
+        state = *known;
+        if (step.kind == Step::Kind::read && step.branch == 0 && step.norm.there())
+          context.observer.normalized(state.value);
+        continue;
+      }
+      run_step(step, context, state, true);
+      if (!last)
+        known_.push_back(
+            {{steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(n)}, held, batch, state});
+    }
+    return state.stream;
   }
 
  private:
-  struct Key {
-    BlockSpec block;
-    bool held;
-    bool operator==(const Key&) const = default;
-  };
   struct Entry {
-    Key key;
+    std::vector<Step> prefix;
+    bool held;
     size_t batch;
-    at::Tensor value;
+    BlockState state;
   };
-  static const at::Tensor* find(const std::vector<Entry>& entries, const Key& key, size_t batch) {
-    for (const Entry& e : entries)
-      if (e.batch == batch && e.key == key) return &e.value;
-    return nullptr;
+  // Norms that are held change nothing before the first of them.
+  static bool norms_act(const std::vector<Step>& steps, size_t n) {
+    return std::any_of(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(n),
+                       [](const Step& s) { return s.norm.acts(); });
   }
-  static at::Tensor keep(std::vector<Entry>& entries, const Key& key, size_t batch, at::Tensor value) {
-    entries.push_back({key, batch, value});
-    return value;
+  const BlockState* find(const std::vector<Step>& steps, size_t n, bool held, size_t batch) const {
+    for (const Entry& e : known_)
+      if (e.batch == batch && e.prefix.size() == n && (e.held == held || !norms_act(steps, n)) &&
+          std::equal(e.prefix.begin(), e.prefix.end(), steps.begin()))
+        return &e.state;
+    return nullptr;
   }
 
   bool in_use_;
-  std::vector<Entry> attention_, middle_, mlp_;
+  std::vector<Entry> known_;
 };
 
 class Pass {
@@ -277,9 +275,9 @@ class Pass {
           return std::pair(variant(v).spec.blocks[static_cast<size_t>(l)], variant(v).held_norms);
         };
         const auto groups = group_by(state.variants, key);
-        Common common(groups.size() > 1);
+        SharedPrefixes shared(groups.size() > 1);
         for (size_t g = 0; g < groups.size(); ++g)
-          advance(state, groups[g], l, *weights, g + 1 == groups.size(), common, next);
+          advance(state, groups[g], l, *weights, g + 1 == groups.size(), shared, next);
       }
     }
     states_ = std::move(next);
@@ -295,31 +293,32 @@ class Pass {
     held_.clear();
     if (std::none_of(plan_.variants.begin(), plan_.variants.end(), [](auto& v) { return v.held_norms; }))
       return;
-    const BlockSpec& block = variant(0).spec.blocks[static_cast<size_t>(l)];
+    const BlockPlan plan(variant(0).spec.blocks[static_cast<size_t>(l)], variant(0).spec.width);
     for (size_t b = 0; b < leading.x.size(); ++b)
-      held_.push_back(with_held_norms(leading.x[b], block, stored, batches(leading)[b]));
+      held_.push_back(with_held_norms(leading.x[b], plan, stored, batches(leading)[b]));
   }
 
   // Takes one group of a state through block l; the last group may use up the state's activations.
   void advance(State& state, const std::vector<size_t>& group, int l, const Weights& stored, bool last,
-               Common& common, std::vector<State>& next) {
+               SharedPrefixes& shared, std::vector<State>& next) {
     const Variant& first = variant(group.front());
     BlockSpec block = first.spec.blocks[static_cast<size_t>(l)];
-    const bool cut = block.attention.truncate_qk > 0 || block.attention.truncate_ov > 0;
+    const bool cut = is_truncated(block);
     const Weights changed = cut ? truncated(stored, block) : Weights();
     const bool held = first.held_norms;
-    const auto weights_for = [&](size_t b) -> const Weights& {
-      return cut ? changed : held ? held_[b] : stored;
-    };
+    const BlockPlan plan(block, first.spec.width);
     Observer observer(plan_, l, first.spec, names(group), group.front() == 0 ? plan_.shown : nullptr);
     observer.weights(block, cut ? changed : stored);
     State out{group, {}};
     try {
       for (size_t b = 0; b < state.x.size(); ++b) {
         observer.enter(batches(state)[b]);
-        out.x.push_back(
-            cut ? run_block(state.x[b], block, weights_for(b), batches(state)[b], observer)
-                : common.run(state.x[b], block, held, weights_for(b), batches(state)[b], b, observer));
+        const BlockContext context{plan,
+                                   cut    ? changed
+                                   : held ? held_[b]
+                                          : stored,
+                                   batches(state)[b], observer};
+        out.x.push_back(cut ? run_block(state.x[b], context) : shared.run(state.x[b], context, held, b));
         if (last) state.x[b].reset();
         observer.output(out.x.back());
       }
@@ -348,7 +347,7 @@ class Pass {
       for (const std::vector<size_t>& group : group_by(state.variants, key)) {
         const Variant& first = variant(group.front());
         WeightSource& source = *plan_.sources[first.source];
-        const bool has_norm = source.spec().final_norm.kind != NormKind::none;
+        const bool has_norm = source.spec().final_norm.there();
         const Weights weights = has_norm ? source.load("ln_final") : Weights();
         SiteLenses lenses(has_norm ? plan_ : no_lenses(), Reads::residual,
                           {"ln_final.hook_normalized", -1, depth()}, first.spec, names(group));

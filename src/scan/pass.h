@@ -10,9 +10,9 @@
 #include "base/tensor_fwd.h"
 #include "lenses/lens.h"
 #include "model/batch.h"
-#include "model/weights.h"
 #include "scan/scan.h"
 #include "scan/shown.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

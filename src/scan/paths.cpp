@@ -113,6 +113,12 @@ class FrozenPaths {
     alphas(frozen, batch);
   }
 
+  static at::Tensor affine(const FrozenStep& step, const at::Tensor& x) {
+    AffineChain one;
+    one.push(step);
+    return one.affine(x);
+  }
+
   // What a layer passes on beside what its attention writes; the published one has no square root.
   void alphas(const FrozenNetwork& frozen, const Batch& batch) {
     const auto product = [&](const at::Tensor& x, int64_t s) {
@@ -120,15 +126,17 @@ class FrozenPaths {
       return a.sum(0).max().item<double>() * a.sum(1).max().item<double>();
     };
     at::Tensor x = frozen.input();
-    for (const Step& step : frozen.trunk().steps()) {
-      AffineChain one;
-      one.push(step);
-      const at::Tensor next = one.affine(x);
-      if (const Element& last = step.elements.back(); last.kind == PartKind::attention) {
-        const at::Tensor written = step.skip ? next - x : next;
+    for (const FrozenStep& step : frozen.trunk().steps()) {
+      const at::Tensor next = affine(step, x);
+      for (const Branch& branch : step.branches) {
+        const auto attention = std::find_if(branch.begin(), branch.end(),
+                                            [](const Element& e) { return e.kind == PartKind::attention; });
+        if (attention == branch.end()) continue;
+        const bool alone = step.branches.size() == 1;
+        const at::Tensor written = !alone ? affine({false, {branch}}, x) : step.skip ? next - x : next;
         for (int64_t s = 0; s < batch.count(); ++s) {
           const double stream = product(x, s), wrote = product(written, s);
-          reading("through", -1, last.layer)
+          reading("through", -1, attention->layer)
               .sample("path_alpha", batch.samples[static_cast<size_t>(s)], stream / (stream + wrote));
         }
       }
@@ -176,7 +184,7 @@ class FrozenPaths {
 
 // Counting and carrying, side by side.
 Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
-  const PathCounts counts = path_counts(spec.depth(), spec.blocks.front().attention.heads);
+  const PathCounts counts = path_counts(spec.depth(), spec.blocks.front().attention().heads);
   int most = 0;
   double share = -1;
   for (const Row& r : table.rows)

@@ -24,7 +24,7 @@ constexpr const char* kMetric = "path_rank1_distance";
 
 ChainedPaths::ChainedPaths(const PathsRequest& request, const ModelSpec& spec, int64_t texts)
     : request_(request), spec_(spec) {
-  const int64_t depth = spec.depth(), heads = spec.blocks.front().attention.heads;
+  const int64_t depth = spec.depth(), heads = spec.blocks.front().attention().heads;
   for (int64_t k = 1; k <= depth; ++k) {
     const Philox random{request.scan.seed, kTextStream, static_cast<uint32_t>(k)};
     uint64_t index = 0;
@@ -85,7 +85,7 @@ Finding ChainedPaths::finish(ResultTable& table) {
 }
 
 void ChainedPaths::published(ResultTable& table) const {
-  const AttentionSpec& a = spec_.blocks.front().attention;
+  const AttentionSpec& a = spec_.blocks.front().attention();
   if (spec_.width != 768 || spec_.depth() != 12 || a.heads != 12) return;  // the size they used
   const char* weights = request_.init.empty() ? "pretrained" : "init";
   for (const auto& row : published_rows("dong2021_chained")) {

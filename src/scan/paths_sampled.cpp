@@ -28,7 +28,7 @@ class Gather : public Recorder {
 }  // namespace
 
 void SampledPaths::see(const Batch& batch) {
-  const int64_t depth = spec_.depth(), heads = spec_.blocks.front().attention.heads;
+  const int64_t depth = spec_.depth(), heads = spec_.blocks.front().attention().heads;
   const PathRunner runner(spec_, source_, batch);
   const at::Tensor full =
       spec_.output.kind == HeadKind::none ? at::Tensor() : FrozenNetwork(spec_, source_, batch).output();

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "model/parameters.h"
 #include "operator/frozen.h"
 #include "operator/paths.h"
+#include "parts/parameters.h"
 #include "scan/output.h"
 #include "scan/readings.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/table.h"
 #include "model/batch.h"
-#include "model/spec.h"
-#include "model/weights.h"
+#include "spec/model.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

@@ -104,7 +104,7 @@ class Scan {
 
   // Where attention stands alone among the variants: what the cubic bound allows there, layer by layer.
   void theory_of_shown_sample() {
-    const auto alone = [](const BlockSpec& b) { return !b.attention_skip && b.mlp.kind == MlpKind::none; };
+    const auto alone = [](const BlockSpec& b) { return b.branches.size() == 1 && !b.branches.front().skip; };
     if (std::none_of(plan_.variants.begin(), plan_.variants.end(), [&](const Variant& v) {
           return std::all_of(v.spec.blocks.begin(), v.spec.blocks.end(), alone);
         }))

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/json.h"
 #include "base/table.h"
-#include "model/spec.h"
+#include "spec/model.h"
 
 namespace rankscope {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/spec.h"
+#include "spec/model.h"
 
 namespace rankscope {
 

@@ -20,7 +20,7 @@ std::string site(int64_t layer) { return fmt::format("blocks.{}.attn.hook_patter
 int64_t heads_of(const ModelSpec& spec, const std::vector<bool>& layers) {
   int64_t heads = 0;
   for (size_t l = 0; l < layers.size(); ++l)
-    if (layers[l]) heads += spec.blocks[l].attention.heads;
+    if (layers[l]) heads += spec.blocks[l].attention().heads;
   return heads;
 }
 
@@ -78,7 +78,7 @@ ShownSample::ShownSample(const ModelSpec& spec, int64_t length, const std::vecto
     if (layers[l])
       tensors.push_back({site(static_cast<int64_t>(l)),
                          StoredType::f32,
-                         {spec.blocks[l].attention.heads, length, length},
+                         {spec.blocks[l].attention().heads, length, length},
                          {}});
   exact_ = std::make_unique<SafetensorsWriter>(*file, tensors);
 }

@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/random_source.h"
-#include "model/surgery.h"
-#include "model/torch_compat.h"
 #include "scan/shapes.h"
+#include "spec/edit.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 

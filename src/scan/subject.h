@@ -6,9 +6,9 @@
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "model/weights.h"
 #include "scan/input.h"
 #include "scan/scan.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

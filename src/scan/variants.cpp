@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "model/surgery.h"
+#include "spec/edit.h"
 
 namespace rankscope {
 

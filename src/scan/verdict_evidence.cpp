@@ -55,7 +55,7 @@ std::string Evidence::baseline_name() const {
 }
 
 Path::Path(const ModelSpec& spec) : final_layer(static_cast<int>(spec.depth())) {
-  pre_norm = spec.pre_norm() && spec.blocks.front().norm.kind != NormKind::none;
+  pre_norm = spec.pre_norm();
   for (int l = 0; l < final_layer; ++l)
     places.push_back(
         {fmt::format("blocks.{}.{}", l, pre_norm ? "ln1.hook_normalized" : "hook_resid_post"), l});

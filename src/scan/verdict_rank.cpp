@@ -17,7 +17,7 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
   size_t heads = 0;
   for (const Row* r : c.evidence.all("full", metric)) {
     if (r->layer < 0 || r->layer >= c.spec.depth()) continue;
-    const int64_t d = width(c.spec.blocks[static_cast<size_t>(r->layer)].attention);
+    const int64_t d = width(c.spec.blocks[static_cast<size_t>(r->layer)].attention());
     if (d <= 0) continue;
     ++heads;
     const double share = r->value / static_cast<double>(d);

@@ -11,9 +11,9 @@
 #include "checkpoint/load.h"
 #include "model/block.h"
 #include "model/ends.h"
-#include "model/norm.h"
-#include "model/torch_compat.h"
 #include "scan/input.h"
+#include "tensors/norm.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {
@@ -151,13 +151,13 @@ class Verifier : public BlockObserver {
       attention_ = std::make_unique<Gauge>(file_, fmt::format("attentions.{}", l));
       if (attention_->present())
         require_shape(attention_->reference(), fmt::format("attentions.{}", l),
-                      {count(), block.attention.heads, saved_.tokens, saved_.tokens}, file_);
+                      {count(), block.attention().heads, saved_.tokens, saved_.tokens}, file_);
       for (sample_ = 0; sample_ < x.size(); ++sample_)
         x[sample_] = run_block(x[sample_], block, weights, batches_[sample_], *this);
       if (attention_->present()) results_.push_back(attention_->result());
       if (l + 1 < spec_.depth() || !normed_last()) hidden(l + 1, x);
     }
-    if (spec_.final_norm.kind != NormKind::none) {
+    if (spec_.final_norm.there()) {
       const Weights weights = source_->load("ln_final");
       for (at::Tensor& t : x) t = apply_norm(t, spec_.final_norm, weights, "");
     }
@@ -181,9 +181,7 @@ class Verifier : public BlockObserver {
 
  private:
   // Hugging Face applies the final norm to the last hidden state of decoders, and not to a ViT's.
-  bool normed_last() const {
-    return spec_.final_norm.kind != NormKind::none && spec_.embedding.vocabulary > 0;
-  }
+  bool normed_last() const { return spec_.final_norm.there() && spec_.embedding.vocabulary > 0; }
 
   int64_t count() const { return static_cast<int64_t>(saved_.samples.size()); }
 

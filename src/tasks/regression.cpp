@@ -24,7 +24,6 @@ TaskBatch sample(const TaskSpec& spec, const Draw& draw) {
   batch.target = y.narrow(-2, spec.n - 1, 1).clone();
   y.narrow(-2, spec.n - 1, 1).zero_();
   batch.tokens = at::cat({x, y}, -1);
-  batch.last_token = true;
   return batch;
 }
 
@@ -36,6 +35,7 @@ extern const Task task_regression{.name = "regression",
                                   .token_width = token_width,
                                   .answer_width = one,
                                   .answers = one,
+                                  .last_token = true,
                                   .check = check,
                                   .sample = sample};
 

@@ -29,10 +29,13 @@ struct TaskSpec {
 
 /// What a step trains on, [trials] in front where several are stacked.
 struct TaskBatch {
-  at::Tensor tokens;        // [.., sequences, tokens, token width]
-  at::Tensor queries;       // [.., sequences, queries, token width]; undefined where every token asks
-  at::Tensor target;        // [.., sequences, answers, answer width]
-  bool last_token = false;  // the answer is read off the last token only
+  at::Tensor tokens;   // [.., sequences, tokens, token width]
+  at::Tensor queries;  // [.., sequences, queries, token width]; undefined where every token asks
+  at::Tensor target;   // [.., sequences, answers, answer width]
+  /// Of a set with words or labels: what stands instead of tokens and target, one sequence behind another.
+  at::Tensor ids = {}, labels = {};   // [tokens of all sequences]
+  std::vector<int64_t> lengths = {};  // of the sequences; empty: all alike
+  int64_t sequences = 0;              // where there are ids
 };
 
 struct Task {
@@ -42,6 +45,7 @@ struct Task {
   int64_t (*token_width)(const TaskSpec& spec);
   int64_t (*answer_width)(const TaskSpec& spec);
   int64_t (*answers)(const TaskSpec& spec);  // answers a sequence
+  bool last_token = false;                   // the answer is read off the last token only
   void (*check)(const TaskSpec& spec);       // refuses what cannot be
   TaskBatch (*sample)(const TaskSpec& spec, const Draw& draw);
 };

@@ -5,13 +5,14 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "train/layout.h"
 
 namespace rankscope {
 namespace {
 
 class Writer {
  public:
-  Writer(const NetworkSpec& network, std::vector<float>& values) : layout_(network), values_(values) {}
+  Writer(const ModelSpec& network, std::vector<float>& values) : layout_(network), values_(values) {}
 
   void fill(const std::string& name, float value) {
     for (const Slot& slot : layout_.slots())
@@ -33,32 +34,34 @@ class Writer {
 
 // Heads hold blocks of coordinates: head h of a module reads coordinates [h * rank, (h + 1) * rank).
 std::vector<float> identity(const TrialSpec& t) {
-  const NetworkSpec& n = t.network;
+  const ModelSpec& n = t.network;
+  const AttentionSpec& a = n.blocks.front().attention();
   std::vector<float> values(static_cast<size_t>(Layout(n).size()), 0.0f);
   Writer write(n, values);
   for (const Slot& slot : write.layout().slots())
-    if (slot.init == Slot::Init::one) write.fill(slot.parameter.name, 1.0f);
+    if (slot.parameter.role == Parameter::Role::gain) write.fill(slot.parameter.name, 1.0f);
   const double sign = t.task.name == "farthest" ? -1.0 : 1.0;
-  const double score = sign * t.start_beta / n.score_scale;
+  const double score = sign * t.start_beta / a.scale;
   const std::string b = "blocks.0.attn.";
-  const int64_t d = n.token_width;  // positions, where there are any, do not take part
-  for (int64_t h = 0; h < n.total_heads(); ++h) {
-    for (int64_t i = 0; i < n.rank; ++i) {
-      const int64_t coordinate = (h % n.heads * n.rank + i) % d;
-      write.set(b + "W_Q", h * n.rank + i, coordinate, score);
-      write.set(b + "W_K", h * n.rank + i, coordinate, 1.0);
+  const int64_t d = n.embedding.points;  // positions, where there are any, do not take part
+  const int64_t heads = a.heads / a.modules;
+  for (int64_t h = 0; h < a.heads; ++h) {
+    for (int64_t i = 0; i < a.d_qk; ++i) {
+      const int64_t coordinate = (h % heads * a.d_qk + i) % d;
+      write.set(b + "W_Q", h * a.d_qk + i, coordinate, score);
+      write.set(b + "W_K", h * a.d_qk + i, coordinate, 1.0);
     }
-    if (!n.encoder) {
-      for (int64_t i = 0; i < n.answer_width; ++i)
-        write.set(b + "W_O", i, h * n.width() + i, 1.0 / static_cast<double>(n.heads));
+    if (!a.value_map) {
+      for (int64_t i = 0; i < n.output.channels; ++i)
+        write.set(b + "W_O", i, h * n.width + i, 1.0 / static_cast<double>(heads));
       continue;
     }
     // The output must drown the skip connection, as the norm keeps the direction only.
-    const double share = static_cast<double>(d) / static_cast<double>(n.heads * n.v_rank);
-    for (int64_t i = 0; i < n.v_rank; ++i) {
-      const int64_t coordinate = (h % n.heads * n.v_rank + i) % d;
-      write.set(b + "W_V", h * n.v_rank + i, coordinate, 1.0);
-      write.set(b + "W_O", coordinate, h * n.v_rank + i, t.start_beta * share);
+    const double share = static_cast<double>(d) / static_cast<double>(heads * a.d_v);
+    for (int64_t i = 0; i < a.d_v; ++i) {
+      const int64_t coordinate = (h % heads * a.d_v + i) % d;
+      write.set(b + "W_V", h * a.d_v + i, coordinate, 1.0);
+      write.set(b + "W_O", coordinate, h * a.d_v + i, t.start_beta * share);
     }
   }
   return values;
@@ -69,7 +72,8 @@ std::vector<float> identity(const TrialSpec& t) {
 std::vector<float> starting_parameters(const TrialSpec& t) {
   if (t.start == "random") return initial_parameters(t.network, t.init_seed);
   if (t.start != "identity") throw unknown_name("start", t.start, {"random", "identity"});
-  if (t.network.embed > 0 || (t.task.name != "farthest" && t.task.name != "nearest"))
+  if (t.network.embedding.points == 0 || t.network.embedding.point_map ||
+      (t.task.name != "farthest" && t.task.name != "nearest"))
     throw usage_error("start=identity is known for tasks nearest and farthest, without an embedding");
   return identity(t);
 }

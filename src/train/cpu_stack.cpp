@@ -5,17 +5,18 @@
 
 #include <c10/core/GradMode.h>
 #include <omp.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/philox.h"
 #include "base/stats.h"
+#include "base/stream_name.h"
 #include "ops/adamw.h"
-#include "ops/normals.h"
-#include "ops/squared_error.h"
 #include "train/cpu_tile.h"
-#include "train/forward.h"
+#include "train/data.h"
+#include "train/fused_forward.h"
+#include "train/plain_forward.h"
 #include "train/units.h"
 
 namespace rankscope {
@@ -25,27 +26,13 @@ constexpr int64_t kTileTokens = 256;  // the hidden layer of a tile stays in the
 constexpr int64_t kSums = 8;          // partial gradients of a trial: fixed, whatever the number of threads
 constexpr int64_t kChunk = 1 << 14;   // parameters one thread updates at a time
 
-class CpuDraw : public Draw {
- public:
-  CpuDraw(uint64_t seed, int64_t step, int64_t first, int64_t sequences)
-      : seed_(seed), step_(static_cast<uint32_t>(step)), first_(first), sequences_(sequences) {}
-  at::Tensor normals(uint32_t stream, int64_t count) const override {
-    return draw_normals(seed_, stream, step_, first_ * count, sequences_ * count).view({sequences_, count});
-  }
-
- private:
-  uint64_t seed_;
-  uint32_t step_;
-  int64_t first_, sequences_;
-};
-
 at::Tensor tensor_of(const std::vector<float>& values) {
   return at::tensor(at::ArrayRef<float>(values.data(), values.size()), at::kFloat);
 }
 
 struct Trial {
   TrialSpec spec;
-  const Task* task;
+  std::unique_ptr<TrialData> data;
   Layout layout;
   at::Tensor parameters, m, v;
   ParameterViews views;
@@ -57,12 +44,12 @@ struct Trial {
 
   Trial(const TrialSpec& s, const TrainState& state)
       : spec(s),
-        task(&task_named(s.task.name)),
+        data(data_of(s)),
         layout(s.network),
         parameters(tensor_of(state.parameters)),
         m(tensor_of(state.m)),
         v(tensor_of(state.v)),
-        views(layout, parameters, true),
+        views(layout, parameters, true, fused_forward_covers(s.network) && s.protocol.dropout == 0),
         rates(learning_rates(s.protocol)),
         step(state.step) {}
 };
@@ -70,7 +57,7 @@ struct Trial {
 struct Tiles {
   int64_t sequences, count, sums;
   explicit Tiles(const TrialSpec& spec) {
-    sequences = std::max<int64_t>(1, kTileTokens / spec.network.tokens);
+    sequences = std::max<int64_t>(1, kTileTokens / tokens_of(spec));
     count = (spec.protocol.batch + sequences - 1) / sequences;
     sums = std::min(count, kSums);
   }
@@ -87,18 +74,19 @@ class CpuStack : public Stack {
       for (int64_t s = 0; s < tiles_.sums; ++s) t.sums.push_back(at::zeros({t.layout.size()}, at::kFloat));
       t.sum_losses.assign(static_cast<size_t>(tiles_.sums), 0.0);
     }
-    const NetworkSpec& network = trials.front().network;
-    for (int i = 0; EncoderTile::covers(network) && i < threads_; ++i)
-      tile_memory_.emplace_back(network, tiles_.sequences);
+    for (int i = 0; EncoderTile::covers(trials.front()) && i < threads_; ++i)
+      tile_memory_.emplace_back(trials.front(), tiles_.sequences);
   }
 
   void advance(int64_t count, std::vector<double>& losses) override {
     const auto trials = static_cast<int64_t>(trials_.size());
     for (int64_t i = 0; i < count; ++i) {
+      for (Trial& t : trials_) t.data->begin_step(t.step);
       each_unit(threads_, trials * tiles_.sums, [&](int64_t unit) {
         Trial& t = trials_[static_cast<size_t>(unit / tiles_.sums)];
         if (!t.dropped) partial_gradient(t, unit % tiles_.sums);
       });
+      for (Trial& t : trials_) shrink(t);
       const int64_t chunks = (trials_.front().layout.size() + kChunk - 1) / kChunk;
       each_unit(threads_, trials * chunks, [&](int64_t unit) {
         Trial& t = trials_[static_cast<size_t>(unit / chunks)];
@@ -151,26 +139,25 @@ class CpuStack : public Stack {
     double loss = 0;
     for (int64_t tile = sum * tiles_.count / tiles_.sums; tile < (sum + 1) * tiles_.count / tiles_.sums;
          ++tile)
-      loss += tile_gradient(t, tile * tiles_.sequences, into);
+      loss += tile_gradient(t, tile, into);
     t.sum_losses[static_cast<size_t>(sum)] = loss;
   }
 
-  double tile_gradient(const Trial& t, int64_t first, float* into) {
-    const Protocol& p = t.spec.protocol;
-    const int64_t count = std::min(tiles_.sequences, p.batch - first);
-    const TaskBatch batch =
-        t.task->sample(t.spec.task, CpuDraw(t.spec.data_seed, data_step(p, t.step), first, count));
-    const double weight = 1.0 / static_cast<double>(p.batch * batch.target.size(-2));
-    // Every token answers, and the network is one that a tile knows.
-    if (!tile_memory_.empty() && batch.target.size(-2) == t.spec.network.tokens) {
+  double tile_gradient(const Trial& t, int64_t tile, float* into) {
+    const int64_t first = tile * tiles_.sequences;
+    const int64_t count = std::min(tiles_.sequences, t.data->batch(t.step) - first);
+    if (count <= 0) return 0;  // the last batch of an epoch may be short
+    const TaskBatch batch = t.data->train(t.step, first, count);
+    const double weight = t.data->weight(t.step);
+    if (!tile_memory_.empty()) {
       const at::Tensor tokens = batch.tokens.contiguous(), target = batch.target.contiguous();
       return tile_memory_[static_cast<size_t>(omp_get_thread_num())].loss(
           t.spec.network, count, tokens.data_ptr<float>(), target.data_ptr<float>(),
           static_cast<float>(weight), t.parameters.data_ptr<float>(), into);
     }
-    const at::Tensor loss =
-        squared_error_sum(forward({&t.spec.network}, t.views, batch), batch.target, weight, false);
-    const auto gradients = torch::autograd::grad({loss}, t.views.leaves());
+    const auto dropout = seeded_dropout(t.spec.protocol.dropout, dropout_seed(t, tile));
+    const at::Tensor loss = loss_of(forward({&t.spec.network}, t.views, batch, dropout.get()), batch, weight);
+    const auto gradients = gradients_of(loss, t.views.leaves());
     for (size_t i = 0; i < gradients.size(); ++i) {
       const at::Tensor g = gradients[i].contiguous();
       const float* from = g.data_ptr<float>();
@@ -178,6 +165,25 @@ class CpuStack : public Stack {
       for (int64_t e = 0; e < g.numel(); ++e) to[e] += from[e];
     }
     return loss.item<double>();
+  }
+
+  static uint64_t dropout_seed(const Trial& t, int64_t tile) {
+    const Philox seeds{t.spec.data_seed, stream_of("dropout"), static_cast<uint32_t>(tile)};
+    return seeds.below(UINT64_MAX, static_cast<uint64_t>(t.step));
+  }
+
+  // Adds the penalty to the gradient and cuts its norm, where the protocol says so: both need the whole sum.
+  void shrink(Trial& t) {
+    const Protocol& p = t.spec.protocol;
+    if (t.dropped || (p.l2 == 0 && p.clip == 0)) return;
+    const at::Tensor& total = t.sums.front();
+    for (size_t s = 1; s < t.sums.size(); ++s) {
+      total.add_(t.sums[s]);
+      t.sums[s].zero_();
+    }
+    if (p.l2 > 0) total.add_(t.parameters, p.l2);
+    if (p.clip == 0) return;
+    if (const double norm = total.norm().item<double>(); norm > p.clip) total.mul_(p.clip / norm);
   }
 
   void update(Trial& t, int64_t first) {
@@ -189,28 +195,24 @@ class CpuStack : public Stack {
       for (int64_t e = 0; e < count; ++e) total[e] += part[e];
     }
     apply_adamw(t.spec.protocol.adamw, t.rates[static_cast<size_t>(t.step)], t.step + 1, gradient,
-               t.parameters.narrow(0, first, count), t.m.narrow(0, first, count),
-               t.v.narrow(0, first, count));
+                t.parameters.narrow(0, first, count), t.m.narrow(0, first, count),
+                t.v.narrow(0, first, count));
   }
 
   void test_tile(const Trial& t, int64_t first, int64_t count, double* errors) {
     const c10::NoGradGuard no_gradients;
-    const TaskBatch batch = t.task->sample(t.spec.task, CpuDraw(kTestSeed, 0, first, count));
+    const TaskBatch batch = t.data->test(first, count);
     const at::Tensor e = squared_error(forward({&t.spec.network}, t.views, batch), batch.target);
     std::copy_n(e.data_ptr<float>(), count, errors);
   }
 
   int threads_;
   Tiles tiles_;
-  std::vector<EncoderTile> tile_memory_;  // one a thread; none where the network is not covered
+  std::vector<EncoderTile> tile_memory_;  // one a thread; none where the trial is not theirs
   std::vector<Trial> trials_;
 };
 
 }  // namespace
-
-std::unique_ptr<Draw> cpu_draw(uint64_t seed, int64_t step, int64_t first, int64_t count) {
-  return std::make_unique<CpuDraw>(seed, step, first, count);
-}
 
 std::unique_ptr<Stack> make_cpu_stack(const std::vector<TrialSpec>& trials,
                                       const std::vector<TrainState>& states, int threads) {

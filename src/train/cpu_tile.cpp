@@ -12,15 +12,12 @@
 #include "ops/fused.h"
 #include "ops/gemm.h"
 #include "ops/mlp_rows.h"
+#include "train/fused_forward.h"
+#include "train/layout.h"
+#include "train/networks.h"
 
 namespace rankscope {
 namespace {
-
-int64_t offset_of(const Layout& layout, const std::string& name) {
-  for (const Slot& slot : layout.slots())
-    if (slot.parameter.name == name) return slot.offset;
-  return -1;
-}
 
 // Every row becomes the bias, for a product to be added to it; without a bias, zeros.
 void start_rows(int64_t rows, int64_t width, const float* bias, float* y, int64_t y_row) {
@@ -34,20 +31,26 @@ void add_rows(int64_t rows, int64_t width, float* dy, int64_t dy_row, float* dbi
 
 }  // namespace
 
-bool EncoderTile::covers(const NetworkSpec& n) {
-  return fused_kernels() && n.encoder && n.place == NormPlace::post && n.norm != NormKind::none &&
-         n.positions == Positions::none && n.embed == 0 && n.mlp > 0;
+bool EncoderTile::covers(const TrialSpec& t) {
+  const ModelSpec& n = t.network;
+  return fused_kernels() && fused_forward_covers(n) && !asks_separately(n) && !n.pre_norm() &&
+         n.blocks.front().branches.front().behind.there() && n.blocks.front().mlp_branch() != nullptr &&
+         n.embedding.positions == 0 && !n.embedding.point_map && n.output.kind == HeadKind::none &&
+         !n.output.last_token && !t.set && t.protocol.dropout == 0;
 }
 
-EncoderTile::EncoderTile(const NetworkSpec& n, int64_t sequences) {
+EncoderTile::EncoderTile(const TrialSpec& trial, int64_t sequences) : tokens_(tokens_of(trial)) {
+  const ModelSpec& n = trial.network;
   const Layout layout(n);
-  const int64_t rows = sequences * n.tokens, D = n.width(), v = n.total_heads() * n.v_rank;
-  const int64_t qkv = 2 * n.total_heads() * n.rank + v;
+  const AttentionSpec& a = n.blocks.front().attention();
+  const int64_t mlp = n.blocks.front().mlp_branch()->mlp()->width;
+  const int64_t rows = sequences * tokens_, D = n.width, v = a.heads * a.d_v;
+  const int64_t qkv = 2 * a.heads * a.d_qk + v;
   qkv_row_ = qkv + 16;  // rows a multiple of 2 KiB apart push each other out of the first-level cache
   std::vector<std::pair<float**, int64_t>> wanted;
-  kept_.resize(static_cast<size_t>(n.layers));
-  for (int64_t l = 0; l < n.layers; ++l) {
-    const auto at = [&](const char* name) { return offset_of(layout, fmt::format("blocks.{}.{}", l, name)); };
+  kept_.resize(n.blocks.size());
+  for (int64_t l = 0; l < n.depth(); ++l) {
+    const auto at = [&](const char* name) { return layout.offset_of(fmt::format("blocks.{}.{}", l, name)); };
     offsets_.push_back({at("ln1.w"), at("ln1.b"), at("attn.W_Q"), at("attn.b_Q"), at("attn.W_O"),
                         at("attn.b_O"), at("ln2.w"), at("ln2.b"), at("mlp.W_in"), at("mlp.b_in"),
                         at("mlp.W_out"), at("mlp.b_out")});
@@ -57,7 +60,7 @@ EncoderTile::EncoderTile(const NetworkSpec& n, int64_t sequences) {
                                  {&k.attention, rows * D},
                                  {&k.inverse1, rows},
                                  {&k.u, rows * D},
-                                 {&k.hidden, rows * n.mlp},
+                                 {&k.hidden, rows * mlp},
                                  {&k.mlp, rows * D},
                                  {&k.inverse2, rows},
                                  {&k.y, rows * D}});
@@ -66,7 +69,7 @@ EncoderTile::EncoderTile(const NetworkSpec& n, int64_t sequences) {
                                {&dsum_, rows * D},
                                {&dz_, rows * v},
                                {&dqkv_, rows * qkv_row_},
-                               {&work_, mlp_workspace(rows, n.mlp)}});
+                               {&work_, mlp_workspace(rows, mlp)}});
   constexpr int64_t line = 64 / sizeof(float);
   int64_t total = 0;
   for (auto& [place, size] : wanted) total += (size + line - 1) / line * line;
@@ -82,28 +85,31 @@ EncoderTile::EncoderTile(const NetworkSpec& n, int64_t sequences) {
 
 // One call of loss().
 struct EncoderTile::Pass {
-  Pass(EncoderTile& tile, const NetworkSpec& spec, int64_t count, const float* tokens,
-       const float* parameters, float* gradient)
-      : t(tile), n(spec), tokens(tokens), parameters(parameters), gradient(gradient) {
-    rows = count * n.tokens;
-    D = n.width();
-    qk = n.total_heads() * n.rank;
-    v = n.total_heads() * n.v_rank;
-    average = 1.0f / static_cast<float>(n.modules);
-    heads = static_cast<int32_t>(n.total_heads());
-    scale = static_cast<float>(n.score_scale);
+  Pass(EncoderTile& tile, const ModelSpec& spec, int64_t count, const float* tokens, const float* parameters,
+       float* gradient)
+      : t(tile), tokens(tokens), parameters(parameters), gradient(gradient) {
+    const AttentionSpec& a = spec.blocks.front().attention();
+    rows = count * t.tokens_;
+    D = spec.width;
+    qk = a.heads * a.d_qk;
+    v = a.heads * a.d_v;
+    hidden = spec.blocks.front().mlp_branch()->mlp()->width;
+    average = 1.0f / static_cast<float>(a.modules);
+    heads = static_cast<int32_t>(a.heads);
+    scale = static_cast<float>(a.scale);
     attention.sequences = count;
-    attention.queries = attention.keys = n.tokens;
+    attention.queries = attention.keys = t.tokens_;
     attention.width_qk = qk;
     attention.width_v = v;
     attention.heads = &heads;
     attention.scale = &scale;
-    attention.hard = n.hard;
+    attention.hard = a.variant == "hard";
     attention.q = attention.k = attention.v = {0, t.qkv_row_};
     attention.out = {0, v};
-    norm.kind = n.norm == NormKind::unit  ? SkipNorm::Kind::unit
-                : n.norm == NormKind::rms ? SkipNorm::Kind::rms
-                                          : SkipNorm::Kind::layer;
+    const NormKind kind = spec.blocks.front().branches.front().behind.kind;
+    norm.kind = kind == NormKind::unit  ? SkipNorm::Kind::unit
+                : kind == NormKind::rms ? SkipNorm::Kind::rms
+                                        : SkipNorm::Kind::layer;
     norm.rows = rows;
     norm.width = norm.x_row = norm.u_row = norm.y_row = D;
   }
@@ -115,7 +121,7 @@ struct EncoderTile::Pass {
 
   MlpRows<float> mlp(size_t l) const {
     const Offsets& o = t.offsets_[l];
-    return {rows, D, n.mlp, D, t.kept_[l].u, at(o.W_in), at(o.b_in), at(o.W_out)};
+    return {rows, D, hidden, D, t.kept_[l].u, at(o.W_in), at(o.b_in), at(o.W_out)};
   }
 
   void forward(size_t l) {
@@ -162,23 +168,22 @@ struct EncoderTile::Pass {
   }
 
   EncoderTile& t;
-  const NetworkSpec& n;
   const float *tokens, *parameters;
   float* gradient;
-  int64_t rows, D, qk, v;
+  int64_t rows, D, qk, v, hidden;
   float average, scale;
   int32_t heads;
   SmallAttention attention;
   SkipNorm norm;
 };
 
-double EncoderTile::loss(const NetworkSpec& n, int64_t count, const float* tokens, const float* target,
+double EncoderTile::loss(const ModelSpec& n, int64_t count, const float* tokens, const float* target,
                          float weight, const float* parameters, float* gradient) {
   Pass pass(*this, n, count, tokens, parameters, gradient);
   for (size_t l = 0; l < kept_.size(); ++l) pass.forward(l);
-  if (n.answer_width < pass.D) std::fill_n(dy_, pass.rows * pass.D, 0.0f);
-  const double loss = squared_error(pass.rows, n.answer_width, weight, kept_.back().y, pass.D, target,
-                                    n.answer_width, dy_, pass.D);
+  if (n.output.channels < pass.D) std::fill_n(dy_, pass.rows * pass.D, 0.0f);
+  const double loss = squared_error(pass.rows, n.output.channels, weight, kept_.back().y, pass.D, target,
+                                    n.output.channels, dy_, pass.D);
   for (size_t l = kept_.size(); l-- > 0;) pass.backward(l);
   return loss;
 }

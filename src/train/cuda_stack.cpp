@@ -8,18 +8,18 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime.h>
-#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "kernels/cuda/train.h"
-#include "model/torch_compat.h"
 #include "ops/adamw.h"
 #include "ops/normals.h"
 #include "ops/squared_error.h"
-#include "train/forward.h"
+#include "tensors/torch_compat.h"
+#include "train/fused_forward.h"
+#include "train/plain_forward.h"
 
 namespace rankscope {
 namespace {
@@ -81,7 +81,8 @@ class CudaStack : public Stack {
     rates_ = rates.to(device_);
     alive_ = at::ones({T}, at::TensorOptions().dtype(at::kInt).device(device_));
     losses_ = at::zeros({T}, at::TensorOptions().dtype(at::kDouble).device(device_));
-    views_ = std::make_unique<ParameterViews>(layout_, parameters_, true);
+    views_ = std::make_unique<ParameterViews>(layout_, parameters_, true,
+                                              fused_forward_covers(trials.front().network));
     make_test_set();
   }
 
@@ -121,7 +122,7 @@ class CudaStack : public Stack {
         shape[1] = count;
         return x.narrow(1, first, count).expand(shape).contiguous();
       };
-      const TaskBatch batch{part(test_.tokens), part(test_.queries), part(test_.target), test_.last_token};
+      const TaskBatch batch{part(test_.tokens), part(test_.queries), part(test_.target)};
       errors.push_back(squared_error(forward(specs_, *views_, batch), batch.target));
     }
     const at::Tensor all = at::cat(errors, 1).to(at::kDouble);
@@ -180,12 +181,12 @@ class CudaStack : public Stack {
   }
 
   void step() {
-    const at::Tensor data = protocol().replay ? steps_.remainder(kWindow) : steps_;
+    const at::Tensor data = protocol().replay ? steps_.remainder(kReplay) : steps_;
     const TaskBatch batch = task_.sample(trials_.front().task, CudaDraw(seeds_, data, protocol().batch));
     const at::Tensor loss =
         squared_error_sum(forward(specs_, *views_, batch), batch.target,
                           1.0 / static_cast<double>(protocol().batch * batch.target.size(-2)), true);
-    const auto gradients = torch::autograd::grad({loss.sum()}, views_->leaves());
+    const auto gradients = gradients_of(loss.sum(), views_->leaves());
     losses_.add_(loss.detach().to(at::kDouble));
     apply_adamw(protocol().adamw, steps_, rates_, alive_, gradients, views_->offsets(), parameters_, m_, v_);
     steps_.add_(1);
@@ -205,7 +206,7 @@ class CudaStack : public Stack {
   Layout plain_, layout_;  // as a checkpoint has them, as the device has them
   at::Device device_;
   c10::cuda::CUDAStream stream_;
-  std::vector<const NetworkSpec*> specs_;
+  std::vector<const ModelSpec*> specs_;
   at::Tensor parameters_, m_, v_;              // [trials, size]
   at::Tensor seeds_, steps_, alive_, losses_;  // [trials]
   at::Tensor rates_;                           // [trials, steps]
@@ -220,19 +221,24 @@ class CudaStack : public Stack {
 std::unique_ptr<Stack> make_cuda_stack(const std::vector<TrialSpec>& trials,
                                        const std::vector<TrainState>& states, const StackOptions& options) {
   if (!cuda::available()) throw Error("this build has no CUDA kernels").hint("build where nvcc is");
+  const TrialSpec& first = trials.front();
+  if (first.set || first.protocol.l2 > 0 || first.protocol.clip > 0 || first.protocol.dropout > 0)
+    throw Error("trials on sets, with dropout, penalties or clipped gradients train on the CPU")
+        .hint("--device cpu");
   return std::make_unique<CudaStack>(trials, states, options);
 }
 
 int64_t cuda_stack_limit(const TrialSpec& trial, const std::string& device) {
-  const NetworkSpec& n = trial.network;
-  const double tokens = static_cast<double>(trial.protocol.batch * (n.tokens + trial.task.queries));
-  const double qk = static_cast<double>(n.total_heads() * n.rank), D = static_cast<double>(n.width());
-  const double v = static_cast<double>(n.total_heads()) * (n.encoder ? static_cast<double>(n.v_rank) : D);
-  const double kept =
-      2 * qk + 2 * v + 8 * D + static_cast<double>(n.mlp);  // floats a token and layer, for backward
-  const double passing =
-      4 * qk + 4 * v + 8 * D + 3 * static_cast<double>(n.mlp);  // while one layer is worked on
-  const double bytes = 4 * (tokens * (static_cast<double>(n.layers) * kept + passing) +
+  const ModelSpec& n = trial.network;
+  const AttentionSpec& a = n.blocks.front().attention();
+  const BranchSpec* mlp = n.blocks.front().mlp_branch();
+  const double hidden = mlp ? static_cast<double>(mlp->mlp()->width) : 0;
+  const double tokens = static_cast<double>(trial.protocol.batch * (tokens_of(trial) + trial.task.queries));
+  const double qk = static_cast<double>(a.heads * a.d_qk), D = static_cast<double>(n.width);
+  const double v = static_cast<double>(a.heads * a.d_v);
+  const double kept = 2 * qk + 2 * v + 8 * D + hidden;         // floats a token and layer, for backward
+  const double passing = 4 * qk + 4 * v + 8 * D + 3 * hidden;  // while one layer is worked on
+  const double bytes = 4 * (tokens * (static_cast<double>(n.depth()) * kept + passing) +
                             5 * static_cast<double>(Layout(n).size()));
   const c10::cuda::CUDAGuard guard(device_of(device));
   size_t free = 0, total = 0;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "train/network.h"
+#include "spec/model.h"
 
 namespace rankscope {
 
@@ -15,6 +15,6 @@ struct Alignment {
   double effective_rank = 0;  // of M, exp(entropy of its singular values)
 };
 
-Alignment alignment(const NetworkSpec& network, const std::vector<float>& parameters);
+Alignment alignment(const ModelSpec& network, const std::vector<float>& parameters);
 
 }  // namespace rankscope

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 #include "train/constructions.h"
 
 namespace rankscope {

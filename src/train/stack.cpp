@@ -1,7 +1,7 @@
 #include "train/stack.h"
 
 #include "base/error.h"
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 #include "train/cpu_stack.h"
 #include "train/cuda_stack.h"
 
@@ -13,6 +13,9 @@ bool rounds_to_tf32(const StackOptions& options) {
 
 std::unique_ptr<Stack> make_stack(const std::vector<TrialSpec>& trials, const std::vector<TrainState>& states,
                                   const StackOptions& options) {
+  for (const TrialSpec& t : trials)
+    if (stack_key(t) != stack_key(trials.front()))
+      throw Error("the trials of a stack differ in more than seeds, learning rates and heads");
   if (device_of(options.device).is_cuda()) return make_cuda_stack(trials, states, options);
   return make_cpu_stack(trials, states, options.threads);
 }

@@ -20,9 +20,10 @@ double now() {
 
 constexpr double kChunkSeconds = 0.5;      // how long a request to stop may have to wait
 constexpr double kCheckpointShare = 0.02;  // of the time, at most
+constexpr int64_t kMostSteps = 100;        // between two looks at the clock
 
 Saved start_of(const TrainJob& job) {
-  if (auto saved = load_trial(job.folder / "checkpoint.safetensors", job.spec.network)) return *saved;
+  if (auto saved = load_trial(job.folder / "checkpoint.safetensors", job.spec)) return *saved;
   Saved fresh;
   fresh.state = starting_state(job.spec);
   return fresh;
@@ -61,14 +62,14 @@ class Group {
     const Protocol& p = spec().protocol;
     const double began = now();
     double saved_at = began, save_cost = 0;
-    if (step_ == 0) test_all();
+    if (step_ == 0 && tests(p)) test_all();
     while (step_ < p.steps) {
       const double before = now();
-      const int64_t chunk = std::min(chunk_, next_event() - step_);
+      const int64_t event_at = next_event(), chunk = std::min(chunk_, event_at - step_);
       advance(chunk);
       resize_chunk(chunk, now() - before);
       share_time(now() - before);
-      if (step_ % kWindow == 0 || step_ == p.steps || step_ % eval_interval(p) == 0) event();
+      if (step_ == event_at) event();
       if (options_.progress) options_.progress(count_.now, count_.before, loss_);
       if (everything_dropped()) return true;
       const bool stop = options_.stop != nullptr && options_.stop->load() && step_ < p.steps;
@@ -91,12 +92,14 @@ class Group {
   int64_t next_event() const {
     const Protocol& p = spec().protocol;
     const auto after = [&](int64_t every) { return (step_ / every + 1) * every; };
-    return std::min({after(kWindow), after(eval_interval(p)), p.steps});
+    return std::min({after(p.window), tests(p) ? after(eval_interval(p)) : p.steps, p.steps});
   }
+
+  static bool tests(const Protocol& p) { return p.test_sequences > 0; }
 
   void resize_chunk(int64_t done, double seconds) {
     if (done < chunk_) return;
-    if (seconds < kChunkSeconds / 2) chunk_ = std::min<int64_t>(chunk_ * 2, kWindow);
+    if (seconds < kChunkSeconds / 2) chunk_ = std::min<int64_t>(chunk_ * 2, kMostSteps);
     if (seconds > kChunkSeconds) chunk_ = std::max<int64_t>(1, chunk_ / 2);
   }
 
@@ -125,7 +128,7 @@ class Group {
   void event() {
     const Protocol& p = spec().protocol;
     drop_diverged();
-    const bool test = step_ % eval_interval(p) == 0 || step_ == p.steps;
+    const bool test = tests(p) && (step_ % eval_interval(p) == 0 || step_ == p.steps);
     if (test) test_all();
     for (size_t i = 0; i < members_.size(); ++i) {
       if (dropped_[i]) continue;
@@ -137,7 +140,7 @@ class Group {
         point.test_mse = r.test;
         point.test_mse_stderr = r.test_stderr;
       }
-      if (step_ % kWindow == 0 || step_ == p.steps) close_window(r);
+      if (step_ % p.window == 0 || step_ == p.steps) close_window(r);
       curves_[i].add(point);
     }
   }
@@ -194,7 +197,8 @@ class Group {
       const TrainJob& job = jobs_[members_[i]];
       TrainOutcome out{.record = records_[i], .step = step_, .precision = precisions_[i]};
       out.parameters = stack_->state(i).parameters;
-      save_weights(job.folder / "model.safetensors", job.spec.network, out.parameters);
+      save_finished(job.folder / "model.safetensors", job.spec.network,
+                    {out.parameters, out.step, out.record});
       options_.finished(members_[i], out);
       std::filesystem::remove(job.folder / "checkpoint.safetensors");
     }

@@ -1,5 +1,6 @@
-// The checkpoint of one trial: weights by name, optimizer, step and what has been measured so far, in one
-// safetensors file that is there whole or not at all.
+// The checkpoint of one trial: weights and moments of the optimizer by name, step and what has been measured
+// so far, in one safetensors file that is there whole or not at all. Files of the layouts before it (moments
+// as one flat buffer; trials on sets as nothing but flat buffers) are read too.
 #pragma once
 
 #include <filesystem>
@@ -29,14 +30,22 @@ struct Saved {
   std::string precision = "fp32";  // "tf32" when any step was; empty: the file does not say
 };
 
-void save_trial(const std::filesystem::path& file, const NetworkSpec& network, const Saved& saved);
+void save_trial(const std::filesystem::path& file, const ModelSpec& network, const Saved& saved);
 
 /// Nothing where there is no file; a file that is not this trial's is an error.
-std::optional<Saved> load_trial(const std::filesystem::path& file, const NetworkSpec& network);
+std::optional<Saved> load_trial(const std::filesystem::path& file, const TrialSpec& trial);
 
+/// A trial that is done: its weights, and what it measured.
+struct Finished {
+  std::vector<float> parameters;
+  int64_t step = 0;
+  Record record;
+};
+void save_finished(const std::filesystem::path& file, const ModelSpec& network, const Finished& finished);
+
+/// Nothing where there is no file.
+std::optional<Finished> load_finished(const std::filesystem::path& file, const TrialSpec& trial);
 /// The weights alone.
-void save_weights(const std::filesystem::path& file, const NetworkSpec& network,
-                  const std::vector<float>& parameters);
-std::vector<float> load_weights(const std::filesystem::path& file, const NetworkSpec& network);
+std::vector<float> load_weights(const std::filesystem::path& file, const ModelSpec& network);
 
 }  // namespace rankscope

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "model/torch_compat.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 

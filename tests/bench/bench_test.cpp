@@ -12,8 +12,9 @@
 #include "bench/plain_network.h"
 #include "bench/training_case.h"
 #include "train/constructions.h"
-#include "train/cpu_stack.h"
-#include "train/forward.h"
+#include "train/data.h"
+#include "train/layout.h"
+#include "train/plain_forward.h"
 
 namespace rankscope {
 namespace {
@@ -55,7 +56,7 @@ TEST(PlainNetwork, BothProgramsAreTheNetworkThatStudiesTrain) {
   batch.target = batch.target.to(at::kDouble);
 
   const Layout layout(trial.network);
-  const ParameterViews views(layout, flat, true);
+  const ParameterViews views(layout, flat, true, false);
   const at::Tensor loss = (forward({&trial.network}, views, batch) - batch.target).square().sum(-1).mean();
   at::Tensor gradient = at::zeros_like(flat);
   const auto parts = torch::autograd::grad({loss}, views.leaves());
@@ -63,7 +64,7 @@ TEST(PlainNetwork, BothProgramsAreTheNetworkThatStudiesTrain) {
     gradient.narrow(0, views.offsets()[i], parts[i].numel()).copy_(parts[i].flatten());
 
   for (const bool by_module : {false, true}) {
-    const auto network = plain_network(trial.network, flat.unsqueeze(0), by_module);
+    const auto network = plain_network(trial.network, 5, flat.unsqueeze(0), by_module);
     const at::Tensor plain = network->loss(batch);
     const at::Tensor plain_gradient = network->flat(torch::autograd::grad({plain.sum()}, network->leaves()));
     EXPECT_NEAR(plain[0].item<double>(), loss.item<double>(), 1e-13) << by_module;
@@ -74,8 +75,8 @@ TEST(PlainNetwork, BothProgramsAreTheNetworkThatStudiesTrain) {
 
 TEST(PlainNetwork, AnotherArchitectureIsRefused) {
   TrialSpec trial = trials_of(kSmall).front();
-  trial.network.norm = NormKind::layer;
-  EXPECT_THROW(plain_network(trial.network, at::zeros({1, Layout(trial.network).size()}), true), Error);
+  trial.network.blocks[0].branches[0].behind.kind = NormKind::layer;
+  EXPECT_THROW(plain_network(trial.network, 5, at::zeros({1, Layout(trial.network).size()}), true), Error);
 }
 
 TEST(Bench, AStepIsVerifiedAndThenTimedThreeTimes) {

@@ -4,7 +4,7 @@
 
 #include "base/test_support.h"
 #include "checkpoint/configs.h"
-#include "model/parameters.h"
+#include "parts/parameters.h"
 
 namespace rankscope {
 namespace {
@@ -177,7 +177,7 @@ TEST(Roberta, RefusesAPaddingIdThatLeavesNoPositions) {
 
 TEST(Roberta, KeepsGeluInItsHead) {
   const ModelSpec s = spec_of(edited(kRobertaBase, {{"hidden_act", "relu"}}));
-  EXPECT_EQ(s.blocks[0].mlp.activation, Activation::relu);
+  EXPECT_EQ(s.blocks[0].mlp_branch()->mlp()->activation, Activation::relu);
   EXPECT_EQ(s.output.activation, Activation::gelu);
 }
 
@@ -226,10 +226,10 @@ TEST(Xlnet, ReadsTheOldNameOfTheVocabulary) {
 }
 
 TEST(Gpt2, ScalesItsScoresAsTheConfigSays) {
-  EXPECT_EQ(spec_of(edited(kGpt2, {{"scale_attn_weights", false}})).blocks[0].attention.scale, 1.0);
+  EXPECT_EQ(spec_of(edited(kGpt2, {{"scale_attn_weights", false}})).blocks[0].attention().scale, 1.0);
   const ModelSpec s = spec_of(edited(kGpt2, {{"scale_attn_by_inverse_layer_idx", true}}));
-  EXPECT_EQ(s.blocks[0].attention.scale, 0.125);
-  EXPECT_EQ(s.blocks[3].attention.scale, 0.125 / 4);
+  EXPECT_EQ(s.blocks[0].attention().scale, 0.125);
+  EXPECT_EQ(s.blocks[3].attention().scale, 0.125 / 4);
 }
 
 TEST(Gpt2, TakesTheLibrarysOtherNamesToo) {
@@ -239,8 +239,8 @@ TEST(Gpt2, TakesTheLibrarysOtherNamesToo) {
                                              {"num_attention_heads", 2},
                                              {"n_inner", 100}}));
   EXPECT_EQ(s.width, 64);
-  EXPECT_EQ(s.blocks[0].attention.d_qk, 32);
-  EXPECT_EQ(s.blocks[0].mlp.width, 100);
+  EXPECT_EQ(s.blocks[0].attention().d_qk, 32);
+  EXPECT_EQ(s.blocks[0].mlp_branch()->mlp()->width, 100);
 }
 
 TEST(Gpt2, FindsQueriesKeysAndValuesInOneTensor) {
@@ -256,8 +256,8 @@ TEST(Gpt2, FindsQueriesKeysAndValuesInOneTensor) {
 
 TEST(Llama, TakesTheHeadWidthFromTheConfig) {
   const ModelSpec s = spec_of(edited(kLlama2, {{"head_dim", 64}}));
-  EXPECT_EQ(s.blocks[0].attention.d_qk, 64);
-  EXPECT_EQ(s.blocks[0].attention.scale, 0.125);
+  EXPECT_EQ(s.blocks[0].attention().d_qk, 64);
+  EXPECT_EQ(s.blocks[0].attention().scale, 0.125);
   EXPECT_EQ(parameters(s)[3].shape, (std::vector<int64_t>{2048, 4096}));
 }
 
@@ -275,13 +275,13 @@ TEST(Llama, RefusesHeadsThatDoNotFit) {
 
 TEST(Llama, HasBiasesWhereTheConfigSaysSo) {
   const ModelSpec s = spec_of(edited(kLlama2, {{"attention_bias", true}, {"mlp_bias", true}}));
-  EXPECT_TRUE(s.blocks[0].attention.bias);
-  EXPECT_TRUE(s.blocks[0].attention.output_bias);
-  EXPECT_TRUE(s.blocks[0].mlp.bias);
+  EXPECT_TRUE(s.blocks[0].attention().bias);
+  EXPECT_TRUE(s.blocks[0].attention().output_bias);
+  EXPECT_TRUE(s.blocks[0].mlp_branch()->mlp()->bias);
 }
 
 std::vector<double> frequencies(const Json& changes) {
-  return spec_of(edited(kLlama2, changes)).blocks[0].attention.rotary_frequencies;
+  return spec_of(edited(kLlama2, changes)).blocks[0].attention().rotary_frequencies;
 }
 
 TEST(Rope, ReadsBothStylesAlike) {
@@ -322,15 +322,15 @@ TEST(Rope, RefusesBrokenParameters) {
 
 std::vector<int64_t> windows(const ModelSpec& spec) {
   std::vector<int64_t> out;
-  for (const BlockSpec& b : spec.blocks) out.push_back(b.attention.window);
+  for (const BlockSpec& b : spec.blocks) out.push_back(b.attention().window);
   return out;
 }
 
 TEST(SlidingWindow, OfMistralMayBeOffOrLeftToTheDefault) {
-  EXPECT_EQ(spec_of(edited(kMistral, {{"sliding_window", nullptr}})).blocks[0].attention.window, 0);
+  EXPECT_EQ(spec_of(edited(kMistral, {{"sliding_window", nullptr}})).blocks[0].attention().window, 0);
   Json config = parse_json(kMistral, "config.json");
   config.erase("sliding_window");
-  EXPECT_EQ(spec_of(config).blocks[0].attention.window, 4096);
+  EXPECT_EQ(spec_of(config).blocks[0].attention().window, 4096);
 }
 
 TEST(SlidingWindow, OfQwen2StartsAtMaxWindowLayers) {
@@ -366,8 +366,8 @@ TEST(Vit, TakesSquaresOnly) {
 
 TEST(Vit, MayLackBiasesOnQkv) {
   const ModelSpec s = spec_of(edited(kVitBase, {{"qkv_bias", false}}));
-  EXPECT_FALSE(s.blocks[0].attention.bias);
-  EXPECT_TRUE(s.blocks[0].attention.output_bias);
+  EXPECT_FALSE(s.blocks[0].attention().bias);
+  EXPECT_TRUE(s.blocks[0].attention().output_bias);
 }
 
 TEST(Limits, KeepAnAbsurdConfigFromCostingMemory) {  // the largest one allowed is still described at once

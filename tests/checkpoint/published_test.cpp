@@ -5,7 +5,7 @@
 #include "base/test_support.h"
 #include "checkpoint/architecture.h"
 #include "checkpoint/configs.h"
-#include "model/parameters.h"
+#include "parts/parameters.h"
 
 namespace rankscope {
 namespace {
@@ -33,11 +33,11 @@ TEST(PublishedConfigs, BertBase) {
   EXPECT_EQ(describe(s),
             "bert width=768 positions=learned vocabulary=30522\n"
             "blocks 0-11: softmax:heads=12,rank=64 mlp=plain:gelu,width=3072 norm=layer:post\n");
-  EXPECT_EQ(s.blocks[0].attention.scale, 0.125);
+  EXPECT_EQ(s.blocks[0].attention().scale, 0.125);
   EXPECT_EQ(s.embedding.positions, 512);
   EXPECT_EQ(s.embedding.types, 2);
-  EXPECT_EQ(s.embedding.norm, s.blocks[0].norm);
-  EXPECT_EQ(s.blocks[0].norm.epsilon, 1e-12);
+  EXPECT_EQ(s.embedding.norm, s.blocks[0].branches[0].behind);
+  EXPECT_EQ(s.blocks[0].branches[0].behind.epsilon, 1e-12);
   EXPECT_EQ(s.final_norm.kind, NormKind::none);
   EXPECT_EQ(s.output.kind, HeadKind::transformed);
   EXPECT_TRUE(s.output.tied);
@@ -54,7 +54,7 @@ TEST(PublishedConfigs, RobertaBase) {
   EXPECT_EQ(s.embedding.padding_id, 1);
   EXPECT_EQ(s.embedding.positions, 514);
   EXPECT_EQ(s.embedding.types, 1);
-  EXPECT_EQ(s.blocks[0].norm.epsilon, 1e-5);
+  EXPECT_EQ(s.blocks[0].branches[0].behind.epsilon, 1e-5);
   EXPECT_EQ(total(s), 124'697'433);  // RobertaForMaskedLM
 }
 
@@ -62,7 +62,7 @@ TEST(PublishedConfigs, DistilBertBase) {
   const ModelSpec s = spec_of(kDistilBertBase);
   EXPECT_EQ(s.depth(), 6);
   EXPECT_EQ(s.embedding.types, 0);
-  EXPECT_EQ(s.blocks[0].norm.epsilon, 1e-12);
+  EXPECT_EQ(s.blocks[0].branches[0].behind.epsilon, 1e-12);
   EXPECT_EQ(count(s, "embed") + 6 * count(s, "blocks.0"), 66'362'880);  // DistilBertModel
   EXPECT_EQ(total(s), 66'985'530);                                      // DistilBertForMaskedLM
 }
@@ -75,7 +75,7 @@ TEST(PublishedConfigs, AlbertBase) {
   EXPECT_TRUE(s.embedding.map);
   EXPECT_EQ(s.embedding.width, 128);
   EXPECT_EQ(s.output.width, 128);
-  EXPECT_EQ(s.blocks[0].mlp.activation, Activation::gelu_tanh);
+  EXPECT_EQ(s.blocks[0].mlp_branch()->mlp()->activation, Activation::gelu_tanh);
   // The library's AlbertModel has 11,683,584: ours and the pooler's 590,592.
   EXPECT_EQ(count(s, "embed") + count(s, "blocks.0"), 11'683'584 - 590'592);
 }
@@ -84,12 +84,12 @@ TEST(PublishedConfigs, XlnetBase) {
   const ModelSpec s = spec_of(kXlnetBase);
   EXPECT_EQ(s.position, PositionKind::relative);
   EXPECT_FALSE(s.causal());
-  EXPECT_FALSE(s.blocks[0].attention.bias);
-  EXPECT_FALSE(s.blocks[0].attention.output_bias);
+  EXPECT_FALSE(s.blocks[0].attention().bias);
+  EXPECT_FALSE(s.blocks[0].attention().output_bias);
   EXPECT_EQ(s.embedding.norm.kind, NormKind::none);
   EXPECT_EQ(s.output.kind, HeadKind::linear);
   EXPECT_TRUE(s.output.bias);
-  EXPECT_EQ(s.blocks[0].attention.variant, "relative");
+  EXPECT_EQ(s.blocks[0].attention().variant, "relative");
   // The library's XLNetModel has 116,718,336: ours and mask_emb.
   EXPECT_EQ(count(s, "embed") + 12 * count(s, "blocks.0"), 116'718'336 - 768);
 }
@@ -113,7 +113,7 @@ TEST(PublishedConfigs, Llama2) {
             "blocks 0-31: softmax:heads=32,rank=128,causal mlp=gated:silu,width=11008 norm=rms:pre\n");
   EXPECT_FALSE(s.output.tied);
   EXPECT_EQ(total(s), 6'738'415'616);
-  const auto& f = s.blocks[0].attention.rotary_frequencies;
+  const auto& f = s.blocks[0].attention().rotary_frequencies;
   ASSERT_EQ(f.size(), 64u);
   EXPECT_EQ(f[0], 1.0);
   EXPECT_NEAR(f[32], 1e-2, 1e-16);  // 10000^(-1/2)
@@ -122,9 +122,9 @@ TEST(PublishedConfigs, Llama2) {
 
 TEST(PublishedConfigs, Llama31StretchesItsLongWaves) {
   const ModelSpec s = spec_of(kLlama31);
-  EXPECT_EQ(s.blocks[0].attention.kv_heads, 8);
+  EXPECT_EQ(s.blocks[0].attention().kv_heads, 8);
   EXPECT_EQ(total(s), 8'030'261'248);
-  const auto& f = s.blocks[0].attention.rotary_frequencies;
+  const auto& f = s.blocks[0].attention().rotary_frequencies;
   ASSERT_EQ(f.size(), 64u);
   const auto plain = [](double i) { return std::pow(500000.0, -i / 64.0); };
   EXPECT_EQ(f[0], 1.0);
@@ -140,15 +140,15 @@ TEST(PublishedConfigs, Llama31StretchesItsLongWaves) {
 TEST(PublishedConfigs, Mistral) {
   const ModelSpec s = spec_of(kMistral);
   EXPECT_EQ(total(s), 7'241'732'096);
-  for (const BlockSpec& block : s.blocks) EXPECT_EQ(block.attention.window, 4096);
+  for (const BlockSpec& block : s.blocks) EXPECT_EQ(block.attention().window, 4096);
 }
 
 TEST(PublishedConfigs, Qwen2HasBiasesOnQkvOnly) {
   const ModelSpec s = spec_of(kQwen2);
-  EXPECT_TRUE(s.blocks[0].attention.bias);
-  EXPECT_FALSE(s.blocks[0].attention.output_bias);
-  EXPECT_FALSE(s.blocks[0].mlp.bias);
-  EXPECT_EQ(s.blocks[0].attention.window, 0);
+  EXPECT_TRUE(s.blocks[0].attention().bias);
+  EXPECT_FALSE(s.blocks[0].attention().output_bias);
+  EXPECT_FALSE(s.blocks[0].mlp_branch()->mlp()->bias);
+  EXPECT_EQ(s.blocks[0].attention().window, 0);
   EXPECT_TRUE(s.output.tied);
   EXPECT_EQ(total(s), 494'032'768);
 }

@@ -29,12 +29,13 @@ class AttentionContract : public testing::TestWithParam<const AttentionVariant*>
     weights.set("attn.seg_embed", at::randn({2, H * d}, options));
   }
   std::unique_ptr<PreparedAttention> prepare() {
-    return GetParam()->prepare({spec, weights, q, k, positions, types});
+    return GetParam()->prepare({spec, weights, name, q, k, positions, positions, types});
   }
   at::Tensor whole() { return prepare()->pattern(0, S, 0, T); }
 
   AttentionSpec spec;
   Weights weights;
+  const std::string name = "attn";
   at::Tensor q, k, positions, types;
 };
 

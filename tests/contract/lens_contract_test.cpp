@@ -44,9 +44,9 @@ Inputs random_inputs(uint64_t seed, MaskKind mask, bool longest) {
   in.x.select(1, 5).mul_(60.0);  // a massive channel
   in.z = at::randn({N, kHeads, kHeadWidth});
   in.W_O = at::randn({kWidth, kHeads * kHeadWidth});
-  AttentionSpec& a = in.block.attention;
+  in.block = classic_block(NormPlace::pre, {NormKind::layer}, {}, "");
+  AttentionSpec& a = in.block.attention();
   a.heads = a.kv_heads = kHeads, a.d_qk = a.d_v = kHeadWidth;
-  in.block.norm.place = NormPlace::pre;
   for (const char* name : {"attn.W_Q", "attn.W_K", "attn.W_V"})
     in.weights.set(name, at::randn({kHeads * kHeadWidth, kWidth}));
   in.weights.set("attn.W_O", in.W_O);

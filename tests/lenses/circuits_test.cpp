@@ -15,9 +15,9 @@ struct Case {
 Case random_case(int64_t d, int64_t heads, int64_t kv, int64_t d_qk, int64_t d_v, NormPlace place) {
   Case c;
   c.d = d;
-  AttentionSpec& a = c.block.attention;
+  c.block = classic_block(place, {NormKind::layer}, {}, "");
+  AttentionSpec& a = c.block.attention();
   a.heads = heads, a.kv_heads = kv, a.d_qk = d_qk, a.d_v = d_v;
-  c.block.norm.place = place;
   c.weights.set("attn.W_Q", at::randn({heads * d_qk, d}, at::kDouble));
   c.weights.set("attn.W_K", at::randn({kv * d_qk, d}, at::kDouble));
   c.weights.set("attn.W_V", at::randn({kv * d_v, d}, at::kDouble));

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "model/ends.h"
-#include "model/norm.h"
 #include "model/random_source.h"
-#include "model/surgery.h"
+#include "spec/edit.h"
 #include "support/tiny.h"
+#include "tensors/norm.h"
 
 namespace rankscope {
 namespace {
@@ -22,20 +22,17 @@ class Keep : public BlockObserver {
   std::vector<at::Tensor> tiles;
 };
 
-at::Tensor norm(const at::Tensor& x, const BlockSpec& b, const Weights& w, const char* name) {
-  if (b.norm.kind == NormKind::none) return x;
+at::Tensor norm(const at::Tensor& x, const NormSpec& norm, const Weights& w, const std::string& name) {
+  if (!norm.there() || norm.off) return x;
   const at::Tensor c = x - x.mean(-1, true);
-  const at::Tensor y = c / (c.square().mean(-1, true) + b.norm.epsilon).sqrt();
-  return y * w.get(std::string(name) + ".w") + w.get(std::string(name) + ".b");
+  const at::Tensor y = c / (c.square().mean(-1, true) + norm.epsilon).sqrt();
+  return y * w.get(name + ".w") + w.get(name + ".b");
 }
 
 // One sample [T, d], head by head, as the papers write it.
-at::Tensor plain_block(const at::Tensor& x, const BlockSpec& b, const Weights& w) {
-  const AttentionSpec& a = b.attention;
-  const bool pre = b.norm.place == NormPlace::pre;
-  const at::Tensor read = pre ? norm(x, b, w, "ln1") : x;
-  const int64_t T = x.size(0);
-  at::Tensor out = w.get("attn.b_O").expand({T, x.size(1)}).clone();
+at::Tensor plain_attention(const at::Tensor& read, const AttentionSpec& a, const Weights& w) {
+  const int64_t T = read.size(0);
+  at::Tensor out = w.get("attn.b_O").expand({T, read.size(1)}).clone();
   for (int64_t h = 0; h < a.heads; ++h) {
     if (std::find(a.heads_off.begin(), a.heads_off.end(), h) != a.heads_off.end()) continue;
     const int64_t g = h / (a.heads / a.kv_heads);
@@ -50,14 +47,31 @@ at::Tensor plain_block(const at::Tensor& x, const BlockSpec& b, const Weights& w
     const at::Tensor z = at::softmax(scores, -1).matmul(rows("attn.W_V", "attn.b_V", g, a.d_v));
     out = out + z.matmul(w.get("attn.W_O").narrow(1, h * a.d_v, a.d_v).t());
   }
-  at::Tensor u = b.attention_skip ? x + out : out;
-  if (!pre) u = norm(u, b, w, "ln1");
-  if (b.mlp.kind == MlpKind::none) return u;
-  const at::Tensor in = pre ? norm(u, b, w, "ln2") : u;
-  const at::Tensor m = at::linear(at::gelu(at::linear(in, w.get("mlp.W_in"), w.get("mlp.b_in"))),
-                                  w.get("mlp.W_out"), w.get("mlp.b_out"));
-  const at::Tensor y = b.mlp_skip ? u + m : m;
-  return pre ? y : norm(y, b, w, "ln2");
+  return out;
+}
+
+at::Tensor plain_mlp(const at::Tensor& read, const Weights& w) {
+  return at::linear(at::gelu(at::linear(read, w.get("mlp.W_in"), w.get("mlp.b_in"))), w.get("mlp.W_out"),
+                    w.get("mlp.b_out"));
+}
+
+// A branch with all it may have: x + scale inside(part(before(x))), normed behind.
+at::Tensor plain_branch(const at::Tensor& read, const at::Tensor& added, const BranchSpec& b, bool skip,
+                        const Weights& w) {
+  const at::Tensor in = norm(read, b.before, w, b.norm_name);
+  const at::Tensor out = b.attention() ? plain_attention(in, *b.attention(), w) : plain_mlp(in, w);
+  const at::Tensor written = b.scale * norm(out, b.inside, w, b.norm_name + "_post");
+  return norm(skip ? added + written : written, b.behind, w, b.norm_name);
+}
+
+at::Tensor plain_block(const at::Tensor& x, const BlockSpec& block, const Weights& w) {
+  at::Tensor stream = x;
+  for (size_t i = 0; i < block.branches.size(); ++i) {
+    const bool beside = block.parallel && i > 0;
+    stream =
+        plain_branch(beside ? x : stream, stream, block.branches[i], beside || block.branches[i].skip, w);
+  }
+  return stream;
 }
 
 double distance(const at::Tensor& a, const at::Tensor& b) {
@@ -69,7 +83,7 @@ class Block : public testing::TestWithParam<std::tuple<NormPlace, std::string>> 
 TEST_P(Block, EqualsItsFormulaWithPartsTakenOut) {
   const auto [place, off] = GetParam();
   ModelSpec spec = tiny_spec(place);
-  for (BlockSpec& b : spec.blocks) b.attention.kv_heads = 2;
+  for (BlockSpec& b : spec.blocks) b.attention().kv_heads = 2;
   if (!off.empty()) spec = without(spec, off);
   const auto source = random_source(spec, 11, "float64", "cpu");
   const Weights w = source->load("blocks.1");
@@ -88,6 +102,28 @@ INSTANTIATE_TEST_SUITE_P(Surgery, Block,
                          testing::Combine(testing::Values(NormPlace::pre, NormPlace::post),
                                           testing::Values("", "skip", "attention-skip", "mlp-skip", "mlp",
                                                           "norm", "skip+mlp", "skip+mlp+norm", "head:L1H2")));
+
+// The words that no model on disk uses yet.
+TEST(Block, RunsBranchesSideBySideScaledAndNormedInside) {
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post})
+    for (const bool parallel : {false, true}) {
+      ModelSpec spec = tiny_spec(place);
+      for (BlockSpec& b : spec.blocks) {
+        b.parallel = parallel;
+        if (parallel) b.branches[0].behind = b.branches[1].behind = {};
+        b.branches[0].inside = {NormKind::layer, 1e-6};
+        b.branches[0].scale = 0.3;
+        b.branches[1].scale = -1.5;
+      }
+      const auto source = random_source(spec, 11, "float64", "cpu");
+      const Weights w = source->load("blocks.1");
+      const Batch batch = make_batches(random_samples({9}, 50), spec, 8).front();
+      const at::Tensor x = embed(batch, spec, source->load("embed"), *source);
+      BlockObserver nobody;
+      EXPECT_LT(distance(run_block(x, spec.blocks[1], w, batch, nobody), plain_block(x, spec.blocks[1], w)),
+                1e-12);
+    }
+}
 
 TEST(Block, TilesOfALongSampleEqualTheWholePattern) {
   ModelSpec spec = tiny_spec(NormPlace::pre, 1);
@@ -108,7 +144,7 @@ TEST(Block, TilesOfALongSampleEqualTheWholePattern) {
 
 TEST(Block, WindowHidesWhatIsTooFarBack) {
   ModelSpec spec = tiny_spec(NormPlace::pre, 1);
-  spec.blocks[0].attention.window = 3;
+  spec.blocks[0].attention().window = 3;
   const auto source = random_source(spec, 11, "float64", "cpu");
   const Weights w = source->load("blocks.0");
   const std::vector<Batch> batches = make_batches(random_samples({8}, 50), spec, 8);
@@ -122,11 +158,9 @@ TEST(Norms, UnitAndRmsAreWhatTheySay) {
   Weights w;
   w.set("ln1.w", at::full({4}, 2.0, at::kDouble));
   const at::Tensor x = at::tensor({3.0, 0.0, 4.0, 0.0}, at::kDouble).view({1, 4});
-  EXPECT_NEAR(apply_norm(x, {NormKind::unit, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 2 * 0.8,
-              1e-15);
-  EXPECT_NEAR(apply_norm(x, {NormKind::rms, NormPlace::pre, 0}, w, "ln1")[0][2].item<double>(), 2 * 4 / 2.5,
-              1e-15);
-  EXPECT_TRUE(at::equal(apply_norm(x, {NormKind::none, NormPlace::pre, 0}, w, "ln1"), x));
+  EXPECT_NEAR(apply_norm(x, {NormKind::unit, 0}, w, "ln1")[0][2].item<double>(), 2 * 0.8, 1e-15);
+  EXPECT_NEAR(apply_norm(x, {NormKind::rms, 0}, w, "ln1")[0][2].item<double>(), 2 * 4 / 2.5, 1e-15);
+  EXPECT_TRUE(at::equal(apply_norm(x, {NormKind::none, 0}, w, "ln1"), x));
 }
 
 }  // namespace

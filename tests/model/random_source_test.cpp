@@ -27,8 +27,8 @@ TEST(RandomSource, DrawsMatricesWithTheSpecsStandardDeviation) {
   const at::Tensor E = random_source(spec, 1, "float64", "cpu")->row_range("embed.W_E", 0, 4000);
   const double n = static_cast<double>(E.numel());
   // Five standard errors: of the mean 1/sqrt(n), of the deviation 1/sqrt(2n).
-  EXPECT_NEAR(E.mean().item<double>() / spec.init_std, 0.0, 5 / std::sqrt(n));
-  EXPECT_NEAR(E.std().item<double>() / spec.init_std, 1.0, 5 / std::sqrt(2 * n));
+  EXPECT_NEAR(E.mean().item<double>() / spec.init.std, 0.0, 5 / std::sqrt(n));
+  EXPECT_NEAR(E.std().item<double>() / spec.init.std, 1.0, 5 / std::sqrt(2 * n));
 }
 
 TEST(RandomSource, RowsAreThoseOfTheWholeTable) {

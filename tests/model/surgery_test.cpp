@@ -1,4 +1,6 @@
-#include "model/surgery.h"
+#include "spec/edit.h"
+
+#include "model/truncate.h"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +33,7 @@ TEST(Surgery, OrderOfPartsDoesNotMatter) {
 
 TEST(Surgery, HeadIsTakenOutOnce) {
   const ModelSpec spec = without(tiny_spec(), "head:L1H3+head:L1H3+head:L1H0");
-  EXPECT_EQ(spec.blocks[1].attention.heads_off, (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(spec.blocks[1].attention().heads_off, (std::vector<int64_t>{0, 3}));
   EXPECT_EQ(spec.blocks[0], tiny_spec().blocks[0]);
 }
 
@@ -92,22 +94,22 @@ class Truncation : public testing::Test {
 TEST_F(Truncation, GivesTheBestApproximationOfEachHeadsMaps) {
   for (const int64_t kv : {4, 2}) {
     ModelSpec spec = tiny_spec();
-    for (BlockSpec& b : spec.blocks) b.attention.kv_heads = kv;
+    for (BlockSpec& b : spec.blocks) b.attention().kv_heads = kv;
     const Weights before = drawn(spec);
     BlockSpec block = with_rank(spec, "qk=2+ov=3").blocks[0];
-    const AttentionSpec old = spec.blocks[0].attention;
+    const AttentionSpec old = spec.blocks[0].attention();
     const Weights after = truncated(before, block);
-    EXPECT_EQ(block.attention.kv_heads, 4);
+    EXPECT_EQ(block.attention().kv_heads, 4);
     for (int64_t h = 0; h < 4; ++h) {
-      EXPECT_LT(distance(qk(after, block.attention, h), best(qk(before, old, h), 2)), 1e-12) << h;
-      EXPECT_LT(distance(ov(after, block.attention, h), best(ov(before, old, h), 3)), 1e-12) << h;
+      EXPECT_LT(distance(qk(after, block.attention(), h), best(qk(before, old, h), 2)), 1e-12) << h;
+      EXPECT_LT(distance(ov(after, block.attention(), h), best(ov(before, old, h), 3)), 1e-12) << h;
     }
   }
 }
 
 TEST_F(Truncation, UnderRotaryPositionsCutsQueriesAndKeysApart) {
   ModelSpec spec = tiny_spec(NormPlace::pre);
-  for (BlockSpec& b : spec.blocks) b.attention.rotary_frequencies = {1.0, 0.1, 0.01};
+  for (BlockSpec& b : spec.blocks) b.attention().rotary_frequencies = {1.0, 0.1, 0.01};
   const Weights before = drawn(spec);
   BlockSpec block = with_rank(spec, "qk=2").blocks[0];
   const Weights after = truncated(before, block);

@@ -161,10 +161,10 @@ TEST(CubicBoundLemmas, WithoutGammaItHoldsForSmallScores) {
 TEST(AttentionBound, IsWhatItsFormulasSay) {
   using namespace test;
   ModelSpec spec = tiny_spec(NormPlace::post, 1);
-  spec.blocks[0].attention.kv_heads = 2;
+  spec.blocks[0].attention().kv_heads = 2;
   const auto source = random_source(spec, 3, "float64", "cpu");
   const Weights w = source->load("blocks.0");
-  const AttentionSpec& a = spec.blocks[0].attention;
+  const AttentionSpec& a = spec.blocks[0].attention();
   at::manual_seed(4);
   const at::Tensor X = at::randn({9, 24}, at::kDouble);
   const AttentionBound b = attention_bound(SplitTokens(X), a, w);

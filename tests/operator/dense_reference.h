@@ -12,12 +12,12 @@
 #include "checkpoint/load.h"
 #include "model/block.h"
 #include "model/ends.h"
-#include "model/norm.h"
 #include "model/random_source.h"
-#include "model/surgery.h"
 #include "operator/frozen.h"
+#include "spec/edit.h"
 #include "support/source_tree.h"
 #include "support/tiny.h"
+#include "tensors/norm.h"
 
 namespace rankscope::test {
 
@@ -79,7 +79,7 @@ inline at::Tensor network_output(const ModelSpec& spec, WeightSource& source, co
   at::Tensor x = start.defined() ? start : embed(batch, spec, source.load("embed"), source);
   for (const BlockSpec& block : spec.blocks)
     x = run_block(x, block, source.load("blocks." + std::to_string(block.weights)), batch, nobody);
-  if (spec.final_norm.kind == NormKind::none) return x;
+  if (!spec.final_norm.acts()) return x;
   return apply_norm(x, spec.final_norm, source.load("ln_final"), "");
 }
 

@@ -103,8 +103,8 @@ TEST(Frozen, WithoutMlpAndNormItIsAttentionRollout) {
   // W_O W_V = I for one head of full width: the operator is prod_l (I + P_l), token by token.
   Tiny m(NormPlace::post, "mlp+norm", [](ModelSpec& s) {
     for (BlockSpec& b : s.blocks) {
-      b.attention.heads = b.attention.kv_heads = 1;
-      b.attention.d_qk = b.attention.d_v = s.width;
+      b.attention().heads = b.attention().kv_heads = 1;
+      b.attention().d_qk = b.attention().d_v = s.width;
     }
   });
   m.source->overwrite = [&](const std::string& name, at::Tensor& t) {
@@ -113,8 +113,8 @@ TEST(Frozen, WithoutMlpAndNormItIsAttentionRollout) {
   const FrozenNetwork frozen = m.freeze();
   const int64_t N = m.batch.tokens();
   at::Tensor rollout = at::eye(N, at::kDouble);
-  for (const Step& step : frozen.trunk().steps()) {
-    const auto& attention = dynamic_cast<const FrozenAttention&>(*step.elements.back().part);
+  for (const FrozenStep& step : frozen.trunk().steps()) {
+    const auto& attention = dynamic_cast<const FrozenProgram&>(*step.branches[0].back().part);
     rollout = (at::eye(N, at::kDouble) + attention.patterns().front().select(0, 0)).matmul(rollout);
   }
   const at::Tensor T = dense(frozen.trunk(), N, m.spec.width).view({N, m.spec.width, N, m.spec.width});
@@ -142,8 +142,10 @@ TEST(Frozen, PartsTakenOutAndRanksCutAreFollowed) {
 
 TEST(Frozen, TheUnitNormKeepsItsGain) {
   for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
-    const Tiny m(place, "", [](ModelSpec& s) {
-      for (BlockSpec& b : s.blocks) b.norm.kind = NormKind::unit;
+    const Tiny m(place, "", [place](ModelSpec& s) {
+      for (BlockSpec& block : s.blocks)
+        for (BranchSpec& b : block.branches)
+          (place == NormPlace::pre ? b.before : b.behind).kind = NormKind::unit;
     });
     EXPECT_LE(distance(m.freeze().output(), network_output(m.spec, *m.source, m.batch)), 1e-12);
   }

@@ -24,11 +24,12 @@ struct TwoTokens {
   Batch batch;
 
   TwoTokens() {
-    block.attention.d_qk = block.attention.d_v = 3;
-    block.attention.scale = kScore / 3;  // tokens have length sqrt 3
-    block.attention_skip = false;
-    block.mlp.kind = MlpKind::none;
-    block.norm = {NormKind::layer, NormPlace::post, 0.0};
+    AttentionSpec a;
+    a.d_qk = a.d_v = 3;
+    a.scale = kScore / 3;  // tokens have length sqrt 3
+    a.bias = a.output_bias = false;
+    block = classic_block(NormPlace::post, {NormKind::layer, 0.0}, a, "");
+    block.branches.front().skip = false;
     const at::Tensor one = at::eye(3, at::kDouble);
     for (const char* name : {"attn.W_Q", "attn.W_K", "attn.W_O"}) weights.set(name, one);
     weights.set("attn.W_V", one + (kStretch - 1) * at::outer(w, w));
@@ -70,7 +71,7 @@ TEST(NormStudy, ANormHoldsTokensApartForEver) {
 
 TEST(NormStudy, WithoutTheNormTheSameWeightsRunAway) {
   TwoTokens m;
-  m.block.norm.kind = NormKind::none;
+  m.block.branches.front().behind = {};
   SplitTokens x(m.tokens(1.2));
   const double before = x.residual().log_fro;
   for (int l = 0; l < 100; ++l) x.advance(m.block, m.weights, m.batch);

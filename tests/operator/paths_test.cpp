@@ -46,8 +46,8 @@ class Enumeration {
       return;
     }
     if (steps_[s].skip) {
-      const bool counted = steps_[s].elements.back().kind == PartKind::attention ||
-                           (grading_.mlp && steps_[s].elements.back().kind == PartKind::mlp);
+      const bool counted = steps_[s].branches[0].back().kind == PartKind::attention ||
+                           (grading_.mlp && steps_[s].branches[0].back().kind == PartKind::mlp);
       if (!counted) return element(s, 0, z, z, counts, route, true);  // the MLP goes with its skip
       step(s + 1, z, counts, route);
     }
@@ -56,14 +56,14 @@ class Enumeration {
 
   void element(size_t s, size_t e, const at::Tensor& z, const at::Tensor& start, const Counts& counts,
                const Route& route, bool with_skip) {
-    if (e == steps_[s].elements.size()) return step(s + 1, with_skip ? z + start : z, counts, route);
-    const Element& part = steps_[s].elements[e];
+    if (e == steps_[s].branches[0].size()) return step(s + 1, with_skip ? z + start : z, counts, route);
+    const Element& part = steps_[s].branches[0][e];
     const auto applied = [&] { return part.part->apply(z.unsqueeze(0)).squeeze(0); };
     Counts more = counts;
     if (part.kind == PartKind::attention) {
       ++more[0];
       const at::Tensor heads =
-          static_cast<const FrozenAttention&>(*part.part).apply_heads(z.unsqueeze(0)).squeeze(1);
+          static_cast<const FrozenProgram&>(*part.part).apply_heads(z.unsqueeze(0)).squeeze(1);
       for (int h = 0; h < static_cast<int>(heads.size(0)); ++h) {
         Route longer = route;
         longer.emplace_back(part.layer, h);
@@ -79,7 +79,7 @@ class Enumeration {
     }
   }
 
-  const std::vector<Step>& steps_;
+  const std::vector<FrozenStep>& steps_;
   Grading grading_;
 };
 
@@ -94,7 +94,7 @@ class PathSums : public testing::TestWithParam<PathCase> {
   static Tiny small(const PathCase& c) {
     return Tiny(c.place, c.off, [&](ModelSpec& s) {
       s = tiny_spec(c.place, c.grading.norm ? 2 : 3);
-      for (BlockSpec& b : s.blocks) b.attention.kv_heads = 2;
+      for (BlockSpec& b : s.blocks) b.attention().kv_heads = 2;
     });
   }
 };

@@ -54,7 +54,7 @@ TEST(Rerun, TheEmptyPathIsTheInput) {
 TEST(Rerun, SubPathsOfTheOnlyHeadAreTheNetwork) {
   // One head in every layer: the path through all of them with all sub-paths is the network itself.
   const Tiny m(NormPlace::post, "", [](ModelSpec& s) {
-    for (BlockSpec& b : s.blocks) b.attention.heads = b.attention.kv_heads = 1;
+    for (BlockSpec& b : s.blocks) b.attention().heads = b.attention().kv_heads = 1;
   });
   const PathRunner runner(m.spec, *m.source, m.batch);
   EXPECT_LE(distance(runner.run({0, 0, 0}, Semantics::subpaths), network_output(m.spec, *m.source, m.batch)),
@@ -65,13 +65,13 @@ TEST(Rerun, OneHeadEqualsTheBlockWithTheOthersOff) {
   for (const char* fixture : {"xlnet", "llama", "gpt2", "bert"}) {
     const Loaded m = load(fixture, "float64");
     const PathRunner runner(m.spec, *m.source, m.batch);
-    const int64_t H = m.spec.blocks[0].attention.heads;
+    const int64_t H = m.spec.blocks[0].attention().heads;
     for (int head : {0, static_cast<int>(H) - 1}) {
       Path path(m.spec.blocks.size(), -1);
       path[1] = head;
       BlockSpec block = m.spec.blocks[1];
       for (int64_t h = 0; h < H; ++h)
-        if (h != head) block.attention.heads_off.push_back(h);
+        if (h != head) block.attention().heads_off.push_back(h);
       BlockObserver nobody;
       const at::Tensor x = embed(m.batch, m.spec, m.source->load("embed"), *m.source);
       const at::Tensor y = run_block(x, block, m.source->load("blocks.1"), m.batch, nobody);

@@ -51,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(Split, EveryFixtureSplit, testing::ValuesIn(model_fixtu
 
 TEST(Split, FollowsAUnitNormWithItsGain) {
   const Tiny m(NormPlace::post, "", [](ModelSpec& s) {
-    for (BlockSpec& b : s.blocks) b.norm.kind = NormKind::unit;
+    for (BlockSpec& block : s.blocks)
+      for (BranchSpec& b : block.branches) b.behind.kind = NormKind::unit;
   });
   at::Tensor x = start(m.spec, *m.source, m.batch);
   SplitTokens split(x);
@@ -69,13 +70,13 @@ TEST(Split, FollowsAUnitNormWithItsGain) {
 ModelSpec pure_attention(int64_t depth) {
   ModelSpec s = tiny_spec(NormPlace::post, depth);
   s.width = s.embedding.width = 192;
-  s.init_std = 0.04;  // BERT's 0.02 times sqrt(768 / 192)
+  s.init.std = 0.04;  // BERT's 0.02 times sqrt(768 / 192)
   for (BlockSpec& b : s.blocks) {
-    b.attention.heads = b.attention.kv_heads = 12;
-    b.attention.d_qk = b.attention.d_v = 16;
-    b.attention.scale = 0.25;
-    b.mlp.kind = MlpKind::none;
-    b.attention_skip = false;
+    b.attention().heads = b.attention().kv_heads = 12;
+    b.attention().d_qk = b.attention().d_v = 16;
+    b.attention().scale = 0.25;
+    b.branches.resize(1);
+    b.branches[0].skip = false;
   }
   return s;
 }
@@ -106,14 +107,14 @@ TEST(Split, FollowsTheCubicLawBelowTheSmallestDouble) {
 
 TEST(Split, WithSkipsItDoesNotCollapse) {
   ModelSpec spec = pure_attention(8);
-  for (BlockSpec& b : spec.blocks) b.attention_skip = true;
+  for (BlockSpec& b : spec.blocks) b.branches[0].skip = true;
   EXPECT_GT(log_residuals(spec, 1).back(), std::log(0.05));
 }
 
 TEST(Split, AMaskMakesItGeometric) {
   // The first token sees only itself: rows differ at order one, and the residual falls by a factor a layer.
   ModelSpec spec = pure_attention(12);
-  for (BlockSpec& b : spec.blocks) b.attention.causal = true;
+  for (BlockSpec& b : spec.blocks) b.attention().causal = true;
   const std::vector<double> r = log_residuals(spec, 1);
   for (size_t l = 8; l + 1 < r.size(); ++l) EXPECT_GT(r[l + 1] - r[l], std::log(1e-3));
   EXPECT_GT(r.back(), std::log(1e-40));

@@ -14,10 +14,10 @@
 #include "model/block.h"
 #include "model/ends.h"
 #include "model/random_source.h"
-#include "model/surgery.h"
 #include "scan/collapse_parts.h"
 #include "scan/input.h"
 #include "scan/shapes.h"
+#include "spec/edit.h"
 #include "support/reference.h"
 #include "support/source_tree.h"
 #include "support/tiny.h"
@@ -34,9 +34,10 @@ TEST(CollapseVariants, AreTwelveDifferentNetworks) {
   for (const auto& v : variants) {
     names.insert(v.name);
     specs.insert(describe(v.spec));
-    EXPECT_EQ(v.spec.blocks[0].attention_skip, v.attention_skip);
-    EXPECT_EQ(v.spec.blocks[0].norm.kind != NormKind::none, v.norm);
-    EXPECT_EQ(v.spec.blocks[0].mlp.kind == MlpKind::none ? 0 : v.spec.blocks[0].mlp_skip ? 2 : 1, v.mlp);
+    EXPECT_EQ(v.spec.blocks[0].branches[0].skip, v.attention_skip);
+    EXPECT_EQ(v.spec.blocks[0].branches[0].behind.acts(), v.norm);
+    const BranchSpec* mlp = v.spec.blocks[0].mlp_branch();
+    EXPECT_EQ(mlp == nullptr ? 0 : mlp->skip ? 2 : 1, v.mlp);
   }
   EXPECT_EQ(names.size(), 12u);
   EXPECT_EQ(specs.size(), 12u);
@@ -51,7 +52,7 @@ TEST(CollapseVariants, HoldStatisticsWithoutAnEdit) {
   int held = 0;
   for (const auto& v : collapse_variants(spec, "factorial", {.frozen_norm = true})) {
     EXPECT_EQ(v.held_norms, v.name.ends_with("norm-statistics")) << v.name;
-    EXPECT_EQ(v.spec.blocks[0].norm == spec.blocks[0].norm, v.norm) << v.name;
+    EXPECT_EQ(v.spec.blocks[0].branches[0].behind == spec.blocks[0].branches[0].behind, v.norm) << v.name;
     held += v.held_norms;
   }
   EXPECT_EQ(held, 6);
@@ -64,17 +65,17 @@ TEST(CollapseVariants, FollowThePublishedSurgery) {
   for (const char* shape : {"bert-base", "xlnet-base"})
     for (const char* preset : {"paper", "published"}) {
       EXPECT_EQ(of(shape, preset, 0), shape_spec(shape).blocks[0]);
-      EXPECT_FALSE(of(shape, preset, 1).attention_skip);  // SAN
-      EXPECT_EQ(of(shape, preset, 1).mlp.kind, MlpKind::none);
-      EXPECT_EQ(of(shape, preset, 1).norm.kind, NormKind::layer);  // the norm stays
-      EXPECT_FALSE(of(shape, preset, 2).attention_skip);           // SAN+MLP
-      EXPECT_TRUE(of(shape, preset, 2).mlp_skip);
-      EXPECT_TRUE(of(shape, preset, 3).attention_skip);  // SAN+skip
-      EXPECT_EQ(of(shape, preset, 3).mlp.kind, MlpKind::none);
+      EXPECT_FALSE(of(shape, preset, 1).branches[0].skip);  // SAN
+      EXPECT_EQ(of(shape, preset, 1).mlp_branch(), nullptr);
+      EXPECT_EQ(of(shape, preset, 1).branches[0].behind.kind, NormKind::layer);  // the norm stays
+      EXPECT_FALSE(of(shape, preset, 2).branches[0].skip);                       // SAN+MLP
+      EXPECT_TRUE(of(shape, preset, 2).mlp_branch()->skip);
+      EXPECT_TRUE(of(shape, preset, 3).branches[0].skip);  // SAN+skip
+      EXPECT_EQ(of(shape, preset, 3).mlp_branch(), nullptr);
     }
-  EXPECT_EQ(of("albert-base", "paper", 1).mlp.kind, MlpKind::none);
-  EXPECT_EQ(of("albert-base", "published", 1).mlp.kind, MlpKind::activation);
-  EXPECT_TRUE(of("albert-base", "published", 1).mlp_skip);
+  EXPECT_EQ(of("albert-base", "paper", 1).mlp_branch(), nullptr);
+  EXPECT_EQ(of("albert-base", "published", 1).mlp_branch()->part.name, "activation");
+  EXPECT_TRUE(of("albert-base", "published", 1).mlp_branch()->skip);
 }
 
 TEST(Shapes, AreKnownByName) {
@@ -237,10 +238,15 @@ TEST(Collapse, HeldStatisticsAreTheWholeNetworks) {
   const Weights w = source->load("blocks.0");
   const at::Tensor x = embed(batch, spec, source->load("embed"), *source);
   BlockObserver nobody;
-  const at::Tensor a = attention_output(x, spec.blocks[0], w, batch, nobody);
+  BlockSpec alone = spec.blocks[0];  // what attention writes, nothing around it
+  alone.branches.resize(1);
+  alone.branches[0].skip = false;
+  alone.branches[0].behind = {};
+  const at::Tensor a = run_block(x, alone, w, batch, nobody);
   const at::Tensor whole = x + a;
   const at::Tensor sigma =
-      ((whole - whole.mean(1, true)).square().mean(1, true) + spec.blocks[0].norm.epsilon).sqrt();
+      ((whole - whole.mean(1, true)).square().mean(1, true) + spec.blocks[0].branches[0].behind.epsilon)
+          .sqrt();
   const at::Tensor y = (a - a.mean(1, true)) / sigma * w.get("ln1.w") + w.get("ln1.b");
   EXPECT_NEAR(
       r.table.find("-attention-skip+mlp+norm-statistics", "residual_l1inf", 0, -1, "all", collapse_site(1))

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "model/torch_compat.h"
 #include "support/random_checkpoint.h"
 #include "support/temporary_folder.h"
+#include "tensors/torch_compat.h"
 
 namespace rankscope {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "model/random_source.h"
-#include "model/surgery.h"
 #include "scan/output.h"
 #include "scan/variants.h"
+#include "spec/edit.h"
 #include "support/tiny.h"
 
 namespace rankscope {

@@ -70,10 +70,9 @@ TEST(PathsShown, DearOnesAreLeftOutAndANoteSaysSo) {
   spec.width = 1024;
   spec.stored_blocks = 96;
   spec.embedding.vocabulary = 10;
-  BlockSpec block;
-  block.attention.heads = block.attention.kv_heads = 16;
-  block.attention.d_qk = block.attention.d_v = 64;
-  block.mlp.width = 4096;
+  BlockSpec block = classic_block(NormPlace::post, {NormKind::layer}, {}, "mlp", {.width = 4096});
+  block.attention().heads = block.attention().kv_heads = 16;
+  block.attention().d_qk = block.attention().d_v = 64;
   for (int l = 0; l < 96; ++l) {
     block.weights = l;
     spec.blocks.push_back(block);

@@ -55,7 +55,7 @@ TEST(PathReadings, ByLayerAndByHeadNameWhatTheyWentThrough) {
   for (int l = 0; l < static_cast<int>(layers.spec.depth()); ++l) {
     EXPECT_GT(value(layers, "through", "path_norm", -1, l), 0.0);
     EXPECT_GT(value(layers, "through", "path_norm", 1, l), 0.0);
-    for (int h = 0; h < static_cast<int>(layers.spec.blocks[0].attention.heads); ++h)
+    for (int h = 0; h < static_cast<int>(layers.spec.blocks[0].attention().heads); ++h)
       EXPECT_GT(value(heads, "through", "path_norm", -1, l, h), 0.0);
   }
 }

@@ -12,8 +12,8 @@ namespace {
 
 ModelSpec spec_of(int64_t heads) {
   ModelSpec spec;
-  spec.blocks.resize(1);
-  spec.blocks[0].attention.heads = heads;
+  spec.blocks = {classic_block(NormPlace::post, {NormKind::layer}, {})};
+  spec.blocks[0].attention().heads = heads;
   return spec;
 }
 

@@ -12,18 +12,18 @@ constexpr int kLayers = 6, kHeads = 2;
 class Verdict : public testing::Test {
  protected:
   void SetUp() override {
-    BlockSpec block;
-    block.attention.heads = kHeads;
-    block.attention.d_qk = 16;
-    block.attention.d_v = 32;
+    BlockSpec block = classic_block(NormPlace::post, {NormKind::layer}, {});
+    block.attention().heads = kHeads;
+    block.attention().d_qk = 16;
+    block.attention().d_v = 32;
     spec_.blocks.assign(kLayers, block);
   }
 
   void pre_norm() {
-    for (BlockSpec& b : spec_.blocks) b.norm.place = NormPlace::pre;
+    for (BlockSpec& b : spec_.blocks) b.branches[0].before = {NormKind::layer};
   }
   void causal() {
-    for (BlockSpec& b : spec_.blocks) b.attention.causal = true;
+    for (BlockSpec& b : spec_.blocks) b.attention().causal = true;
   }
 
   Row& add(const std::string& variant, const std::string& site, int layer, int head,

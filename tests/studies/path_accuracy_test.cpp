@@ -8,27 +8,33 @@
 #include "operator/frozen.h"
 #include "operator/paths.h"
 #include "studies/study.h"
+#include "studies/support/token_config.h"
 #include "support/temporary_folder.h"
-#include "train/token_model.h"
+#include "train/data.h"
+#include "train/export.h"
+#include "train/layout.h"
+#include "train/plain_forward.h"
 
 namespace rankscope {
 extern const Runner runner_path_accuracy;
 namespace {
 
-const TokenNetwork kNetwork{
-    .layers = 3, .heads = 2, .width = 12, .vocabulary = 10, .positions = 6, .outputs = 10};
-
 class PathsOfARandomNetwork : public testing::Test {
  protected:
-  static at::Tensor parameters() {
-    std::vector<double> values;
+  static TrialSpec trial() {
+    TrialSpec t;
+    t.network = token_network({.layers = 3, .heads = 2, .width = 12, .positions = true, .tokens = 6}, 10, 10);
+    return t;
+  }
+  static std::vector<float> parameters() {
+    std::vector<float> values;
     const Philox random{5, 1, 0};
-    for (int64_t i = 0; i < parameter_count(kNetwork); ++i)
-      values.push_back(0.4 * random.normal(static_cast<uint64_t>(i)));
-    return at::tensor(values, at::kDouble);
+    for (int64_t i = 0; i < parameter_count(trial().network); ++i)
+      values.push_back(static_cast<float>(0.4 * random.normal(static_cast<uint64_t>(i))));
+    return values;
   }
   TokenSet set_ = token_task_named("sort").make({.tokens = 6, .train = 1, .test = 30, .seed = 1}).test;
-  TokenModel model_{kNetwork, parameters(), set_};
+  TrainedModel model_{trial(), parameters(), &set_};
   PathAccuracy paths_{model_, set_, {.draws = 3, .seed = 8}};
 };
 
@@ -39,9 +45,11 @@ TEST_F(PathsOfARandomNetwork, LengthsAndBiasAddUpToTheLogits) {
   const at::Tensor W = model_.row_range("unembed.W_U", 0, 10), b = model_.load("unembed").get("b_U");
   at::Tensor logits = at::linear(frozen.bias(), W, b);
   for (int64_t k = 0; k <= 3; ++k) logits = logits + at::linear(lengths[k], W);
+  const std::vector<float> p = parameters();
+  const at::Tensor flat = at::tensor(at::ArrayRef<float>(p.data(), p.size()), at::kFloat).to(at::kDouble);
+  const ParameterViews views(Layout(trial().network), flat, false, false);
   for (int64_t s = 0; s < 30; ++s) {
-    const at::Tensor own = token_forward(kNetwork, TokenParameters(kNetwork, parameters(), false),
-                                         batch_of(set_, {batch.samples[size_t(s)]}, true));
+    const at::Tensor own = plain_forward(trial().network, views, batch_of(set_, {batch.samples[size_t(s)]}));
     EXPECT_LT((own - logits.narrow(0, 6 * s, 6)).abs().max().item<double>(), 1e-10);
   }
 }

@@ -13,7 +13,7 @@
 #include "base/philox.h"
 #include "checkpoint/architecture.h"
 #include "checkpoint/safetensors.h"
-#include "model/parameters.h"
+#include "parts/parameters.h"
 
 namespace rankscope::test {
 

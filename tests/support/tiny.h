@@ -5,7 +5,7 @@
 
 #include "base/philox.h"
 #include "model/batch.h"
-#include "model/spec.h"
+#include "spec/model.h"
 
 namespace rankscope::test {
 
@@ -16,22 +16,21 @@ inline ModelSpec tiny_spec(NormPlace place = NormPlace::post, int64_t depth = 3)
   s.width = 24;
   s.stored_blocks = depth;
   s.position = PositionKind::learned;
-  s.init_std = 0.3;  // attention far from uniform
+  s.init.std = 0.3;  // attention far from uniform
   s.embedding.vocabulary = 50;
   s.embedding.width = 24;
   s.embedding.positions = 64;
-  BlockSpec b;
-  b.attention.heads = b.attention.kv_heads = 4;
-  b.attention.d_qk = b.attention.d_v = 6;
-  b.attention.scale = 0.4;
-  b.attention.causal = place == NormPlace::pre;
-  b.mlp.width = 40;
-  b.norm = {NormKind::layer, place, 1e-6};
+  AttentionSpec a;
+  a.heads = a.kv_heads = 4;
+  a.d_qk = a.d_v = 6;
+  a.scale = 0.4;
+  a.causal = place == NormPlace::pre;
+  BlockSpec b = classic_block(place, {NormKind::layer, 1e-6}, a, "mlp", {.width = 40});
   for (int64_t l = 0; l < depth; ++l) {
     b.weights = l;
     s.blocks.push_back(b);
   }
-  if (place == NormPlace::pre) s.final_norm = {NormKind::layer, NormPlace::pre, 1e-6};
+  if (place == NormPlace::pre) s.final_norm = {NormKind::layer, 1e-6};
   s.output.kind = HeadKind::linear;
   s.output.vocabulary = 50;
   s.output.width = 24;

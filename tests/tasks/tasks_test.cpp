@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "tasks/task.h"
-#include "train/cpu_stack.h"
+#include "train/data.h"
 
 namespace rankscope {
 namespace {

@@ -9,16 +9,15 @@ namespace rankscope {
 namespace {
 
 TrialSpec paper_encoder(double beta, int64_t layers = 1) {
-  TrialSpec t = small_encoder(1);
-  t.task = {.name = "farthest", .d = 64, .n = 16};
-  t.network = {.token_width = 64,
-               .answer_width = 64,
-               .tokens = 16,
-               .layers = layers,
-               .rank = 64,
-               .v_rank = 64,
-               .score_scale = 1.0 / 8,
-               .mlp = 32};
+  TrialSpec t = trial_of({.d = 64,
+                          .layers = layers,
+                          .modules = 1,
+                          .heads = 1,
+                          .rank = 64,
+                          .v_rank = 64,
+                          .scale = 1.0 / 8,
+                          .mlp = 32},
+                         16);
   t.protocol.test_sequences = 1024;
   t.start = "identity";
   t.start_beta = beta;
@@ -57,7 +56,7 @@ TEST(Constructions, AFullRankHeadAmongSixteenPointsIsLimitedByItsTemperature) {
 
 TEST(Constructions, AHardFullRankHeadIsExact) {
   TrialSpec t = small_layer(16, 4, 16, 1);
-  t.network.hard = true;
+  t.network.blocks[0].attention().variant = "hard";
   t.start = "identity";
   EXPECT_LT(start_error(t).mse, 1e-12);
 }

@@ -7,40 +7,39 @@
 #include <cmath>
 
 #include "ops/fused.h"
-#include "train/forward.h"
+#include "train/train_support.h"
 
 namespace rankscope {
 namespace {
 
-NetworkSpec network(int64_t width, int64_t tokens, int64_t layers, int64_t modules, int64_t heads,
-                    int64_t rank, int64_t v_rank, int64_t mlp) {
-  return {.token_width = width,
-          .answer_width = width,
-          .tokens = tokens,
-          .layers = layers,
-          .modules = modules,
-          .heads = heads,
-          .rank = rank,
-          .v_rank = v_rank,
-          .score_scale = 0.7,
-          .mlp = mlp};
+TrialSpec network(int64_t width, int64_t tokens, int64_t layers, int64_t modules, int64_t heads, int64_t rank,
+                  int64_t v_rank, int64_t mlp, void (*change)(EncoderWords&) = nullptr) {
+  EncoderWords w{.d = width,
+                 .layers = layers,
+                 .modules = modules,
+                 .heads = heads,
+                 .rank = rank,
+                 .v_rank = v_rank,
+                 .scale = 0.7,
+                 .mlp = mlp};
+  if (change != nullptr) change(w);
+  return trial_of(w, tokens);
 }
 
-std::vector<NetworkSpec> covered() {
-  std::vector<NetworkSpec> out{network(64, 16, 1, 1, 8, 8, 8, 2048), network(8, 6, 2, 3, 2, 4, 4, 20),
-                               network(9, 5, 3, 1, 3, 2, 4, 7),      network(1, 1, 1, 1, 1, 1, 1, 1),
-                               network(16, 33, 1, 2, 16, 1, 1, 515), network(12, 4, 2, 1, 1, 12, 5, 600)};
-  for (const NormKind norm : {NormKind::rms, NormKind::layer}) {
-    out.push_back(out[1]);
-    out.back().norm = norm;
-  }
-  out.push_back(out[1]);
-  out.back().bias = false;
-  out.push_back(out[1]);
-  out.back().hard = true;
-  out.push_back(out[1]);
-  out.back().answer_width = 5;
-  return out;
+TrialSpec usual(void (*change)(EncoderWords&) = nullptr) { return network(8, 6, 2, 3, 2, 4, 4, 20, change); }
+
+std::vector<TrialSpec> covered() {
+  return {usual(),
+          network(64, 16, 1, 1, 8, 8, 8, 2048),
+          network(9, 5, 3, 1, 3, 2, 4, 7),
+          network(1, 1, 1, 1, 1, 1, 1, 1),
+          network(16, 33, 1, 2, 16, 1, 1, 515),
+          network(12, 4, 2, 1, 1, 12, 5, 600),
+          usual([](EncoderWords& w) { w.norm = NormKind::rms; }),
+          usual([](EncoderWords& w) { w.norm = NormKind::layer; }),
+          usual([](EncoderWords& w) { w.bias = false; }),
+          usual([](EncoderWords& w) { w.hard = true; }),
+          usual([](EncoderWords& w) { w.answer = 5; })};
 }
 
 struct Case {
@@ -48,12 +47,13 @@ struct Case {
 };
 
 // Unlike a trial's starting point nothing is zero or one here: no term can hide.
-Case draw(const NetworkSpec& n, int64_t sequences) {
+Case draw(const TrialSpec& t, int64_t sequences) {
+  const ModelSpec& n = t.network;
   at::manual_seed(5);
   Case c;
-  c.parameters = at::randn({Layout(n).size()}) / std::sqrt(double(n.width())) + 0.1;
-  c.tokens = at::randn({sequences, n.tokens, n.width()});
-  c.target = at::randn({sequences, n.tokens, n.answer_width});
+  c.parameters = at::randn({Layout(n).size()}) / std::sqrt(double(n.width)) + 0.1;
+  c.tokens = at::randn({sequences, t.task.n, n.width});
+  c.target = at::randn({sequences, t.task.n, n.output.channels});
   return c;
 }
 
@@ -62,9 +62,10 @@ struct Result {
   at::Tensor gradient;  // [P]
 };
 
-Result by_autograd(const NetworkSpec& n, const Case& c, double weight, at::ScalarType type) {
-  const ParameterViews views(Layout(n), c.parameters.to(type), true);
-  const TaskBatch batch{c.tokens.to(type), {}, c.target.to(type), false};
+Result by_autograd(const TrialSpec& t, const Case& c, double weight, at::ScalarType type) {
+  const ModelSpec& n = t.network;
+  const ParameterViews views(Layout(n), c.parameters.to(type), true, true);
+  const TaskBatch batch{c.tokens.to(type), {}, c.target.to(type)};
   const at::Tensor loss = (forward({&n}, views, batch) - batch.target).square().sum() * weight;
   Result r{loss.item<double>(), at::zeros({Layout(n).size()}, type)};
   const auto gradients = torch::autograd::grad({loss}, views.leaves());
@@ -73,7 +74,8 @@ Result by_autograd(const NetworkSpec& n, const Case& c, double weight, at::Scala
   return r;
 }
 
-Result by_tile(EncoderTile& tile, const NetworkSpec& n, const Case& c, double weight, float start = 0) {
+Result by_tile(EncoderTile& tile, const TrialSpec& t, const Case& c, double weight, float start = 0) {
+  const ModelSpec& n = t.network;
   Result r{0, at::full({Layout(n).size()}, start)};
   r.loss = tile.loss(n, c.tokens.size(0), c.tokens.data_ptr<float>(), c.target.data_ptr<float>(),
                      float(weight), c.parameters.data_ptr<float>(), r.gradient.data_ptr<float>());
@@ -83,10 +85,11 @@ Result by_tile(EncoderTile& tile, const NetworkSpec& n, const Case& c, double we
 double largest(const at::Tensor& x) { return x.abs().max().item<double>(); }
 
 TEST(EncoderTile, GivesTheGradientsOfAutograd) {
-  for (const NetworkSpec& n : covered()) {
-    const Case c = draw(n, 7);
-    EncoderTile tile(n, 9);
-    const Result exact = by_autograd(n, c, 0.25, at::kDouble), ours = by_tile(tile, n, c, 0.25);
+  for (const TrialSpec& t : covered()) {
+    const ModelSpec& n = t.network;
+    const Case c = draw(t, 7);
+    EncoderTile tile(t, 9);
+    const Result exact = by_autograd(t, c, 0.25, at::kDouble), ours = by_tile(tile, t, c, 0.25);
     EXPECT_NEAR(ours.loss, exact.loss, 1e-5 * exact.loss);
     EXPECT_EQ(ours.gradient.numel(), exact.gradient.numel());
     const Layout layout(n);
@@ -96,60 +99,54 @@ TEST(EncoderTile, GivesTheGradientsOfAutograd) {
       };
       EXPECT_LE(largest(part(ours) - part(exact)),
                 1e-5 * (largest(part(exact)) + 0.01 * largest(exact.gradient)))
-          << slot.parameter.name << " of width " << n.width();
+          << slot.parameter.name << " of width " << n.width;
     }
   }
 }
 
 // At most twice the error of the general path, and a few roundings for where that has hardly any.
 TEST(EncoderTile, IsAsExactAsAutogradInSinglePrecision) {
-  for (const NetworkSpec& n : covered()) {
-    const Case c = draw(n, 7);
-    EncoderTile tile(n, 7);
-    const at::Tensor exact = by_autograd(n, c, 1, at::kDouble).gradient;
+  for (const TrialSpec& t : covered()) {
+    const Case c = draw(t, 7);
+    EncoderTile tile(t, 7);
+    const at::Tensor exact = by_autograd(t, c, 1, at::kDouble).gradient;
     const auto error = [&](const Result& r) {
       return (r.gradient.to(at::kDouble) - exact).norm().item<double>();
     };
-    EXPECT_LE(error(by_tile(tile, n, c, 1)),
-              2 * error(by_autograd(n, c, 1, at::kFloat)) + 5e-7 * exact.norm().item<double>());
+    EXPECT_LE(error(by_tile(tile, t, c, 1)),
+              2 * error(by_autograd(t, c, 1, at::kFloat)) + 5e-7 * exact.norm().item<double>());
   }
 }
 
 TEST(EncoderTile, AddsToWhatIsThere) {
-  const NetworkSpec n = covered()[1];
-  const Case c = draw(n, 3);
-  EncoderTile tile(n, 3);
-  const at::Tensor from_zero = by_tile(tile, n, c, 1).gradient, from_two = by_tile(tile, n, c, 1, 2).gradient;
+  const TrialSpec t = usual();
+  const Case c = draw(t, 3);
+  EncoderTile tile(t, 3);
+  const at::Tensor from_zero = by_tile(tile, t, c, 1).gradient, from_two = by_tile(tile, t, c, 1, 2).gradient;
   EXPECT_LE(largest(from_two - 2 - from_zero), 1e-5 * (2 + largest(from_zero)));
 }
 
 TEST(EncoderTile, NothingIsLeftOfTheTileBefore) {
-  const NetworkSpec n = covered()[1];
-  NetworkSpec other = n;
-  other.heads = 8;
-  other.rank = other.v_rank = 1;
-  EncoderTile used(n, 6), fresh(n, 6);
+  const TrialSpec t = usual(), other = with_heads(t, 8);
+  EncoderTile used(t, 6), fresh(t, 6);
   by_tile(used, other, draw(other, 6), 1);
-  const Case c = draw(n, 4);
-  const Result a = by_tile(used, n, c, 1), b = by_tile(fresh, n, c, 1);
+  const Case c = draw(t, 4);
+  const Result a = by_tile(used, t, c, 1), b = by_tile(fresh, t, c, 1);
   EXPECT_EQ(a.loss, b.loss);
   EXPECT_TRUE(a.gradient.equal(b.gradient));
 }
 
 TEST(EncoderTile, LeavesWhatItDoesNotKnowToAutograd) {
-  const NetworkSpec known = covered()[1];
-  EXPECT_EQ(EncoderTile::covers(known), fused_kernels());
-  const auto refused = [&](auto change) {
-    NetworkSpec n = known;
-    change(n);
-    return !EncoderTile::covers(n);
-  };
-  EXPECT_TRUE(refused([](NetworkSpec& n) { n.encoder = false; }));
-  EXPECT_TRUE(refused([](NetworkSpec& n) { n.place = NormPlace::pre; }));
-  EXPECT_TRUE(refused([](NetworkSpec& n) { n.norm = NormKind::none; }));
-  EXPECT_TRUE(refused([](NetworkSpec& n) { n.positions = Positions::additive; }));
-  EXPECT_TRUE(refused([](NetworkSpec& n) { n.embed = 12; }));
-  EXPECT_TRUE(refused([](NetworkSpec& n) { n.mlp = 0; }));
+  for (const TrialSpec& t : covered()) EXPECT_EQ(EncoderTile::covers(t), fused_kernels());
+  EXPECT_FALSE(EncoderTile::covers(small_layer(8, 3, 4, 2)));
+  EXPECT_FALSE(EncoderTile::covers(usual([](EncoderWords& w) { w.place = NormPlace::pre; })));
+  EXPECT_FALSE(EncoderTile::covers(usual([](EncoderWords& w) { w.norm = NormKind::none; })));
+  EXPECT_FALSE(EncoderTile::covers(usual([](EncoderWords& w) { w.positions = 6; })));
+  EXPECT_FALSE(EncoderTile::covers(usual([](EncoderWords& w) { w.embed = 12, w.answer = 8; })));
+  EXPECT_FALSE(EncoderTile::covers(usual([](EncoderWords& w) { w.mlp = 0; })));
+  TrialSpec dropped = usual();
+  dropped.protocol.dropout = 0.1;
+  EXPECT_FALSE(EncoderTile::covers(dropped));
 }
 
 }  // namespace

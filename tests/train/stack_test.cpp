@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/error.h"
 #include "support/temporary_folder.h"
 #include "train/train_support.h"
 
@@ -21,8 +22,7 @@ std::vector<float> trained(const std::vector<TrialSpec>& trials, int threads, in
 }
 
 TrialSpec other(TrialSpec t, int64_t heads, uint64_t seed, double lr) {
-  t.network.heads = heads;
-  t.network.rank = t.network.v_rank = 8 / heads;
+  t = with_heads(t, heads);
   t.init_seed = t.data_seed = seed;
   t.protocol.lr = lr;
   return t;
@@ -36,6 +36,37 @@ TEST(CpuStack, ATrialIsTheSameAloneAndInCompany) {
   EXPECT_EQ(trained({t}, 1, 15), trained(company, 1, 15, 1));
 }
 
+// Whatever the specs say beside heads and score scales keeps trials apart, also what no list names.
+TEST(CpuStack, TrialsThatDifferInTheirNetworkDoNotShareAStack) {
+  const TrialSpec t = small_encoder();
+  const auto refused = [&](auto change) {
+    TrialSpec u = t;
+    change(u);
+    EXPECT_NE(stack_key(u), stack_key(t));
+    EXPECT_THROW(make_stack({t, u}, {fresh_state(t), fresh_state(t)}, {.device = "cpu", .threads = 1}),
+                 Error);
+  };
+  refused([](TrialSpec& u) { u.network.blocks[1].attention().causal = true; });
+  refused([](TrialSpec& u) { u.network.blocks[0].attention().variant = "hard"; });
+  refused([](TrialSpec& u) { u.network.blocks[0].attention().rotary_frequencies = {1.0}; });
+  refused([](TrialSpec& u) { u.network.blocks[1].branches[1].scale = 2; });
+  refused([](TrialSpec& u) { u.network.blocks[1].branches[0].part.options["gate"] = 1; });
+  refused([](TrialSpec& u) { u.network.blocks[0].branches[1].mlp()->activation = Activation::gelu; });
+  refused([](TrialSpec& u) { u.network.blocks[0].parallel = true; });
+  refused([](TrialSpec& u) { u.network.output.channels = 5; });
+  refused([](TrialSpec& u) { u.protocol.dropout = 0.5; });
+  refused([](TrialSpec& u) { u.task.name = "nearest"; });
+}
+
+// A network that no fused route knows trains by the plain interpretation, stacked and alone.
+TEST(CpuStack, AnUnknownVariantTrainsAsItself) {
+  TrialSpec t = small_encoder();
+  for (BlockSpec& b : t.network.blocks) b.attention().causal = true;
+  const std::vector<float> causal = trained({t}, 2, 5);
+  EXPECT_NE(causal, trained({small_encoder()}, 2, 5));
+  EXPECT_EQ(causal, trained({other(t, 1, 3, 0.1), t}, 1, 5, 1));
+}
+
 TEST(CpuStack, TheNumberOfThreadsChangesNoBit) {
   const TrialSpec t = small_encoder();
   const std::vector<float> one = trained({t}, 1, 15);
@@ -45,11 +76,10 @@ TEST(CpuStack, TheNumberOfThreadsChangesNoBit) {
 
 // Products large enough that BLAS would share them out, were it left to.
 TEST(CpuStack, TheNumberOfThreadsChangesNoBitOfAWideNetwork) {
-  TrialSpec t = small_encoder();
-  t.task = {.name = "farthest", .d = 48, .n = 16};
-  t.network.token_width = t.network.answer_width = 48;
-  t.network.tokens = 16;
-  t.network.mlp = 700;
+  EncoderWords w = small_words();
+  w.d = 48;
+  w.mlp = 700;
+  TrialSpec t = trial_of(w, 16);
   t.protocol.batch = 100;
   EXPECT_EQ(trained({t}, 1, 3), trained({t}, 2, 3));
 }
@@ -176,11 +206,11 @@ TEST_F(Trained, ATrialThatGoesOnInAnotherPrecisionCountsAsTheCoarser) {
     const std::string name = "after-" + before;
     const auto file = folder_.path() / name / "0" / "checkpoint.safetensors";
     ASSERT_FALSE(go(name, {t}, 100).finished);
-    Saved saved = load_trial(file, t.network).value();
+    Saved saved = load_trial(file, t).value();
     EXPECT_EQ(saved.precision, "fp32");
     saved.precision = before;
     save_trial(file, t.network, saved);
-    EXPECT_EQ(load_trial(file, t.network)->precision, before);
+    EXPECT_EQ(load_trial(file, t)->precision, before);
     const Result r = go(name, {t});
     ASSERT_TRUE(r.finished);
     EXPECT_EQ(r.outcomes[0].precision, before);
@@ -191,7 +221,7 @@ TEST_F(Trained, ACheckpointOfAnotherNetworkIsRefused) {
   TrialSpec t = small_layer(8, 2, 4, 2);
   t.protocol.steps = 400;
   go("trial", {t}, 100);
-  t.network.rank = 2;
+  t.network = points_layer(8, 2, 2, 1.0, 8);
   try {
     go("trial", {t});
     FAIL();

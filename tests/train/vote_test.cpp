@@ -6,8 +6,6 @@
 #include <cmath>
 
 #include "theory/vote.h"
-#include "train/cpu_stack.h"
-#include "train/forward.h"
 #include "train/train_support.h"
 
 namespace rankscope {
@@ -15,45 +13,27 @@ namespace {
 
 // Layer 1, hard: head h compares query and points along q_h and votes with the place of the point it picks.
 at::Tensor votes(const TaskBatch& batch, int64_t d, int64_t heads) {
-  NetworkSpec n{.encoder = false,
-                .token_width = d,
-                .answer_width = 2,
-                .tokens = 2,
-                .heads = heads,
-                .rank = 1,
-                .v_rank = d,
-                .norm = NormKind::none};
-  n.hard = true;
-  n.positions = Positions::concatenated;
-  n.position_width = 2;
-  n.bias = false;
+  ModelSpec n = points_layer(d, heads, 1, 1.0, 2, 2, 2, false);
+  n.blocks[0].attention().variant = "hard";
   const Layout layout(n);
   at::Tensor flat = at::zeros({layout.size()});
-  const ParameterViews p(layout, flat, false);
+  const ParameterViews p(layout, flat, false, true);
   at::Tensor q = at::randn({heads, d});
   p.get("blocks.0.attn.W_Q").narrow(1, 0, d).copy_(q);
   p.get("blocks.0.attn.W_K").narrow(1, 0, d).copy_(q);
-  p.get("embed.W_pos").copy_(at::eye(2));
+  p.get("points.embed.W_pos").copy_(at::eye(2));
   for (int64_t h = 0; h < heads; ++h)
     p.get("blocks.0.attn.W_O").narrow(1, h * (d + 2) + d, 2).copy_(at::eye(2));
-  const TaskBatch ask{batch.tokens, batch.queries, at::zeros({batch.tokens.size(0), 1, 2}), false};
+  const TaskBatch ask{batch.tokens, batch.queries, at::zeros({batch.tokens.size(0), 1, 2})};
   return forward({&n}, p, ask);
 }
 
 // Layer 2: one rank-1 head whose query is the margin of the vote and whose keys are the places.
 at::Tensor follow(const TaskBatch& batch, const at::Tensor& counts, int64_t d) {
-  NetworkSpec n{.encoder = false,
-                .token_width = d + 2,
-                .answer_width = d,
-                .tokens = 2,
-                .heads = 1,
-                .rank = 1,
-                .v_rank = d + 2,
-                .norm = NormKind::none};
-  n.score_scale = 1e3;
+  const ModelSpec n = points_layer(d + 2, 1, 1, 1e3, d);
   const Layout layout(n);
   at::Tensor flat = at::zeros({layout.size()});
-  const ParameterViews p(layout, flat, false);
+  const ParameterViews p(layout, flat, false, true);
   p.get("blocks.0.attn.W_Q")[0][d] = 1.0;
   p.get("blocks.0.attn.W_Q")[0][d + 1] = -1.0;
   p.get("blocks.0.attn.W_K")[0][d] = 1.0;
@@ -62,7 +42,7 @@ at::Tensor follow(const TaskBatch& batch, const at::Tensor& counts, int64_t d) {
   const int64_t S = batch.tokens.size(0);
   const at::Tensor places = at::eye(2).expand({S, 2, 2});
   const TaskBatch ask{at::cat({batch.tokens, places}, 2), at::cat({at::zeros({S, 1, d}), counts}, 2),
-                      batch.target, false};
+                      batch.target};
   return forward({&n}, p, ask);
 }
 

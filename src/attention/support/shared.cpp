@@ -12,6 +12,11 @@ const AttentionVariant& attention_variant(std::string_view name) {
   throw unknown_name("attention variant", name, known);
 }
 
+bool only_tokens_decide(const AttentionSpec& spec) {
+  return attention_variant(spec.variant).only_tokens && !spec.causal && spec.window == 0 &&
+         (spec.rotary_frequencies.empty() || !spec.positions);
+}
+
 at::Tensor heads_first(const at::Tensor& x, int64_t heads) {
   const int64_t S = x.size(0), T = x.size(1), kv = x.size(2), d = x.size(3);
   at::Tensor y = x.permute({0, 2, 1, 3});

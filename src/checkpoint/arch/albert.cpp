@@ -34,8 +34,8 @@ ModelSpec spec(const JsonObject& config) {
   s.architecture = "albert";
   s.width = size_at(config, {"hidden_size"}, kMaxWidth);
   s.position = PositionKind::learned;
-  s.init_std = init_std_of(config);
-  const NormSpec norm{NormKind::layer, NormPlace::post, epsilon_of(config, "layer_norm_eps", 1e-12)};
+  s.init.std = init_std_of(config);
+  const NormSpec norm{NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-12)};
   s.embedding = {.vocabulary = vocabulary_of(config),
                  .width = size_at(config, {"embedding_size"}, kMaxWidth),
                  .map = true,
@@ -45,9 +45,9 @@ ModelSpec spec(const JsonObject& config) {
   const Activation activation = activation_of(config, "hidden_act", "gelu_new");
   share_blocks(
       s, config,
-      {.attention = plain_attention(config, "num_attention_heads", s.width),
-       .mlp = {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth), .activation = activation},
-       .norm = norm});
+      classic_block(
+          NormPlace::post, norm, plain_attention(config, "num_attention_heads", s.width), "mlp",
+          {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth), .activation = activation}));
   if (promises_head(config, {"ForMaskedLM", "ForPreTraining"})) s.output = masked_head(config, s, activation);
   return s;
 }

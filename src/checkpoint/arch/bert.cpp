@@ -8,7 +8,7 @@ namespace {
 ModelSpec spec(const JsonObject& config) {
   ModelSpec s = bert_encoder(config, "bert");
   if (promises_head(config, {"ForMaskedLM", "ForPreTraining"}))
-    s.output = masked_head(config, s, s.blocks.front().mlp.activation);
+    s.output = masked_head(config, s, s.blocks.front().mlp_branch()->mlp()->activation);
   return s;
 }
 

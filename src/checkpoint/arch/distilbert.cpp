@@ -11,18 +11,18 @@ ModelSpec spec(const JsonObject& config) {
   s.architecture = "distilbert";
   s.width = size_at(config, {"dim", "hidden_size"}, kMaxWidth);
   s.position = PositionKind::learned;
-  s.init_std = init_std_of(config);
-  const NormSpec norm{NormKind::layer, NormPlace::post, 1e-12};  // not in the config
+  s.init.std = init_std_of(config);
+  const NormSpec norm{NormKind::layer, 1e-12};  // not in the config
   s.embedding = {.vocabulary = vocabulary_of(config),
                  .width = s.width,
                  .positions = size_at(config, {"max_position_embeddings"}, kMaxPositions),
                  .norm = norm};
   const char* heads = key_of(config, {"n_heads", "num_attention_heads"});
   const Activation activation = activation_of(config, "activation", "gelu");
-  const BlockSpec block{.attention = plain_attention(config, heads, s.width),
-                        .mlp = {.width = size_at(config, {"hidden_dim", "intermediate_size"}, kMaxMlpWidth),
-                                .activation = activation},
-                        .norm = norm};
+  const BlockSpec block =
+      classic_block(NormPlace::post, norm, plain_attention(config, heads, s.width), "mlp",
+                    {.width = size_at(config, {"hidden_dim", "intermediate_size"}, kMaxMlpWidth),
+                     .activation = activation});
   repeat_block(s, block, size_at(config, {"n_layers", "num_hidden_layers"}, kMaxLayers));
   if (promises_head(config, {"ForMaskedLM"})) s.output = masked_head(config, s, activation);
   return s;

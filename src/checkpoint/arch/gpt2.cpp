@@ -15,24 +15,24 @@ ModelSpec spec(const JsonObject& config) {
   s.architecture = "gpt2";
   s.width = size_at(config, {"n_embd", "hidden_size"}, kMaxWidth);
   s.position = PositionKind::learned;
-  s.init_std = init_std_of(config);
-  const NormSpec norm{NormKind::layer, NormPlace::pre, epsilon_of(config, "layer_norm_epsilon", 1e-5)};
+  s.init.std = init_std_of(config);
+  const NormSpec norm{NormKind::layer, epsilon_of(config, "layer_norm_epsilon", 1e-5)};
   s.embedding = {
       .vocabulary = vocabulary_of(config),
       .width = s.width,
       .positions = size_at(config, {"n_positions", "max_position_embeddings", "n_ctx"}, kMaxPositions)};
   s.final_norm = norm;
 
-  BlockSpec block;
-  block.attention = plain_attention(config, key_of(config, {"n_head", "num_attention_heads"}), s.width);
-  block.attention.causal = true;
-  if (!config.boolean("scale_attn_weights", true)) block.attention.scale = 1.0;
-  block.mlp.width = config.integer("n_inner", 1, kMaxMlpWidth, 4 * s.width);
-  block.mlp.activation = activation_of(config, "activation_function", "gelu_new");
-  block.norm = norm;
+  AttentionSpec attention =
+      plain_attention(config, key_of(config, {"n_head", "num_attention_heads"}), s.width);
+  attention.causal = true;
+  if (!config.boolean("scale_attn_weights", true)) attention.scale = 1.0;
+  const MlpSpec mlp{.width = config.integer("n_inner", 1, kMaxMlpWidth, 4 * s.width),
+                    .activation = activation_of(config, "activation_function", "gelu_new")};
+  const BlockSpec block = classic_block(NormPlace::pre, norm, attention, "mlp", mlp);
   repeat_block(s, block, size_at(config, {"n_layer", "num_hidden_layers"}, kMaxLayers));
   if (config.boolean("scale_attn_by_inverse_layer_idx", false))
-    for (size_t i = 0; i < s.blocks.size(); ++i) s.blocks[i].attention.scale /= static_cast<double>(i + 1);
+    for (size_t i = 0; i < s.blocks.size(); ++i) s.blocks[i].attention().scale /= static_cast<double>(i + 1);
 
   if (promises_head(config, {"LMHeadModel", "DoubleHeadsModel"}))
     s.output = {.kind = HeadKind::linear,

@@ -69,20 +69,19 @@ ModelSpec spec(const JsonObject& config) {
   s.architecture = "llama";
   s.width = size_at(config, {"hidden_size"}, kMaxWidth);
   s.position = PositionKind::rotary;
-  s.init_std = init_std_of(config);
+  s.init.std = init_std_of(config);
   s.embedding = {.vocabulary = vocabulary_of(config), .width = s.width};
-  s.final_norm = {NormKind::rms, NormPlace::pre, epsilon_of(config, "rms_norm_eps", 1e-6)};
+  s.final_norm = {NormKind::rms, epsilon_of(config, "rms_norm_eps", 1e-6)};
 
-  const BlockSpec block{.attention = attention(config, model_type, s.width),
-                        .mlp = {.kind = MlpKind::gated,
-                                .width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
-                                .activation = activation_of(config, "hidden_act", "silu"),
-                                .bias = model_type == "llama" && config.boolean("mlp_bias", false)},
-                        .norm = s.final_norm};
+  const BlockSpec block =
+      classic_block(NormPlace::pre, s.final_norm, attention(config, model_type, s.width), "gated_mlp",
+                    {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
+                     .activation = activation_of(config, "hidden_act", "silu"),
+                     .bias = model_type == "llama" && config.boolean("mlp_bias", false)});
   const int64_t depth = size_at(config, {"num_hidden_layers"}, kMaxLayers);
   const std::vector<int64_t> window = windows(config, model_type, depth);
   repeat_block(s, block, depth);
-  for (size_t i = 0; i < s.blocks.size(); ++i) s.blocks[i].attention.window = window[i];
+  for (size_t i = 0; i < s.blocks.size(); ++i) s.blocks[i].attention().window = window[i];
 
   if (promises_head(config, {"ForCausalLM"}))
     s.output = {.kind = HeadKind::linear,

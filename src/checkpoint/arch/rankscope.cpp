@@ -3,6 +3,8 @@
 #include "checkpoint/architecture.h"
 #include "checkpoint/config.h"
 #include "checkpoint/weight_list.h"
+#include "parts/check.h"
+#include "spec/json.h"
 
 namespace rankscope {
 namespace {
@@ -16,36 +18,41 @@ NormKind norm_of(const JsonObject& config, const char* key, const char* otherwis
       .hint("none, unit, layer or rms");
 }
 
-ModelSpec spec(const JsonObject& config) {
+// Networks exported before the spec stood in config.json: one kind of block, described by single keys.
+ModelSpec spec_from_keys(const JsonObject& config) {
   ModelSpec s;
   s.architecture = "rankscope";
   s.width = size_at(config, {"hidden_size"}, kMaxWidth);
   const int64_t positions = config.integer("positions", 0, kMaxPositions, 0);
   s.position = positions > 0 ? PositionKind::learned : PositionKind::none;
   s.embedding = {.vocabulary = vocabulary_of(config), .width = s.width, .positions = positions};
-  const bool pre = config.string("norm_place", "post") == "pre";
-  const NormSpec norm{norm_of(config, "norm", "unit"), pre ? NormPlace::pre : NormPlace::post,
-                      epsilon_of(config, "norm_epsilon", 1e-5)};
-  if (pre) s.final_norm = norm;
-  s.embedding.norm = {norm_of(config, "embedding_norm", "none"), norm.place, norm.epsilon};
+  const NormPlace place = config.string("norm_place", "post") == "pre" ? NormPlace::pre : NormPlace::post;
+  const NormSpec norm{norm_of(config, "norm", "unit"), epsilon_of(config, "norm_epsilon", 1e-5)};
+  if (place == NormPlace::pre) s.final_norm = norm;
+  s.embedding.norm = {norm_of(config, "embedding_norm", "none"), norm.epsilon};
 
-  BlockSpec block;
-  AttentionSpec& a = block.attention;
+  AttentionSpec a;
   a.heads = a.kv_heads = config.integer("heads", 1, kMaxHeads);
   a.d_qk = size_at(config, {"rank"}, kMaxHeadWidth);
   a.d_v = size_at(config, {"v_rank"}, kMaxHeadWidth);
   a.scale = config.number("score_scale", 0.0, 1e6);
   a.bias = a.output_bias = config.boolean("bias", true);
   a.variant = config.boolean("hard", false) ? "hard" : "softmax";
-  block.mlp.width = config.integer("mlp", 0, kMaxMlpWidth, 0);
-  block.mlp.kind = block.mlp.width > 0 ? MlpKind::plain : MlpKind::none;
-  block.mlp.activation = activation_of(config, "activation", "relu");
-  block.mlp.bias = a.bias;
-  block.norm = norm;
-  block.attention_skip = config.boolean("attention_skip", true);
+  const MlpSpec mlp{.width = config.integer("mlp", 0, kMaxMlpWidth, 0),
+                    .activation = activation_of(config, "activation", "relu"),
+                    .bias = a.bias};
+  BlockSpec block = classic_block(place, norm, a, mlp.width > 0 ? "mlp" : "", mlp);
+  block.attention_branch()->skip = config.boolean("attention_skip", true);
   repeat_block(s, block, size_at(config, {"layers"}, kMaxLayers));
   if (const int64_t outputs = config.integer("outputs", 0, kMaxVocabulary, 0); outputs > 0)
     s.output = {.kind = HeadKind::linear, .vocabulary = outputs, .width = s.width, .bias = true};
+  return s;
+}
+
+ModelSpec spec(const JsonObject& config) {
+  if (!config.has("spec")) return spec_from_keys(config);
+  const ModelSpec s = spec_from_json(config.at("spec"), config.place() + ", spec");
+  check(s, config.place());
   return s;
 }
 

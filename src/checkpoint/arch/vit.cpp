@@ -22,7 +22,7 @@ ModelSpec spec(const JsonObject& config) {
   s.architecture = "vit";
   s.width = size_at(config, {"hidden_size"}, kMaxWidth);
   s.position = PositionKind::learned;
-  s.init_std = init_std_of(config);
+  s.init.std = init_std_of(config);
   const int64_t image = square_side(config, "image_size", 1 << 12, 224);
   const int64_t patch = square_side(config, "patch_size", image, 16);
   const int64_t patches = (image / patch) * (image / patch);
@@ -31,12 +31,12 @@ ModelSpec spec(const JsonObject& config) {
                  .image_size = image,
                  .patch_size = patch,
                  .channels = config.integer("num_channels", 1, 1 << 10, 3)};
-  s.final_norm = {NormKind::layer, NormPlace::pre, epsilon_of(config, "layer_norm_eps", 1e-12)};
-  BlockSpec block{.attention = plain_attention(config, "num_attention_heads", s.width),
-                  .mlp = {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
-                          .activation = activation_of(config, "hidden_act", "gelu")},
-                  .norm = s.final_norm};
-  block.attention.bias = config.boolean("qkv_bias", true);
+  s.final_norm = {NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-12)};
+  AttentionSpec attention = plain_attention(config, "num_attention_heads", s.width);
+  attention.bias = config.boolean("qkv_bias", true);
+  const BlockSpec block = classic_block(NormPlace::pre, s.final_norm, attention, "mlp",
+                                        {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
+                                         .activation = activation_of(config, "hidden_act", "gelu")});
   repeat_block(s, block, size_at(config, {"num_hidden_layers"}, kMaxLayers));
   return s;
 }

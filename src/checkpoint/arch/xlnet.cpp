@@ -18,20 +18,19 @@ ModelSpec spec(const JsonObject& config) {
   s.architecture = "xlnet";
   s.width = size_at(config, {"d_model", "hidden_size"}, kMaxWidth);
   s.position = PositionKind::relative;
-  s.init_std = init_std_of(config);
+  s.init.std = init_std_of(config);
   s.embedding = {.vocabulary = vocabulary_of(config), .width = s.width};
-  BlockSpec block{
-      .attention = plain_attention(config, key_of(config, {"n_head", "num_attention_heads"}), s.width),
-      .mlp = {.width = size_at(config, {"d_inner"}, kMaxMlpWidth),
-              .activation = activation_of(config, "ff_activation", "gelu")},
-      .norm = {NormKind::layer, NormPlace::post, epsilon_of(config, "layer_norm_eps", 1e-12)}};
-  block.attention.variant = "relative";
-  block.attention.bias = block.attention.output_bias = false;
-  if (const int64_t d_head = config.integer("d_head", 1, kMaxWidth, block.attention.d_qk);
-      d_head != block.attention.d_qk)
-    throw Error(
-        fmt::format("\"d_head\" is {}, but the width over the heads is {}", d_head, block.attention.d_qk))
+  AttentionSpec attention =
+      plain_attention(config, key_of(config, {"n_head", "num_attention_heads"}), s.width);
+  attention.variant = "relative";
+  attention.bias = attention.output_bias = false;
+  if (const int64_t d_head = config.integer("d_head", 1, kMaxWidth, attention.d_qk); d_head != attention.d_qk)
+    throw Error(fmt::format("\"d_head\" is {}, but the width over the heads is {}", d_head, attention.d_qk))
         .in(config.place());
+  const BlockSpec block = classic_block(
+      NormPlace::post, {NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-12)}, attention, "mlp",
+      {.width = size_at(config, {"d_inner"}, kMaxMlpWidth),
+       .activation = activation_of(config, "ff_activation", "gelu")});
   repeat_block(s, block, size_at(config, {"n_layer", "num_hidden_layers"}, kMaxLayers));
   if (promises_head(config, {"LMHeadModel"}))
     s.output = {.kind = HeadKind::linear,
@@ -46,7 +45,7 @@ WeightMap weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {.tensor = "word_embedding.weight"});
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
-    const AttentionSpec& a = s.blocks[static_cast<size_t>(i)].attention;
+    const AttentionSpec& a = s.blocks[static_cast<size_t>(i)].attention();
     const std::string b = fmt::format("blocks.{}.", i), layer = fmt::format("layer.{}.", i);
     const std::vector<int64_t> by_head{s.width, a.heads, a.d_qk}, bias{a.heads, a.d_qk};
     for (const auto& [letter, tensor] : {std::pair{"Q", "q"}, {"K", "k"}, {"V", "v"}, {"R", "r"}})

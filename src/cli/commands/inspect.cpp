@@ -77,25 +77,13 @@ std::vector<std::string> tokenizer_files(const fs::path& folder) {
   return found;
 }
 
-std::string_view head_name(const OutputSpec& output) {
-  switch (output.kind) {
-    case HeadKind::none:
-      return "none";
-    case HeadKind::linear:
-      return "linear";
-    case HeadKind::transformed:
-      return "transformed";
-  }
-  return "?";
-}
-
 std::string head_line(const Checkpoint& checkpoint) {
   const OutputSpec& output = checkpoint.spec().output;
   if (!checkpoint.missing_head().empty())
     return fmt::format("none: {} is missing", printable(checkpoint.missing_head().front()));
   if (output.kind == HeadKind::none)
     return "none: this is a base model, or its head is not a language model's";
-  return fmt::format("{} to {} tokens, {}{}", head_name(output), grouped(output.vocabulary),
+  return fmt::format("{} to {} tokens, {}{}", to_string(output.kind), grouped(output.vocabulary),
                      output.tied ? "tied to the embedding" : "with its own matrix",
                      output.bias ? ", with bias" : "");
 }
@@ -156,7 +144,7 @@ OrderedJson as_json(const Checkpoint& checkpoint, const Options& options) {
       {"stored_blocks", spec.stored_blocks},
       {"parameters", {{"total", c.total}, {"embedding", c.embedding}, {"block", c.block}, {"head", c.head}}},
       {"float32_bytes", {{"block", 4 * c.block}, {"total", 4 * c.total}}},
-      {"head", head_name(spec.output)},
+      {"head", to_string(spec.output.kind)},
       {"tied", spec.output.tied},
       {"missing_head", checkpoint.missing_head()},
       {"types", stored_types(checkpoint)},

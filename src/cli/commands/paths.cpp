@@ -78,7 +78,7 @@ void print_by_length(const ScanResult& result, std::ostream& out) {
   const ResultTable& t = result.table;
   const int depth = static_cast<int>(result.spec.depth());
   std::vector<Column> columns{length_column(depth)};
-  add_counts(columns, depth, result.spec.blocks.front().attention.heads);
+  add_counts(columns, depth, result.spec.blocks.front().attention().heads);
   const auto column = [&](const char* title, const char* reading, const char* metric) {
     Column c{title, {}};
     for (int k = 0; k <= depth; ++k) c.cells.push_back(cell(t, reading, metric, k));
@@ -98,7 +98,7 @@ void print_by_length(const ScanResult& result, std::ostream& out) {
 void print_sampled(const ScanResult& result, const std::string& semantics, std::ostream& out) {
   const int depth = static_cast<int>(result.spec.depth());
   std::vector<Column> columns{length_column(depth)};
-  add_counts(columns, depth, result.spec.blocks.front().attention.heads);
+  add_counts(columns, depth, result.spec.blocks.front().attention().heads);
   const auto column = [&](const char* title, const char* metric) {
     Column c{title, {}};
     for (int k = 0; k <= depth; ++k) c.cells.push_back(with_error(result.table, semantics, metric, k));
@@ -152,7 +152,7 @@ void print_by_layer(const ScanResult& result, std::ostream& out) {
 
 void print_by_head(const ScanResult& result, std::ostream& out) {
   std::vector<Column> columns{{"layer", {}}};
-  const auto heads = static_cast<int>(result.spec.blocks.front().attention.heads);
+  const auto heads = static_cast<int>(result.spec.blocks.front().attention().heads);
   for (int h = 0; h < heads; ++h) columns.push_back({fmt::format("H{}", h), {}});
   for (int l = 0; l < static_cast<int>(result.spec.depth()); ++l) {
     columns[0].cells.push_back(std::to_string(l));

@@ -2,15 +2,13 @@
 // two trajectories together? The step of the free walk is how a trial looks at its network.
 #include <c10/core/GradMode.h>
 
-#include <cmath>
-#include <numeric>
-
-#include "base/error.h"
 #include "base/philox.h"
-#include "model/torch_compat.h"
 #include "studies/support/shared_training.h"
+#include "studies/support/token_config.h"
 #include "tasks/support/circle.h"
-#include "train/token_model.h"
+#include "tensors/torch_compat.h"
+#include "train/export.h"
+#include "train/plain_forward.h"
 
 namespace rankscope {
 namespace {
@@ -40,23 +38,25 @@ std::vector<Key> keys() {
 
 bool reference(const Config& c) { return text(c, "protocol") == "reference"; }
 
-TokenTraining training_of(const Config& c) {
+TrialSpec training_of(const Config& c) {
   const auto seed = static_cast<uint64_t>(integer(c, "seed"));
-  TokenTraining t;
-  t.network = {.layers = 1,
-               .heads = integer(c, "heads"),
-               .width = integer(c, "d"),
-               .mlp = flag(c, "mlp"),
-               .skip = flag(c, "skip"),
-               .outputs = 2};
+  TokenRecipe r;
   if (reference(c)) {
-    t.recipe = {.epochs = 70, .batch = 30, .lr = 1e-5};
+    r = {.epochs = 70, .batch = 30, .lr = 1e-5};
   } else {  // until the error of a step is far below its length
-    t.recipe = {.epochs = 200, .batch = 50, .lr = 3e-3, .dropout = 0, .shuffle = true};
-    t.recipe.schedule = TokenRecipe::Schedule::linear;
+    r = {.epochs = 200, .batch = 50, .lr = 3e-3, .dropout = 0, .shuffle = true};
+    r.schedule = TokenRecipe::Schedule::linear;
   }
-  if (integer(c, "epochs") > 0) t.recipe.epochs = integer(c, "epochs");
-  if (number(c, "lr") > 0) t.recipe.lr = number(c, "lr");
+  r.layers = 1;
+  r.heads = integer(c, "heads");
+  r.width = integer(c, "d");
+  r.mlp = flag(c, "mlp");
+  if (integer(c, "epochs") > 0) r.epochs = integer(c, "epochs");
+  if (number(c, "lr") > 0) r.lr = number(c, "lr");
+  TrialSpec t;
+  t.network = token_network(r, 0, 2, flag(c, "skip"));
+  t.set = std::make_shared<TokenSet>(circle_walk(integer(c, "points"), reference(c)));
+  t.protocol = protocol_of(r, t.set->sequences());
   t.init_seed = Philox{seed, kInit, 0}.below(UINT64_MAX, 0);
   t.data_seed = Philox{seed, kData, 0}.below(UINT64_MAX, 0);
   return t;
@@ -64,23 +64,27 @@ TokenTraining training_of(const Config& c) {
 
 Config network_of(const Config& c) { return without_view(c, keys(), kView); }
 
-double shared_flops(const Config& c) { return training_flops(training_of(c), integer(c, "points") / 2, 2); }
+double shared_flops(const Config& c) { return training_flops(training_of(c)); }
 
 class Walk {
  public:
-  Walk(const TokenNetwork& network, const at::Tensor& flat, const TokenSet& set, double step) : step_(step) {
+  Walk(const TrialSpec& t, const std::vector<float>& parameters, double step) : step_(step) {
     const c10::NoGradGuard no_grad;
-    const TokenParameters parameters(network, flat, false);
-    std::vector<int64_t> all(static_cast<size_t>(set.sequences()));
-    std::iota(all.begin(), all.end(), int64_t{0});
-    const at::Tensor taught = token_forward(network, parameters, batch_of(set, all, true));
-    const at::Tensor right = at::tensor(set.targets, at::kDouble).view({-1, 2});
-    error_ = (taught - right).square().mean().sqrt().item<double>();
-    TokenBatch at = batch_of(set, {0}, true);
+    const at::Tensor flat =
+        at::tensor(at::ArrayRef<float>(parameters.data(), parameters.size()), at::kFloat).to(at::kDouble);
+    const ParameterViews views(Layout(t.network), flat, false, false);
+    const auto plane = [](const std::vector<double>& numbers) {
+      return at::tensor(numbers, at::kDouble).view({-1, 2, 2});
+    };
+    TaskBatch at;
+    at.tokens = plane(t.set->points);
+    const at::Tensor taught = plain_forward(t.network, views, at).view({-1, 2, 2});
+    error_ = (taught - plane(t.set->targets)).square().mean().sqrt().item<double>();
+    at.tokens = at.tokens.narrow(0, 0, 1);
     for (int64_t k = 0; k <= kWalk; ++k) {
-      distances_.push_back((at.points[0][0] - at.points[0][1]).norm().item<double>());
-      radii_.push_back(at.points[0].norm(2, -1).mean().item<double>());
-      at.points = token_forward(network, parameters, at).view({1, 2, 2});
+      distances_.push_back((at.tokens[0][0] - at.tokens[0][1]).norm().item<double>());
+      radii_.push_back(at.tokens[0].norm(2, -1).mean().item<double>());
+      at.tokens = plain_forward(t.network, views, at).view({1, 2, 2});
     }
   }
 
@@ -102,14 +106,13 @@ class Walk {
 void run(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   const Config& config = jobs.front().config;
-  const TokenTraining training = training_of(config);
-  const TokenSet set = circle_walk(integer(config, "points"), reference(config));
+  const TrialSpec training = training_of(config);
   const auto trained =
-      train_shared(training, set, shared_folder(jobs.front(), kName, network_of(config)), context);
+      train_shared(training, shared_folder(jobs.front(), kName, network_of(config)), context);
   if (!trained) return;
-  if (trained->diverged) return fail_all(jobs, context, *trained);
+  if (trained->failed) return fail_all(jobs, context, *trained);
   const double step = circle_step(integer(config, "points"));
-  const Walk walk(training.network, in_double(*trained), set, step);
+  const Walk walk(training, trained->parameters, step);
   for (size_t i = 0; i < jobs.size(); ++i) {
     const int64_t k = integer(jobs[i].config, "step");
     Outcome out;
@@ -125,12 +128,9 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
 }
 
 void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
-  const TokenTraining training = training_of(job.config);
-  const std::filesystem::path from = shared_folder(job, kName, network_of(job.config));
-  const auto trained = load_trained(from, training.network);
-  if (!trained) throw Error("the trial's network is not there").in(from.string()).hint("run the trial again");
-  const TokenSet set = circle_walk(integer(job.config, "points"), reference(job.config));
-  export_token_model(TokenModel(training.network, in_double(*trained), set), kName, folder);
+  const TrialSpec training = training_of(job.config);
+  const Finished trained = load_shared(training, shared_folder(job, kName, network_of(job.config)));
+  TrainedModel(training, trained.parameters, training.set.get()).write(kName, folder);
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ extern const Runner runner_circle{
     .name = kName,
     .summary = "teaches one layer to walk two points along a circle and lets it walk on",
     .keys = keys(),
-    .check = [](const Config& c) { check(training_of(c).network); },
+    .check = [](const Config& c) { training_of(c); },
     .flops = [](const Config&) { return 0.0; },  // one walk answers for every step
     .stack_key = [](const Config& c) { return canonical(network_of(c)); },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },

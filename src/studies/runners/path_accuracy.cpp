@@ -2,10 +2,11 @@
 // know. Semantics, reading and length of the paths are how a trial looks at its network.
 #include "studies/support/path_accuracy.h"
 #include "base/error.h"
-#include "model/torch_compat.h"
+#include "parts/parameters.h"
 #include "studies/support/shared_training.h"
 #include "studies/support/token_config.h"
-#include "train/token_model.h"
+#include "tensors/torch_compat.h"
+#include "train/export.h"
 
 namespace rankscope {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Key> keys() {
 void check_config(const Config& c) {
   const TokenTrial t = token_trial_of(c);
   check_reading(semantics_of(text(c, "semantics")), text(c, "reading"));
-  check(TokenNetwork{.heads = t.recipe.heads, .width = t.recipe.width});
+  token_network(t.recipe, 1, 2);  // refuses heads that do not divide the width
   if (!t.data.text.empty() && t.task->name != "memorise")
     throw usage_error(fmt::format("the task {} reads no text", t.task->name)).hint("task=memorise");
   if (!t.data.text.empty() && !std::filesystem::exists(t.data.text))
@@ -45,8 +46,12 @@ void check_config(const Config& c) {
 Config network_of(const Config& c) { return without_view(c, keys(), kView); }
 
 // Without the data: what it costs hardly depends on the vocabulary.
-TokenTraining planned_training(const TokenTrial& t) {
-  return training_of(t, {.train = {}, .test = {}, .vocabulary = 1, .classes = 2});
+TrialSpec planned_training(const TokenTrial& t) {
+  TrialSpec plan;
+  plan.network = token_network(t.recipe, 1, 2);
+  plan.protocol = protocol_of(t.recipe, t.recipe.train);
+  plan.task.n = t.recipe.tokens;
+  return plan;
 }
 
 PathDraws draws_of(const Config& c, const TokenTrial& t) {
@@ -55,15 +60,18 @@ PathDraws draws_of(const Config& c, const TokenTrial& t) {
 
 double shared_flops(const Config& c) {
   const TokenTrial t = token_trial_of(c);
-  return training_flops(planned_training(t), t.recipe.train, t.recipe.tokens);
+  return training_flops(planned_training(t));
 }
 
 double flops(const Config& c) {
   const TokenTrial t = token_trial_of(c);
   const double heads = heads_run(semantics_of(text(c, "semantics")), text(c, "reading"), integer(c, "length"),
                                  t.recipe.layers, t.recipe.heads, draws_of(c, t));
+  ModelSpec network = token_network(t.recipe, 1, 2);
+  AttentionSpec& one_head = network.blocks.front().attention();
+  one_head.heads = one_head.kv_heads = 1;
   return heads * static_cast<double>(t.recipe.test) *
-         layer_flops(planned_training(t).network, 1, t.recipe.tokens);
+         block_flops(network, network.blocks.front(), t.recipe.tokens);
 }
 
 Outcome outcome(const Config& c, const TokenTrial& t, const TokenData& data, PathAccuracy& paths) {
@@ -91,13 +99,13 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   const Config& config = jobs.front().config;
   const TokenTrial t = token_trial_of(config);
   const TokenData data = t.task->make(t.data);
-  const TokenTraining training = training_of(t, data);
+  const TrialSpec training = training_of(t, data);
   const auto trained =
-      train_shared(training, data.train, shared_folder(jobs.front(), kName, network_of(config)), context);
+      train_shared(training, shared_folder(jobs.front(), kName, network_of(config)), context);
   if (!trained) return;
-  if (trained->diverged) return fail_all(jobs, context, *trained);
+  if (trained->failed) return fail_all(jobs, context, *trained);
   // Paths are read in float64: a length that carries little is a small difference of large sums.
-  TokenModel model(training.network, in_double(*trained), data.test);
+  TrainedModel model(training, trained->parameters, &data.test);
   PathAccuracy paths(model, data.test, draws_of(config, t));
   for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i) {
     Outcome out = outcome(jobs[i].config, t, data, paths);
@@ -109,12 +117,9 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
 void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
   const TokenTrial t = token_trial_of(job.config);
   const TokenData data = t.task->make(t.data);
-  const TokenTraining training = training_of(t, data);
-  const std::filesystem::path from = shared_folder(job, kName, network_of(job.config));
-  const auto trained = load_trained(from, training.network);
-  if (!trained) throw Error("the trial's network is not there").in(from.string()).hint("run the trial again");
-  export_token_model(TokenModel(training.network, in_double(*trained), data.test), std::string(t.task->name),
-                     folder);
+  const TrialSpec training = training_of(t, data);
+  const Finished trained = load_shared(training, shared_folder(job, kName, network_of(job.config)));
+  TrainedModel(training, trained.parameters, &data.test).write(std::string(t.task->name), folder);
 }
 
 }  // namespace

@@ -2,9 +2,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/torch_compat.h"
+#include "parts/parameters.h"
 #include "studies/runner.h"
 #include "studies/support/train_config.h"
+#include "tensors/torch_compat.h"
 #include "train/diagnose.h"
 #include "train/export.h"
 #include "train/precision.h"
@@ -27,7 +28,7 @@ Outcome outcome(const TrialSpec& spec, const TrainOutcome& o, const Precision& p
   v["steps_done"] = static_cast<double>(o.step);
   v["seconds"] = r.seconds;
   v["flops"] = training_flops(spec) * static_cast<double>(o.step) / static_cast<double>(spec.protocol.steps);
-  v["parameters"] = static_cast<double>(Layout(spec.network).size());
+  v["parameters"] = static_cast<double>(parameter_count(spec.network));
   if (std::isfinite(precision.rounding)) v["tf32_rounding"] = precision.rounding;
   if (r.windows > 0) {
     v["final_loss"] = r.last_loss;
@@ -106,7 +107,9 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
 
 void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
   const TrialSpec spec = trial_of(job.config);
-  export_model(spec, load_weights(job.folder / "model.safetensors", spec.network), folder);
+  const TaskSpec& k = spec.task;
+  TrainedModel(spec, load_weights(job.folder / "model.safetensors", spec.network))
+      .write(fmt::format("task={} data={} d={} n={}", k.name, k.data, k.d, k.n), folder);
 }
 
 }  // namespace

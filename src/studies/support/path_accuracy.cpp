@@ -12,7 +12,7 @@
 #include "operator/frozen.h"
 #include "operator/paths.h"
 #include "theory/path_counts.h"
-#include "train/token_model.h"
+#include "train/export.h"
 
 namespace rankscope {
 namespace {
@@ -104,7 +104,7 @@ struct PathAccuracy::Impl {
   }
 
   int64_t layers() const { return source.spec().depth(); }
-  int64_t heads() const { return source.spec().blocks.front().attention.heads; }
+  int64_t heads() const { return source.spec().blocks.front().attention().heads; }
   int64_t count(int64_t k) const { return path_count(layers(), heads(), k, INT64_MAX); }
 
   PathScore whole_score(Semantics semantics, int64_t k) {

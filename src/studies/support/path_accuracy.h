@@ -14,9 +14,9 @@
 
 #include "base/tensor_fwd.h"
 #include "model/batch.h"
-#include "model/weights.h"
 #include "operator/rerun.h"
 #include "tasks/token_task.h"
+#include "tensors/weights.h"
 
 namespace rankscope {
 

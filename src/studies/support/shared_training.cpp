@@ -1,12 +1,11 @@
 #include "studies/support/shared_training.h"
 
-#include <cmath>
+#include "base/error.h"
 
 namespace rankscope {
 namespace {
 
-constexpr double kTraining = 3;  // backward costs two forward passes
-constexpr const char* kPrecision = "fp32";
+constexpr const char *kPrecision = "fp32", *kModel = "model.safetensors";
 
 }  // namespace
 
@@ -19,48 +18,44 @@ std::filesystem::path shared_folder(const TrialJob& job, std::string_view runner
   return job.folder.parent_path() / trial_id(runner, config);
 }
 
-std::optional<TokenTrained> train_shared(const TokenTraining& training, const TokenSet& set,
-                                         const std::filesystem::path& folder, const RunContext& context) {
-  const int64_t steps = training_steps(training, set.sequences());
-  const double step_flops =
-      training_flops(training, set.sequences(), set.tokens) / static_cast<double>(steps);
-  TokenTrainOptions options{
-      .folder = folder, .checkpoint_seconds = context.checkpoint_seconds, .stop = context.stop};
-  RunProgress progress;
-  options.progress = [&](int64_t step, double loss) {
-    if (!context.progress) return;
-    ++progress.steps_done;
-    progress.steps_total = steps - step + progress.steps_done;
-    progress.flops_done = step_flops * static_cast<double>(progress.steps_done);
-    progress.what = fmt::format("loss {:.4g}", loss);
-    context.progress(progress);
+std::optional<TrainOutcome> train_shared(const TrialSpec& training, const std::filesystem::path& folder,
+                                         const RunContext& context) {
+  if (const auto done = load_finished(folder / kModel, training))
+    return TrainOutcome{.record = done->record, .step = done->step, .parameters = done->parameters};
+  std::filesystem::create_directories(folder);
+  std::optional<TrainOutcome> out;
+  const int64_t steps = training.protocol.steps;
+  const double step_flops = training_flops(training) / static_cast<double>(steps);
+  TrainOptions options{.stack = {"cpu", context.threads},
+                       .checkpoint_seconds = context.checkpoint_seconds,
+                       .stop = context.stop};
+  options.progress = [&](int64_t done, int64_t before, double loss) {
+    if (context.progress)
+      context.progress({.steps_done = done,
+                        .steps_total = steps - before,
+                        .flops_done = step_flops * static_cast<double>(done),
+                        .what = fmt::format("loss {:.4g}", loss)});
   };
-  return train_tokens(training, set, options);
+  options.finished = [&](size_t, const TrainOutcome& o) { out = o; };
+  train({{training, folder}}, options);
+  return out;
 }
 
-double training_flops(const TokenTraining& t, int64_t sequences, int64_t tokens) {
-  return kTraining * static_cast<double>(t.recipe.epochs * sequences) * forward_flops(t.network, tokens);
+Finished load_shared(const TrialSpec& training, const std::filesystem::path& folder) {
+  if (auto done = load_finished(folder / kModel, training)) return std::move(*done);
+  throw Error("the trial's network is not there").in(folder.string()).hint("run the trial again");
 }
 
-void describe(const TokenTrained& trained, Outcome& outcome) {
+void describe(const TrainOutcome& trained, Outcome& outcome) {
   outcome.precision = kPrecision;
-  outcome.values["steps_done"] = static_cast<double>(trained.steps);
-  outcome.values["final_loss"] = trained.loss;
-  outcome.values["seconds"] = trained.seconds;
+  outcome.values["steps_done"] = static_cast<double>(trained.step);
+  outcome.values["final_loss"] = trained.record.last_loss;
+  outcome.values["seconds"] = trained.record.seconds;
   outcome.values["parameters"] = static_cast<double>(trained.parameters.size());
 }
 
-void fail_all(std::span<const TrialJob> jobs, const RunContext& context, const TokenTrained& trained) {
-  for (size_t i = 0; i < jobs.size(); ++i)
-    context.finished(i, {true,
-                         fmt::format("diverged at step {}: the training loss is not finite", trained.steps),
-                         {},
-                         kPrecision});
-}
-
-at::Tensor in_double(const TokenTrained& trained) {
-  return at::tensor(at::ArrayRef<float>(trained.parameters.data(), trained.parameters.size()), at::kFloat)
-      .to(at::kDouble);
+void fail_all(std::span<const TrialJob> jobs, const RunContext& context, const TrainOutcome& trained) {
+  for (size_t i = 0; i < jobs.size(); ++i) context.finished(i, {true, trained.reason, {}, kPrecision});
 }
 
 }  // namespace rankscope

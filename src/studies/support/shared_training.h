@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "studies/runner.h"
-#include "train/token_trainer.h"
+#include "train/trainer.h"
 
 namespace rankscope {
 
@@ -20,19 +20,16 @@ Config without_view(Config config, const std::vector<Key>& keys, const std::vect
 std::filesystem::path shared_folder(const TrialJob& job, std::string_view runner, const Config& without_view);
 
 /// Trains, or reads what is there, telling `context` how far it is. Nothing when stopped.
-std::optional<TokenTrained> train_shared(const TokenTraining& training, const TokenSet& set,
-                                         const std::filesystem::path& folder, const RunContext& context);
+std::optional<TrainOutcome> train_shared(const TrialSpec& training, const std::filesystem::path& folder,
+                                         const RunContext& context);
 
-/// Of the whole training.
-double training_flops(const TokenTraining& training, int64_t sequences, int64_t tokens);
+/// The trained network of a folder; an error where there is none.
+Finished load_shared(const TrialSpec& training, const std::filesystem::path& folder);
 
 /// What every trial says about its training.
-void describe(const TokenTrained& trained, Outcome& outcome);
+void describe(const TrainOutcome& trained, Outcome& outcome);
 
 /// All trials of the stack fail with the same words.
-void fail_all(std::span<const TrialJob> jobs, const RunContext& context, const TokenTrained& trained);
-
-/// The parameters as one tensor of float64.
-at::Tensor in_double(const TokenTrained& trained);
+void fail_all(std::span<const TrialJob> jobs, const RunContext& context, const TrainOutcome& trained);
 
 }  // namespace rankscope

@@ -1,5 +1,8 @@
 #include "studies/support/token_config.h"
 
+#include <cmath>
+
+#include "base/error.h"
 #include "base/philox.h"
 
 namespace rankscope {
@@ -18,12 +21,18 @@ void replace(bool& value, const Config& c, const char* key) {
   if (const std::string& given = text(c, key); given != kAsTask) value = given == "on";
 }
 
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const TokenTask* task : token_tasks()) names.emplace_back(task->name);
+  return names;
+}
+
 }  // namespace
 
 std::vector<Key> token_keys() {
   const std::vector<std::string> tri{kAsTask, "on", "off"};
   return {
-      {"task", std::string("sort"), "what is asked", 0, 0, {"hull", "memorise", "sort"}},
+      {"task", std::string("sort"), "what is asked", 0, 0, task_names()},
       {"protocol",
        std::string("corrected"),
        "settings that train, or those of the published code",
@@ -73,19 +82,63 @@ TokenTrial token_trial_of(const Config& c) {
   return t;
 }
 
-TokenTraining training_of(const TokenTrial& t, const TokenData& data) {
-  const TokenRecipe& r = t.recipe;
-  return {.network = {.layers = r.layers,
-                      .heads = r.heads,
-                      .width = r.width,
-                      .vocabulary = data.vocabulary,
-                      .positions = r.positions ? r.tokens : 0,
-                      .deep_input = r.deep_input,
-                      .mlp = r.mlp,
-                      .outputs = data.classes},
-          .recipe = r,
-          .init_seed = t.init_seed,
-          .data_seed = t.data_seed};
+ModelSpec token_network(const TokenRecipe& r, int64_t vocabulary, int64_t outputs, bool skip) {
+  if (r.width % r.heads != 0)
+    throw usage_error(fmt::format("{} heads do not divide the width {}", r.heads, r.width));
+  const NormSpec norm{NormKind::layer, 1e-12};
+  ModelSpec s;
+  s.architecture = "rankscope";
+  s.width = s.embedding.width = r.width;
+  s.embedding.vocabulary = vocabulary;
+  if (vocabulary == 0) {
+    s.embedding.points = 2;
+    s.embedding.point_map = true;
+    s.embedding.point_activation = r.deep_input;
+  }
+  s.embedding.map = vocabulary > 0 || r.deep_input;
+  s.embedding.positions = r.positions ? r.tokens : 0;
+  s.embedding.norm_behind = norm;
+  s.position = r.positions ? PositionKind::learned : PositionKind::none;
+  AttentionSpec a;
+  a.heads = a.kv_heads = r.heads;
+  a.d_qk = a.d_v = r.width / r.heads;
+  a.scale = 1 / std::sqrt(static_cast<double>(a.d_qk));
+  BlockSpec block = classic_block(NormPlace::post, norm, a, r.mlp ? "mlp" : "", {.width = r.width});
+  block.attention_branch()->skip = skip;
+  for (; block.weights < r.layers; ++block.weights) s.blocks.push_back(block);
+  s.stored_blocks = r.layers;
+  s.output = {.kind = HeadKind::linear, .vocabulary = outputs, .width = r.width, .bias = true};
+  s.init.kind = InitKind::mixed;
+  return s;
+}
+
+Protocol protocol_of(const TokenRecipe& r, int64_t sequences) {
+  Protocol p;
+  p.window = std::max<int64_t>(1, (sequences + r.batch - 1) / r.batch);
+  p.steps = r.epochs * p.window;
+  p.batch = r.batch;
+  p.lr = r.lr;
+  p.warmup = 0;
+  p.schedule = r.schedule == TokenRecipe::Schedule::linear  ? Schedule::linear
+               : r.schedule == TokenRecipe::Schedule::steps ? Schedule::epochs
+                                                            : Schedule::constant;
+  p.adamw = {};
+  p.l2 = r.l2;
+  p.clip = r.clip;
+  p.dropout = r.dropout;
+  p.shuffle = r.shuffle;
+  p.test_sequences = 0;
+  return p;
+}
+
+TrialSpec training_of(const TokenTrial& t, const TokenData& data) {
+  TrialSpec out;
+  out.network = token_network(t.recipe, data.vocabulary, data.classes);
+  out.set = std::make_shared<TokenSet>(data.train);
+  out.protocol = protocol_of(t.recipe, t.recipe.train);
+  out.init_seed = t.init_seed;
+  out.data_seed = t.data_seed;
+  return out;
 }
 
 }  // namespace rankscope

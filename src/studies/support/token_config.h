@@ -3,7 +3,7 @@
 
 #include "studies/config.h"
 #include "tasks/token_task.h"
-#include "train/token_trainer.h"
+#include "train/protocol.h"
 
 namespace rankscope {
 
@@ -20,7 +20,14 @@ struct TokenTrial {
 std::vector<Key> token_keys();
 TokenTrial token_trial_of(const Config& config);
 
-/// The network for data with this vocabulary and these classes.
-TokenTraining training_of(const TokenTrial& trial, const TokenData& data);
+/// A post-norm network over words (`vocabulary` > 0) or points of the plane, with an answer at every token:
+/// an embedding that ends in a LayerNorm, blocks x <- LN(x + attention(x)), perhaps with MLPs.
+ModelSpec token_network(const TokenRecipe& recipe, int64_t vocabulary, int64_t outputs, bool skip = true);
+
+/// How the recipe trains on so many sequences.
+Protocol protocol_of(const TokenRecipe& recipe, int64_t sequences);
+
+/// The training on data; the set is data.train.
+TrialSpec training_of(const TokenTrial& trial, const TokenData& data);
 
 }  // namespace rankscope

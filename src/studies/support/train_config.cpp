@@ -7,8 +7,10 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "parts/check.h"
 #include "theory/certificate.h"
 #include "theory/limits.h"
+#include "train/networks.h"
 
 namespace rankscope {
 namespace {
@@ -20,55 +22,104 @@ constexpr uint32_t kInit = 1, kData = 2;
 constexpr int64_t kReferenceSeed = 613;  // the reference starts every run from this one
 
 NormKind norm_of(const std::string& name) {
-  return name == "unit"    ? NormKind::unit
-         : name == "layer" ? NormKind::layer
-         : name == "rms"   ? NormKind::rms
-                           : NormKind::none;
+  for (const NormKind kind : norm_kinds())
+    if (name == to_string(kind)) return kind;
+  return NormKind::none;
 }
 
-NetworkSpec network_of(const Config& c, const TaskSpec& task) {
-  const Task& t = task_named(task.name);
-  NetworkSpec n;
-  n.encoder = text(c, "model") == "encoder";
-  n.token_width = t.token_width(task);
-  n.answer_width = t.answer_width(task);
-  n.tokens = token_count(task);
-  n.layers = integer(c, "layers");
-  n.modules = integer(c, "width");
-  n.hard = text(c, "attention") == "hard";
-  n.mlp = integer(c, "mlp") >= 0 ? integer(c, "mlp") : n.encoder ? 2048 : 0;
-  n.norm = norm_of(text(c, "norm"));
-  n.place = text(c, "norm_place") == "pre" ? NormPlace::pre : NormPlace::post;
-  const std::string& positions = text(c, "positions");
-  n.positions = positions == "additive"       ? Positions::additive
-                : positions == "concatenated" ? Positions::concatenated
-                                              : Positions::none;
-  n.position_width = n.positions == Positions::concatenated ? integer(c, "position_dim") : 0;
-  n.embed = integer(c, "embed");
-  n.bias = flag(c, "bias");
-  n.same_init = flag(c, "same_init");
-  const int64_t D = n.width(), heads = integer(c, "heads"), rank = integer(c, "rank");
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const Task* task : tasks()) names.emplace_back(task->name);
+  return names;
+}
+
+// What the keys say of heads and ranks in a stream of width D.
+struct HeadShapeKeys {
+  int64_t heads, rank, v_rank;
+  double scale;
+};
+
+HeadShapeKeys heads_of(const Config& c, int64_t D, bool encoder) {
+  const int64_t heads = integer(c, "heads"), rank = integer(c, "rank"), v_rank = integer(c, "v_rank");
   if (heads > 0 && rank == 0 && D % heads != 0)
     throw usage_error(fmt::format("{} heads do not divide the width {}", heads, D))
         .hint("give rank= too, or other heads");
-  n.rank = rank > 0 ? rank : heads > 0 ? D / heads : D;
-  n.heads = heads > 0 ? heads : std::max<int64_t>(1, D / n.rank);
-  const int64_t v_rank = integer(c, "v_rank");
-  n.v_rank = v_rank > 0 ? v_rank : n.encoder ? n.rank : D;
-  n.score_scale = 1.0 / std::sqrt(static_cast<double>(text(c, "scale") == "width" ? D : n.rank));
-  return n;
+  HeadShapeKeys out{};
+  out.rank = rank > 0 ? rank : heads > 0 ? D / heads : D;
+  out.heads = heads > 0 ? heads : std::max<int64_t>(1, D / out.rank);
+  out.v_rank = v_rank > 0 ? v_rank : encoder ? out.rank : D;
+  out.scale = 1.0 / std::sqrt(static_cast<double>(text(c, "scale") == "width" ? D : out.rank));
+  if (out.rank < 1 || out.rank > D)
+    throw usage_error(fmt::format("a head's rank of {} is not between 1 and the width {}", out.rank, D))
+        .hint("a smaller rank");
+  if (out.v_rank < 1 || out.v_rank > D)
+    throw usage_error(
+        fmt::format("a head's value rank of {} is not between 1 and the width {}", out.v_rank, D))
+        .hint("a smaller v_rank");
+  return out;
+}
+
+ModelSpec layer_of(const Config& c, const TaskSpec& task, const Task& t) {
+  const std::string& positions = text(c, "positions");
+  if (integer(c, "layers") != 1 || integer(c, "width") != 1 || integer(c, "mlp") > 0 ||
+      integer(c, "embed") != 0)
+    throw usage_error("the one-layer model has one layer, width 1, no MLP and no embedding")
+        .hint("layers=1 width=1 mlp=0 embed=0, or model=encoder");
+  if (positions == "additive")
+    throw usage_error("the one-layer model knows positions none and concatenated")
+        .hint("positions=concatenated");
+  const bool places = positions == "concatenated";
+  const int64_t width = places ? integer(c, "position_dim") : 0, d = t.token_width(task);
+  const HeadShapeKeys h = heads_of(c, d + width, false);
+  ModelSpec s = points_layer(d, h.heads, h.rank, h.scale, t.answer_width(task),
+                             places ? token_count(task) : 0, width, flag(c, "bias"));
+  if (text(c, "attention") == "hard") s.blocks.front().attention().variant = "hard";
+  return s;
+}
+
+ModelSpec encoder_of(const Config& c, const TaskSpec& task, const Task& t) {
+  const std::string& positions = text(c, "positions");
+  const int64_t d = t.token_width(task), embed = integer(c, "embed"), answer = t.answer_width(task);
+  const int64_t beside = embed == 0 && positions == "concatenated" ? integer(c, "position_dim") : 0;
+  const int64_t D = embed > 0 ? embed : d + beside;
+  const HeadShapeKeys h = heads_of(c, D, true);
+  AttentionSpec a;
+  a.variant = text(c, "attention") == "hard" ? "hard" : "softmax";
+  a.modules = integer(c, "width");
+  a.heads = a.kv_heads = a.modules * h.heads;
+  a.d_qk = h.rank;
+  a.d_v = h.v_rank;
+  a.scale = h.scale;
+  a.bias = a.output_bias = flag(c, "bias");
+  const MlpSpec mlp{.width = integer(c, "mlp") >= 0 ? integer(c, "mlp") : 2048,
+                    .activation = Activation::relu,
+                    .bias = a.bias};
+  const NormPlace place = text(c, "norm_place") == "pre" ? NormPlace::pre : NormPlace::post;
+  const BlockSpec block =
+      classic_block(place, fused_norm(norm_of(text(c, "norm"))), a, mlp.width > 0 ? "mlp" : "", mlp);
+  ModelSpec s = points_encoder(d, block, integer(c, "layers"), answer);
+  s.width = D;
+  s.init.same_blocks = flag(c, "same_init");
+  s.embedding.position_width = beside;
+  if (positions != "none") s.embedding.positions = token_count(task);
+  if (embed > 0) {
+    s.embedding.point_map = true;
+    s.embedding.bias = a.bias;
+    s.embedding.width = D;
+    s.output = {.kind = HeadKind::linear, .vocabulary = answer, .width = D, .bias = a.bias};
+  } else if (answer > D) {
+    throw usage_error(fmt::format("an answer of width {} cannot be read off tokens of width {}", answer, D))
+        .hint("embed=64");
+  }
+  s.output.last_token = t.last_token;
+  return s;
 }
 
 }  // namespace
 
 std::vector<Key> train_keys() {
   return {
-      {"task",
-       std::string("farthest"),
-       "what is asked",
-       0,
-       0,
-       {"biased", "farthest", "nearest", "regression", "square-wave"}},
+      {"task", std::string("farthest"), "what is asked", 0, 0, task_names()},
       {"data",
        std::string("iid"),
        "law of the points: on the sphere, Haar-orthonormal, or with their negatives",
@@ -146,14 +197,15 @@ TrialSpec trial_of(const Config& c) {
             .d = integer(c, "d"),
             .n = integer(c, "n"),
             .queries = integer(c, "queries")};
-  t.network = network_of(c, t.task);
+  const Task& task = task_named(t.task.name);
+  t.network = text(c, "model") == "encoder" ? encoder_of(c, t.task, task) : layer_of(c, t.task, task);
   Protocol& p = t.protocol;
   p.steps = integer(c, "steps");
   p.batch = integer(c, "batch");
   p.lr = number(c, "lr");
   p.lr_end = number(c, "lr_end");
   p.warmup = number(c, "warmup");
-  p.cosine = text(c, "schedule") == "cosine";
+  p.schedule = text(c, "schedule") == "cosine" ? Schedule::cosine : Schedule::constant;
   p.replay = text(c, "protocol") == "reference";
   p.adamw = {static_cast<float>(number(c, "beta1")), static_cast<float>(number(c, "beta2")),
              static_cast<float>(number(c, "eps")), static_cast<float>(number(c, "weight_decay"))};
@@ -170,16 +222,19 @@ TrialSpec trial_of(const Config& c) {
 void check(const TrialSpec& t) {
   const Task& task = task_named(t.task.name);
   task.check(t.task);
-  check(t.network);
+  check(t.network, "the keys of the trial");
+  if (tokens_of(t) > 256)
+    throw usage_error(fmt::format("{} tokens are more than the 256 of short-context attention", tokens_of(t)))
+        .hint("n=256");
   if (task.queries == "separate" && t.task.queries == 0)
     throw usage_error(fmt::format("the task {} asks separate queries", t.task.name))
         .hint("queries=1 model=layer");
   if (task.queries == "self" && t.task.queries > 0)
     throw usage_error(fmt::format("the task {} has no separate queries", t.task.name)).hint("queries=0");
-  if (t.network.encoder && t.task.queries > 0)
+  if (!asks_separately(t.network) && t.task.queries > 0)
     throw usage_error("the encoder answers at its own tokens and takes no separate queries")
         .hint("queries=0 or model=layer");
-  if (!t.network.encoder && t.task.name == "regression")
+  if (asks_separately(t.network) && task.last_token)
     throw usage_error("regression is for the encoder").hint("model=encoder");
 }
 
@@ -187,11 +242,11 @@ std::map<std::string, double> limits_of(const TrialSpec& t) {
   const TaskSpec& k = t.task;
   std::map<std::string, double> out;
   // The bound is about one layer that sees two orthonormal points through its heads, and nothing else.
-  const bool bounded = !t.network.encoder && k.name == "nearest" && k.data == "ortho" && k.n == 2 &&
-                       t.network.positions == Positions::none;
+  const bool bounded = asks_separately(t.network) && k.name == "nearest" && k.data == "ortho" && k.n == 2 &&
+                       t.network.sources.front().embedding.positions == 0;
   if (bounded) {
-    const Certificate c =
-        certify({k.d, t.network.rank, static_cast<double>(t.network.heads), k.n, Neighbour::nearest});
+    const AttentionSpec& a = t.network.blocks.front().attention();
+    const Certificate c = certify({k.d, a.d_qk, static_cast<double>(a.heads), k.n, Neighbour::nearest});
     if (c.lower_bound) out["lower_bound"] = *c.lower_bound;
     if (c.plateau) out["plateau"] = *c.plateau;
   }

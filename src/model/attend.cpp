@@ -1,0 +1,121 @@
+#include "model/attend.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int64_t kTileBytes = 4 << 20;  // a pattern tile stays near the size of the last cache
+
+// How many samples behind `first` are as long as it, in queries and keys.
+int64_t equally_long(const Batch& batch, const Batch& keys, int64_t first) {
+  int64_t last = first;
+  while (last < batch.count() && batch.length(last) == batch.length(first) &&
+         keys.length(last) == keys.length(first))
+    ++last;
+  return last - first;
+}
+
+at::Tensor integers(const std::vector<int64_t>& values, int64_t begin, int64_t count, int64_t length,
+                    const at::Tensor& like) {
+  return at::tensor(at::ArrayRef<int64_t>(values.data() + begin, static_cast<size_t>(count * length)),
+                    at::kLong)
+      .view({count, length})
+      .to(like.device());
+}
+
+// [N, H * d] to samples [count, length, H, d].
+at::Tensor samples_of(const at::Tensor& x, int64_t begin, int64_t count, int64_t length, int64_t heads) {
+  return x.narrow(0, begin, count * length).view({count, length, heads, x.size(1) / heads});
+}
+
+class Attention {
+ public:
+  Attention(const Attending& in, const at::Tensor& v, const BlockContext& context)
+      : in_(in), v_(v), c_(context), heads_(in.spec.heads) {}
+
+  at::Tensor run() {
+    if (!c_.differentiated) whole_ = at::empty({in_.q.size(0), heads_, in_.spec.d_v}, in_.q.options());
+    const auto most = [&](int64_t length, int64_t keys) {
+      const int64_t bytes = heads_ * length * keys * in_.q.element_size();
+      return std::max<int64_t>(1, kTileBytes / std::max<int64_t>(1, bytes));
+    };
+    for_each_group(in_, most, [&](const SampleGroup& g) { group(g); });
+    at::Tensor z = whole_.defined() ? whole_ : parts_.size() == 1 ? parts_.front() : at::cat(parts_);
+    if (!in_.spec.heads_off.empty() && c_.differentiated) z = z.clone();
+    for (const int64_t h : in_.spec.heads_off) z.select(1, h).zero_();
+    return z.flatten(1);
+  }
+
+ private:
+  void group(const SampleGroup& g) {
+    const int64_t value_heads = v_.size(1) / in_.spec.d_v;
+    const at::Tensor v = heads_first(samples_of(v_, g.key_begin, g.count, g.key_length, value_heads),
+                                     heads_);  // [S*H, T', d_v]
+    const bool whole = c_.differentiated || std::max(g.length, g.key_length) <= kWholePattern;
+    const int64_t step = whole ? g.length : tile_rows(g);
+    for (int64_t row = 0; row < g.length; row += step) {
+      const int64_t rows = std::min(step, g.length - row);
+      at::Tensor pattern = g.ready->pattern(0, g.count, row, rows);
+      if (c_.observer.wants_pattern()) c_.observer.pattern(pattern, g.first, row);
+      if (c_.dropout != nullptr) pattern = (*c_.dropout)(pattern);
+      keep(g, row, rows,
+           at::bmm(pattern.view({g.count * heads_, rows, g.key_length}), v)
+               .view({g.count, heads_, rows, in_.spec.d_v})
+               .transpose(1, 2));
+    }
+  }
+
+  void keep(const SampleGroup& g, int64_t row, int64_t rows, const at::Tensor& z) {
+    if (!whole_.defined()) return parts_.push_back(z.reshape({g.count * rows, heads_, in_.spec.d_v}));
+    whole_.narrow(0, g.begin, g.count * g.length)
+        .view({g.count, g.length, heads_, in_.spec.d_v})
+        .narrow(1, row, rows)
+        .copy_(z);
+  }
+
+  int64_t tile_rows(const SampleGroup& g) const {
+    return std::clamp<int64_t>(kTileBytes / (heads_ * g.key_length * in_.q.element_size()), 1, g.length);
+  }
+
+  const Attending& in_;
+  const at::Tensor& v_;
+  const BlockContext& c_;
+  int64_t heads_;
+  at::Tensor whole_;               // [N, H, d_v]; undefined where gradients are wanted
+  std::vector<at::Tensor> parts_;  // its rows group by group, where they are
+};
+
+}  // namespace
+
+void for_each_group(const Attending& in, const std::function<int64_t(int64_t, int64_t)>& most,
+                    const std::function<void(const SampleGroup&)>& each) {
+  const AttentionVariant& variant = attention_variant(in.spec.variant);
+  const bool own = &in.batch == &in.keys;
+  if (!own && variant.own_tokens_only)
+    throw Error(fmt::format("{} attention cannot look at another stream", variant.name));
+  for (int64_t s = 0; s < in.batch.count();) {
+    const int64_t T = in.batch.length(s), K = in.keys.length(s);
+    const int64_t count = std::min(equally_long(in.batch, in.keys, s), most(T, K));
+    SampleGroup g{
+        s, count,  in.batch.offsets[static_cast<size_t>(s)], T, in.keys.offsets[static_cast<size_t>(s)],
+        K, nullptr};
+    const at::Tensor q = samples_of(in.q, g.begin, count, T, in.spec.heads);
+    const at::Tensor k = samples_of(in.k, g.key_begin, count, K, in.spec.kv_heads);
+    const at::Tensor positions = integers(in.batch.positions, g.begin, count, T, q);
+    const at::Tensor key_positions = own ? positions : integers(in.keys.positions, g.key_begin, count, K, q);
+    const at::Tensor types =
+        in.batch.has_types ? integers(in.batch.types, g.begin, count, T, q) : at::Tensor();
+    g.ready = variant.prepare({in.spec, in.weights, in.name, q, k, positions, key_positions, types});
+    each(g);
+    s += count;
+  }
+}
+
+at::Tensor attend(const Attending& in, const at::Tensor& v, const BlockContext& context) {
+  return Attention(in, v, context).run();
+}
+
+}  // namespace rankscope

@@ -1,0 +1,53 @@
+#include "parts/support/attention.h"
+
+#include <cmath>
+
+namespace rankscope {
+namespace {
+
+double root_of(double numerator, int64_t a, int64_t b) {
+  return std::sqrt(numerator / (static_cast<double>(a) + static_cast<double>(b)));
+}
+
+// How torch starts the maps into heads: Glorot over the stacked projection of a module; where the values are
+// the tokens themselves, over a head's own map.
+double spread_in(const PartBuilder& b) {
+  const AttentionSpec& a = b.attention();
+  if (!a.value_map) return root_of(6, a.d_qk, b.width());
+  return root_of(6, b.width(), a.heads / a.modules * (2 * a.d_qk + a.d_v));
+}
+
+}  // namespace
+
+Value attended(PartBuilder& b) {
+  const AttentionSpec& a = b.attention();
+  const double spread = spread_in(b);
+  const auto map = [&](const char* letter, Value from, int64_t heads, int64_t d, bool kv, const char* site,
+                       bool values = false) {
+    return b.linear(letter, from, heads * d,
+                    {.bias = a.bias && (letter[0] != 'K' || a.key_bias),
+                     .spread = spread,
+                     .carries_values = values,
+                     .head_axis = 0,
+                     .per_kv_head = kv,
+                     .site = site});
+  };
+  const Value q = map("Q", kInput, a.heads, a.d_qk, false, "attn.hook_q");
+  const Value k = map("K", kOther, a.kv_heads, a.d_qk, true, "attn.hook_k");
+  const Value v = a.value_map ? map("V", kOther, a.kv_heads, a.d_v, true, "attn.hook_v", true) : kOther;
+  return b.attend(q, k, v);
+}
+
+Value output_map(PartBuilder& b, Value z) {
+  const AttentionSpec& a = b.attention();
+  const int64_t out = a.output_width > 0 ? a.output_width : b.width();
+  const int64_t in = b.width_of(z) / a.modules;
+  return b.linear("O", z, out,
+                  {.bias = a.output_bias,
+                   .spread = a.value_map ? 1 / std::sqrt(static_cast<double>(in)) : root_of(6, in, out),
+                   .scale = 1.0 / static_cast<double>(a.modules),
+                   .carries_values = true,
+                   .head_axis = 1});
+}
+
+}  // namespace rankscope

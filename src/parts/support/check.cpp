@@ -1,0 +1,84 @@
+#include "parts/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "parts/program.h"
+
+namespace rankscope {
+namespace {
+
+class Check {
+ public:
+  Check(const ModelSpec& spec, const std::string& place) : spec_(spec), place_(place) {}
+
+  void run() const {
+    if (spec_.width < 1) refuse("it has no width");
+    for (const StreamSpec& source : spec_.sources) stream(source);
+    stream(spec_);
+    embedding(spec_.embedding);
+    if (spec_.output.kind != HeadKind::none && spec_.output.vocabulary < 1) refuse("its readout has no rows");
+    if (spec_.output.kind == HeadKind::linear && spec_.output.width != spec_.width)
+      refuse("its readout reads another width than the stream has");
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Error("the description of the network does not fit together: " + why).in(place_);
+  }
+
+  void embedding(const EmbeddingSpec& e) const {
+    const int kinds = (e.vocabulary > 0) + (e.points > 0) + (e.image_size > 0);
+    if (kinds != 1) refuse("it reads neither words nor points nor patches, or several of them");
+    if (e.image_size > 0 && (e.patch_size < 1 || e.patch_size > e.image_size || e.channels < 1))
+      refuse("its patches do not fit the image");
+    const int64_t out = e.width + e.position_width;
+    if (!e.map && out != spec_.width)
+      refuse(fmt::format("its tokens have width {}, its stream {}", out, spec_.width));
+    if (e.points > 0 && !e.point_map && e.points != e.width)
+      refuse(fmt::format("its points have width {}, its tokens {}", e.points, e.width));
+  }
+
+  void stream(const StreamSpec& s) const {
+    for (const BlockSpec& block : s.blocks) {
+      if (block.weights < 0 || block.weights >= s.stored_blocks)
+        refuse(fmt::format("a block uses weights {} of {}", block.weights, s.stored_blocks));
+      if (block.branches.empty()) refuse("a block has no branch");
+      for (const BranchSpec& branch : block.branches)
+        this->branch(branch, &branch == &s.blocks.back().branches.back());
+    }
+  }
+
+  void branch(const BranchSpec& b, bool last) const {
+    if (b.name.empty() || b.norm_name.empty()) refuse("a branch has no name");
+    check_part(b);
+    if (const AttentionSpec* a = b.attention()) {
+      if (a->heads % a->kv_heads != 0)
+        refuse(fmt::format("{} key and value heads do not divide {} heads", a->kv_heads, a->heads));
+      if (a->heads % a->modules != 0)
+        refuse(fmt::format("{} modules do not divide {} heads", a->modules, a->heads));
+      if (!a->value_map && a->d_v != spec_.width) refuse("its values are not as wide as the tokens they are");
+      for (const int64_t h : a->heads_off)
+        if (h >= a->heads) refuse(fmt::format("there is no head {} to be off", h));
+    }
+    if (!b.reads.empty() &&
+        std::none_of(spec_.sources.begin(), spec_.sources.end(), [&](auto& s) { return s.name == b.reads; }))
+      refuse(
+          fmt::format("the branch {} reads the stream \"{}\", which it has not", b.name, printable(b.reads)));
+    const int64_t written = program_of(b, spec_.width).width;
+    if (written != spec_.width && (b.skip || !last))
+      refuse(fmt::format("the branch {} writes width {} into a stream of width {}", b.name, written,
+                         spec_.width));
+  }
+
+  const ModelSpec& spec_;
+  const std::string& place_;
+};
+
+}  // namespace
+
+void check(const ModelSpec& spec, const std::string& place) { Check(spec, place).run(); }
+
+}  // namespace rankscope

@@ -1,0 +1,145 @@
+#include "parts/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+using Role = Parameter::Role;
+
+}  // namespace
+
+const Operation* Program::attend() const {
+  for (const Operation& o : operations)
+    if (o.kind == Operation::Kind::attend) return &o;
+  return nullptr;
+}
+
+const Part& part_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Part* part : parts()) {
+    if (part->name == name) return *part;
+    known.emplace_back(part->name);
+  }
+  throw unknown_name("part", name, known);
+}
+
+void check_part(const BranchSpec& branch) {
+  const Part& part = part_named(branch.part.name);
+  if ((part.kind == Part::Kind::attention) != (branch.attention() != nullptr))
+    throw Error(
+        fmt::format("the branch {} has not the words that the part {} needs", branch.name, part.name));
+  for (const auto& [name, value] : branch.part.options) {
+    const auto it = std::find_if(part.options.begin(), part.options.end(),
+                                 [&](const PartOption& o) { return o.name == name; });
+    if (it == part.options.end()) {
+      std::vector<std::string> known;
+      for (const PartOption& o : part.options) known.emplace_back(o.name);
+      throw unknown_name(fmt::format("option of the part {}", part.name), name, known);
+    }
+    if (!(value >= it->low && value <= it->high))
+      throw usage_error(fmt::format("the option {} of the part {} is {}, but should be from {} to {}", name,
+                                    part.name, value, it->low, it->high));
+  }
+}
+
+Program program_of(const BranchSpec& branch, int64_t width, int64_t other_width) {
+  check_part(branch);
+  PartBuilder builder(branch, width, other_width > 0 ? other_width : width);
+  part_named(branch.part.name).build(builder);
+  return builder.take();
+}
+
+PartBuilder::PartBuilder(const BranchSpec& branch, int64_t width, int64_t other_width)
+    : branch_(branch), width_(width), other_width_(other_width) {}
+
+double PartBuilder::option(std::string_view name) const {
+  const auto set = branch_.part.options.find(std::string(name));
+  if (set != branch_.part.options.end()) return set->second;
+  for (const PartOption& o : part_named(branch_.part.name).options)
+    if (o.name == name) return o.otherwise;
+  throw Error(fmt::format("the part {} declares no option {}", branch_.part.name, name));
+}
+
+int64_t PartBuilder::width_of(Value value) const {
+  return value == kInput ? width_ : value == kOther ? other_width_ : program_.made(value).width;
+}
+
+Value PartBuilder::add(Operation operation) {
+  program_.width = operation.width;
+  program_.operations.push_back(std::move(operation));
+  return static_cast<Value>(program_.operations.size()) - 1 + kFirstMade;
+}
+
+Value PartBuilder::linear(std::string_view letter, Value from, int64_t out, const Linear& how) {
+  const int64_t in = width_of(from);
+  const std::string W = fmt::format("{}.W_{}", branch_.name, letter);
+  const std::string b = how.bias ? fmt::format("{}.b_{}", branch_.name, letter) : "";
+  program_.parameters.push_back({.name = W,
+                                 .shape = {out, in},
+                                 .role = Role::matrix,
+                                 .spread = how.spread,
+                                 .carries_values = how.carries_values,
+                                 .head_axis = how.head_axis,
+                                 .per_kv_head = how.per_kv_head});
+  if (how.bias)
+    program_.parameters.push_back({.name = b,
+                                   .shape = {out},
+                                   .role = Role::bias,
+                                   .spread = how.bias_spread,
+                                   .head_axis = how.head_axis == 0 ? 0 : -1,
+                                   .per_kv_head = how.per_kv_head});
+  return add({.kind = Operation::Kind::linear,
+              .from = from,
+              .W = W,
+              .b = b,
+              .width = out,
+              .scale = how.scale,
+              .site = std::string(how.site)});
+}
+
+Value PartBuilder::activation(Value from, Activation activation, std::string_view site) {
+  return add({.kind = Operation::Kind::activation,
+              .from = from,
+              .width = width_of(from),
+              .activation = activation,
+              .site = std::string(site)});
+}
+
+Value PartBuilder::multiply(Value carried, Value held, std::string_view site) {
+  return add({.kind = Operation::Kind::multiply,
+              .from = carried,
+              .second = held,
+              .width = width_of(carried),
+              .site = std::string(site)});
+}
+
+Value PartBuilder::attend(Value q, Value k, Value v) {
+  return add({.kind = Operation::Kind::attend,
+              .from = q,
+              .second = k,
+              .third = v,
+              .width = attention().heads * attention().d_v});
+}
+
+void PartBuilder::parameter(std::string_view name, std::vector<int64_t> shape, int head_axis) {
+  program_.parameters.push_back({.name = fmt::format("{}.{}", branch_.name, name),
+                                 .shape = std::move(shape),
+                                 .role = Role::matrix,
+                                 .head_axis = head_axis});
+}
+
+// Matrices first, then biases, then what belongs to no linear map: Q, K and V lie side by side, so that one
+// product can serve all three.
+Program PartBuilder::take() {
+  const auto rank = [](const Parameter& p) { return p.role == Role::bias ? 1 : p.shape.size() == 2 ? 0 : 2; };
+  std::stable_sort(program_.parameters.begin(), program_.parameters.end(),
+                   [&](const Parameter& a, const Parameter& b) { return rank(a) < rank(b); });
+  return std::move(program_);
+}
+
+}  // namespace rankscope

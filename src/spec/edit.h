@@ -1,0 +1,29 @@
+// Taking a part out of a network, or cutting a rank, is an edit of its spec. Knows nothing of torch.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/model.h"
+
+namespace rankscope {
+
+/// The names --off knows, without head:L5H3.
+const std::vector<std::string>& part_names();
+
+/// The spec without `parts` ("skip+mlp", "head:L5H3"). An unknown part, layer or head is an error with the
+/// nearest known names.
+///   attention-skip  post: u = N1(attn x)        pre: u = attn(N1 x)
+///   mlp-skip        post: y = N2(mlp u)         pre: y = mlp(N2 u)
+///   skip            both
+///   mlp             the MLP with its skip and its post-norm: y = u
+///   norm            the norms of the blocks and the final one; the embedding's stays
+///   position        learned positions are not added, rotary and relative terms left out
+///   head:L5H3       that head writes zero
+ModelSpec without(ModelSpec spec, std::string_view parts);
+
+/// "qk=8" or "ov=16" or "qk=8+ov=16": each head's map cut to that rank.
+ModelSpec with_rank(ModelSpec spec, std::string_view ranks);
+
+}  // namespace rankscope

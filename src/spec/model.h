@@ -1,0 +1,189 @@
+// What a network is, as a value. BERT, Llama, ViT and every network that a study trains are values of
+// ModelSpec; taking a part out or cutting a rank is an edit of it. Knows nothing of torch, so reading a
+// config stays cheap.
+//
+// A network is an embedding, blocks, a final norm and a readout. A block is a list of branches. A branch
+// reads the stream through a norm, runs one part (attention, an MLP, ...) and joins what the part wrote with
+// the stream:
+//
+//   post-norm   x = behind(x + part(x))             BERT: behind is the LayerNorm, before is none
+//   pre-norm    x = x + part(before(x))             GPT-2, Llama
+//   both        x = x + inside(part(before(x)))     Gemma 2: inside norms what the part wrote
+//
+// Branches run one after another. In a parallel block they all read what the block was given, and their
+// outputs are added up:
+//
+//   in turn       u = x + attn(N1 x),  y = u + mlp(N2 u)
+//   in parallel   y = x + attn(N1 x) + mlp(N2 x)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "spec/words.h"
+
+namespace rankscope {
+
+struct NormSpec {
+  NormKind kind = NormKind::none;
+  double epsilon = 1e-12;
+  bool off = false;  // taken out: the tokens pass as they are, the place stays
+  bool operator==(const NormSpec&) const = default;
+  bool there() const { return kind != NormKind::none; }
+  bool acts() const { return there() && !off; }
+};
+
+struct AttentionSpec {
+  std::string variant = "softmax";  // a file of attention/: how scores become a pattern
+  int64_t heads = 1;
+  int64_t kv_heads = 1;  // query head h reads KV head h / (heads / kv_heads)
+  int64_t d_qk = 1;      // width of a query or key: the rank of a head's QK map
+  int64_t d_v = 1;       // width of a value: the rank of a head's OV map
+  int64_t modules = 1;   // the heads come in this many groups whose outputs are averaged
+  double scale = 1.0;    // multiplies the scores
+  bool causal = false;
+  int64_t window = 0;                           // > 0: a query sees only keys less than this far back
+  bool positions = true;                        // false: rotary or relative terms left out
+  std::vector<double> rotary_frequencies = {};  // one per rotated pair; empty without RoPE
+  double rotary_scale = 1.0;                    // multiplies cos and sin (YaRN-like scalings)
+  bool bias = true;                             // biases on Q, K, V
+  bool key_bias = true;                         // false: none on K
+  bool output_bias = true;
+  bool value_map = true;                // false: every head's values are the tokens themselves
+  int64_t output_width = 0;             // of what it writes; 0: the stream's
+  std::vector<int64_t> heads_off = {};  // heads whose output is set to zero
+  int64_t truncate_qk = 0;              // > 0: each head's QK map cut to this rank
+  int64_t truncate_ov = 0;
+  bool operator==(const AttentionSpec&) const = default;
+};
+
+struct MlpSpec {
+  int64_t width = 0;  // of the hidden layer
+  Activation activation = Activation::gelu;
+  bool bias = true;
+  bool operator==(const MlpSpec&) const = default;
+};
+
+/// What a branch runs: a file of parts/, the words its kind has, and options of its own.
+struct PartSpec {
+  std::string name = "attention";
+  std::variant<AttentionSpec, MlpSpec> words = {};
+  std::map<std::string, double> options =
+      {};  // what the part's file declares; only what differs from default
+  bool operator==(const PartSpec&) const = default;
+};
+
+struct BranchSpec {
+  std::string name = {};       // "attn", "mlp": in front of its parameters and sites
+  std::string norm_name = {};  // "ln1": of the norm before or behind; the one inside adds "_post"
+  NormSpec before = {};        // on what the part reads
+  PartSpec part = {};
+  NormSpec inside = {};    // on what the part wrote
+  double scale = 1.0;      // multiplies what is added to the stream
+  bool skip = true;        // false: the stream is replaced by what the part wrote
+  NormSpec behind = {};    // on the sum
+  std::string reads = {};  // attention: keys and values come from this stream; empty: from its own
+  bool operator==(const BranchSpec&) const = default;
+
+  const AttentionSpec* attention() const { return std::get_if<AttentionSpec>(&part.words); }
+  AttentionSpec* attention() { return std::get_if<AttentionSpec>(&part.words); }
+  const MlpSpec* mlp() const { return std::get_if<MlpSpec>(&part.words); }
+  MlpSpec* mlp() { return std::get_if<MlpSpec>(&part.words); }
+};
+
+struct BlockSpec {
+  std::vector<BranchSpec> branches;
+  bool parallel = false;
+  int64_t weights = 0;  // which stored block this one uses (ALBERT shares one)
+  bool operator==(const BlockSpec&) const = default;
+
+  /// The first branch of that kind; nullptr where there is none.
+  const BranchSpec* attention_branch() const;
+  BranchSpec* attention_branch();
+  const BranchSpec* mlp_branch() const;
+  BranchSpec* mlp_branch();
+  /// The words of the first attention; an error where the block has none.
+  const AttentionSpec& attention() const;
+  AttentionSpec& attention();
+};
+
+struct EmbeddingSpec {
+  int64_t vocabulary = 0;         // words; 0: patches, or points where `points` says so
+  int64_t points = 0;             // width of a point; 0: words or patches
+  bool point_map = false;         // points: W_in takes them to `width`
+  bool point_activation = false;  // points: GELU behind W_in
+  bool bias = true;               // points: b_in
+  int64_t width = 0;              // before the map to the model's width; equal to it when there is no map
+  bool map = false;               // ALBERT's 128 -> 768
+  int64_t positions = 0;          // learned absolute ones, 0 without
+  int64_t position_width = 0;     // > 0: concatenated behind the token instead of added to it
+  int64_t position_offset = 0;    // RoBERTa counts from padding_idx + 1
+  int64_t padding_id = -1;        // RoBERTa: padding tokens take no position
+  bool use_positions = true;      // false: left out
+  int64_t types = 0;              // token types, 0 without
+  NormSpec norm = {};             // on the sum, before the map
+  NormSpec norm_behind = {};      // behind the map
+  int64_t image_size = 0, patch_size = 0, channels = 0;  // patches
+  bool operator==(const EmbeddingSpec&) const = default;
+};
+
+struct OutputSpec {
+  HeadKind kind = HeadKind::none;
+  int64_t vocabulary = 0;  // rows of the vocabulary matrix
+  int64_t width = 0;       // input width of the vocabulary matrix (ALBERT: the embedding's)
+  bool tied = false;       // the vocabulary matrix is the embedding's
+  bool bias = false;
+  Activation activation = Activation::gelu;
+  NormSpec norm = {};
+  bool last_token = false;  // read off the last token only
+  int64_t channels = 0;     // > 0: the answer is the first channels of the stream
+  bool operator==(const OutputSpec&) const = default;
+};
+
+struct InitSpec {
+  InitKind kind = InitKind::normal;
+  double std = 0.02;
+  bool same_blocks = false;  // every block starts as a copy of the first
+  bool operator==(const InitSpec&) const = default;
+};
+
+/// Tokens on their way through blocks.
+struct StreamSpec {
+  std::string name;  // "encoder"; empty for the one that ends in the readout
+  EmbeddingSpec embedding;
+  std::vector<BlockSpec> blocks;
+  NormSpec final_norm;
+  int64_t stored_blocks = 0;  // distinct sets of block weights
+  bool operator==(const StreamSpec&) const = default;
+
+  int64_t depth() const { return static_cast<int64_t>(blocks.size()); }
+  bool causal() const;
+  bool pre_norm() const;  // the first attention reads through a norm
+};
+
+struct ModelSpec : StreamSpec {
+  std::string architecture;  // the file of checkpoint/arch/ it came from
+  int64_t width = 0;
+  PositionKind position = PositionKind::none;
+  OutputSpec output;
+  InitSpec init;                    // how a random twin is drawn
+  std::vector<StreamSpec> sources;  // streams that run first, for branches that read them
+  bool operator==(const ModelSpec&) const = default;
+};
+
+/// Blocks of one attention and at most one MLP, as nearly all are: "attn" with norm "ln1", "mlp" with "ln2".
+/// `mlp_part` is the file of parts/ ("mlp", "gated_mlp"); empty: no MLP.
+enum class NormPlace { pre, post };
+BlockSpec classic_block(NormPlace place, const NormSpec& norm, const AttentionSpec& attention,
+                        const std::string& mlp_part = "mlp", const MlpSpec& mlp = {});
+
+std::string_view to_string(NormPlace);
+
+/// One line per kind of block, canonical: equal specs print equal text.
+std::string describe(const ModelSpec& spec);
+
+}  // namespace rankscope
