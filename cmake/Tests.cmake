@@ -18,7 +18,7 @@ if(TOMLPLUSPLUS_INCLUDE AND SQLite3_FOUND)  # without them there are no studies
     set_property(TEST sweep APPEND PROPERTY ENVIRONMENT "RANKSCOPE_FAKE_CLUSTER=$<TARGET_FILE:fake_cluster>")
   endif()
 endif()
-if(ICU_FOUND)  # without it there is no tokenizer to test
+if(RANKSCOPE_TEXT_LIBRARIES)  # without them there is no tokenizer to test
   rankscope_tests(text)
 endif()
 if(RANKSCOPE_ENGINE)
@@ -41,7 +41,7 @@ if(TARGET rankscope_cuda)
   target_link_libraries(test_kernels_cuda PRIVATE CUDA::cudart)
   set_target_properties(test_kernels_cuda PROPERTIES LINKER_LANGUAGE CXX)
 endif()
-if(RANKSCOPE_ENGINE AND ICU_FOUND)  # the transcripts scan texts
+if(RANKSCOPE_ENGINE AND RANKSCOPE_TEXT_LIBRARIES)  # the transcripts scan texts
   rankscope_tests(cli)
   add_dependencies(test_cli rankscope_program)
   set(RANKSCOPE_BUILT_WITH "$<$<BOOL:${CAIRO_FOUND}>:cairo>:$<$<BOOL:${HTTPLIB_FOUND}>:cpp-httplib>")
@@ -49,14 +49,14 @@ if(RANKSCOPE_ENGINE AND ICU_FOUND)  # the transcripts scan texts
 endif()
 
 # The report's page: built afresh, compared with the committed one, driven in Chromium.
-if(RANKSCOPE_ENGINE AND ICU_FOUND)
+if(RANKSCOPE_ENGINE AND RANKSCOPE_TEXT_LIBRARIES)
   add_test(NAME web COMMAND ${CMAKE_SOURCE_DIR}/scripts/test-web.sh $<TARGET_FILE:rankscope_program>)
   set_tests_properties(web PROPERTIES LABELS web TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT
     "RANKSCOPE_BUILT_WITH=${RANKSCOPE_BUILT_WITH};RANKSCOPE_PICTURES=${CMAKE_BINARY_DIR}/pictures")
 endif()
 
 # A real pretrained model, fetched once into the build folder.
-if(RANKSCOPE_ENGINE AND ICU_FOUND)
+if(RANKSCOPE_ENGINE AND RANKSCOPE_TEXT_LIBRARIES)
   add_test(NAME fetch_minilm COMMAND ${CMAKE_SOURCE_DIR}/scripts/fetch-minilm.sh ${CMAKE_BINARY_DIR}/minilm)
   set_tests_properties(fetch_minilm PROPERTIES FIXTURES_SETUP minilm TIMEOUT 300 SKIP_RETURN_CODE 77)
   rankscope_tests(pretrained TORCH)

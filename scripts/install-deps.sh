@@ -10,7 +10,7 @@ set -euo pipefail
 # package[:command]: the command, found anywhere on PATH, will do as well as the package.
 build_packages=(
   g++:g++ cmake:cmake ninja-build:ninja pkg-config:pkg-config
-  libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev libfmt-dev libicu-dev libssl-dev libbenchmark-dev
+  libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev libfmt-dev libicu-dev libonig-dev libssl-dev libbenchmark-dev
   libtomlplusplus-dev libsqlite3-dev  # studies and their store
   libopenmpi-dev openmpi-bin          # studies over machines
   libcairo2-dev libcpp-httplib-dev    # figures for papers, results in the browser

@@ -1,8 +1,9 @@
 #include "text/pattern.h"
 
 #include <fmt/format.h>
-#include <unicode/unistr.h>
+#include <oniguruma.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -11,34 +12,111 @@
 namespace rankscope::text {
 namespace {
 
-// A hostile expression may backtrack for ever: ICU counts steps (about a millisecond each) and bytes of
-// stack.
-constexpr int32_t kSteps = 5000;
-constexpr int32_t kStackBytes = 32 << 20;
-constexpr std::chrono::seconds kPatience{30};  // for all the matches of one text together
+// A hostile expression may backtrack for ever, so Oniguruma counts how often it does, 15 to 70 ns each time:
+// a search ends after seven seconds, and a microsecond more for each byte of a long text. It does not count
+// what it reads without turning back: to read on to the end from every place, as (?=\p{L}*\d)x does,
+// takes 4.5 s on 40,000 letters and grows with the square of their number.
+constexpr unsigned long kStepsAtOnePlace = 10'000'000;  // what the `tokenizers` library allows
+constexpr unsigned long kStepsOfASearch = 100'000'000, kStepsPerByte = 16;
+constexpr unsigned kMostOpenChoices = 4 << 20;  // 32 bytes each; a run of letters leaves one at each letter
+constexpr std::chrono::seconds kPatience{30};   // for all the matches of one text together
 constexpr size_t kLongestExpression = 1 << 16;
 
-Error too_slow(const std::string& source, const char* why) {
+// Refused is what these limits do not hold, with the time it was seen to take:
+// - \g<name>, the call of a group: 26 groups, each calling the next one twice, compile in 9 s, and every
+//   further group doubles that.
+// - \X, \y and \Y, text segments: 2 s on 10,000 flags, and four times that on twice as many.
+// - (?~...), absent parts: more than 100 s on 20,000 letters.
+// - (?{...}) and (*NAME), calls into the program.
+constexpr std::string_view kRefusedLetters = "gXyY";
+constexpr unsigned kRefused = ONIG_SYN_OP2_ESC_G_SUBEXP_CALL | ONIG_SYN_OP2_ESC_X_Y_TEXT_SEGMENT |
+                              ONIG_SYN_OP2_QMARK_TILDE_ABSENT_GROUP |
+                              ONIG_SYN_OP2_QMARK_BRACE_CALLOUT_CONTENTS | ONIG_SYN_OP2_ASTERISK_CALLOUT_NAME;
+
+OnigSyntaxType* syntax() {
+  static OnigSyntaxType instance = [] {
+    OnigEncoding encoding = ONIG_ENCODING_UTF8;
+    onig_initialize(&encoding, 1);
+    OnigSyntaxType out;
+    onig_copy_syntax(&out, ONIG_SYNTAX_ONIGURUMA);
+    onig_set_syntax_op2(&out, onig_get_syntax_op2(&out) & ~kRefused);
+    return out;
+  }();
+  return &instance;
+}
+
+// A letter that is switched off would stand for itself: a pattern is never run with another meaning.
+void refuse_letters(std::string_view in, const std::string& place) {
+  for (size_t at = 0; at + 1 < in.size(); ++at)
+    if (in[at] == '\\' && kRefusedLetters.find(in[++at]) != std::string_view::npos)
+      throw Error(fmt::format("the regular expression uses \\{}, which is not supported", in[at])).in(place);
+}
+
+// [:punct:] holds the symbols since Oniguruma 6.9.9, which `tokenizers` builds in; 6.9.8, which Debian 12
+// has, lacks these 7741 characters, $ and + among them. Spelled out, every version takes it alike. Outside
+// of a set the nine characters are a set themselves.
+std::string spell_out_punct(std::string_view in) {
+  std::string out;
+  int sets = 0;  // that are open, as in [a[bc]]
+  while (!in.empty()) {
+    size_t length = 1;
+    if (in[0] == '\\') {
+      length = 2;
+    } else if (sets > 0 && (in.starts_with("[:punct:]") || in.starts_with("[:^punct:]"))) {
+      out += in[2] == '^' ? "[^\\p{P}\\p{S}]" : "\\p{P}\\p{S}";
+      in.remove_prefix(in.find(']') + 1);
+      continue;
+    } else if (in[0] == '[') {
+      ++sets;
+      if (in.substr(length).starts_with('^')) ++length;
+      if (in.substr(length).starts_with(']')) ++length;  // first in a set, it stands for itself
+    } else if (in[0] == ']' && sets > 0) {
+      --sets;
+    }
+    out += in.substr(0, length);
+    in.remove_prefix(std::min(length, in.size()));
+  }
+  return out;
+}
+
+std::string reason(int code, OnigErrorInfo* info = nullptr) {
+  OnigUChar text[ONIG_MAX_ERROR_MESSAGE_LEN];
+  const int size = onig_error_code_to_str(text, code, info);
+  return printable({reinterpret_cast<const char*>(text), static_cast<size_t>(size)});
+}
+
+Error cannot_run(const std::string& source, std::string_view why) {
   return Error(fmt::format("the regular expression \"{}\" {}", printable(source), why))
       .in("tokenizer.json")
       .hint("use a simpler expression, or shorter texts");
 }
 
-// Moves a byte offset along the text as the UTF-16 offset moves.
-struct Ruler {
-  std::string_view text;
-  size_t bytes = 0;
-  int32_t units = 0;
+Error too_slow(const std::string& source) { return cannot_run(source, "takes too long on this text"); }
 
-  size_t to(int32_t target) {
-    while (units < target) {
-      const size_t before = bytes;
-      next_character(text, bytes);
-      units += bytes - before == 4 ? 2 : 1;
-    }
-    return bytes;
-  }
+Error failed(const std::string& source, int code) {
+  if (code == ONIGERR_MATCH_STACK_LIMIT_OVER) return cannot_run(source, "needs too much memory on this text");
+  if (code == ONIGERR_RETRY_LIMIT_IN_MATCH_OVER || code == ONIGERR_RETRY_LIMIT_IN_SEARCH_OVER)
+    return too_slow(source);
+  return cannot_run(source, fmt::format("fails on this text ({})", reason(code)));
+}
+
+struct Free {
+  void operator()(OnigRegion* region) const { onig_region_free(region, 1); }
+  void operator()(OnigMatchParam* limits) const { onig_free_match_param(limits); }
 };
+
+std::unique_ptr<OnigMatchParam, Free> limits_for(size_t bytes) {
+  std::unique_ptr<OnigMatchParam, Free> out(onig_new_match_param());
+  onig_initialize_match_param(out.get());
+  onig_set_retry_limit_in_match_of_match_param(out.get(), kStepsAtOnePlace);
+  onig_set_retry_limit_in_search_of_match_param(out.get(), kStepsOfASearch + kStepsPerByte * bytes);
+  onig_set_match_stack_limit_size_of_match_param(out.get(), kMostOpenChoices);
+  return out;
+}
+
+bool between_characters(std::string_view text, size_t at) {
+  return at == text.size() || (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
+}
 
 }  // namespace
 
@@ -53,16 +131,20 @@ Pattern Pattern::regex(const std::string& expression, const std::string& place) 
     throw Error(fmt::format("a regular expression has {} bytes, more than the {} allowed", expression.size(),
                             kLongestExpression))
         .in(place);
+  refuse_letters(expression, place);
+  const std::string spelled = spell_out_punct(expression);
+  const auto* begin = reinterpret_cast<const OnigUChar*>(spelled.data());
+  regex_t* compiled = nullptr;
+  OnigErrorInfo info{};
+  const int code = onig_new(&compiled, begin, begin + spelled.size(), ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
+                            syntax(), &info);
+  if (code != ONIG_NORMAL)
+    throw Error(fmt::format("the regular expression \"{}\" is not valid or not supported ({})",
+                            printable(expression), reason(code, &info)))
+        .in(place);
   Pattern out;
   out.source_ = expression;
-  UErrorCode status = U_ZERO_ERROR;
-  UParseError where{};
-  out.regex_.reset(icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(to_icu_syntax(expression, place)),
-                                              UREGEX_UNIX_LINES, where, status));
-  if (U_FAILURE(status))
-    throw Error(fmt::format("the regular expression \"{}\" is not valid or not supported ({})",
-                            printable(expression), u_errorName(status)))
-        .in(place);
+  out.regex_.reset(compiled, onig_free);
   return out;
 }
 
@@ -95,35 +177,36 @@ std::vector<Span> Pattern::literal_matches(std::string_view text) const {
 }
 
 std::vector<Span> Pattern::regex_matches(std::string_view text) const {
-  UErrorCode status = U_ZERO_ERROR;
-  const icu::UnicodeString wide =
-      icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int32_t>(text.size())));
-  const std::unique_ptr<icu::RegexMatcher> matcher(regex_->matcher(wide, status));
-  if (U_SUCCESS(status)) matcher->setTimeLimit(kSteps, status);
-  if (U_SUCCESS(status)) matcher->setStackLimit(kStackBytes, status);
-
-  const auto begin = std::chrono::steady_clock::now();
+  const std::unique_ptr<OnigRegion, Free> region(onig_region_new());
+  const std::unique_ptr<OnigMatchParam, Free> limits = limits_for(text.size());
+  const auto* begin = reinterpret_cast<const OnigUChar*>(text.data());
+  const OnigUChar* end = begin + text.size();
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
   std::vector<Span> out;
-  Ruler ruler{text};
-  int32_t from = 0, last_end = -1;
-  while (U_SUCCESS(status) && from <= wide.length() && matcher->find(from, status) && U_SUCCESS(status)) {
-    const int32_t start = matcher->start(status), end = matcher->end(status);
-    if (start == end) {
+  for (size_t from = 0; from <= text.size();) {
+    const int found = onig_search_with_param(regex_.get(), begin, end, begin + from, end, region.get(),
+                                             ONIG_OPTION_NONE, limits.get());
+    if (found == ONIG_MISMATCH) break;
+    if (found < 0) throw failed(source_, found);
+    if (std::chrono::steady_clock::now() > deadline) throw too_slow(source_);
+    const Span match{static_cast<size_t>(region->beg[0]), static_cast<size_t>(region->end[0]), true};
+    const size_t done = out.empty() ? 0 : out.back().end;
+    // \K can move the beginning of a match back to before the last one; the pieces must stay whole
+    // characters.
+    if (match.begin < done || match.end < match.begin || !between_characters(text, match.begin) ||
+        !between_characters(text, match.end))
+      throw cannot_run(source_, "matches what is no part of the text");
+    from = match.end;
+    if (match.begin == match.end) {
       // An empty match right behind the last one does not count; the search goes on one character later.
-      from = end < wide.length() ? wide.moveIndex32(end, 1) : end + 1;
-      if (end == last_end) continue;
-    } else {
-      from = end;
+      if (from < text.size())
+        next_character(text, from);
+      else
+        ++from;
+      if (!out.empty() && match.end == done) continue;
     }
-    last_end = end;
-    const size_t first = ruler.to(start);
-    out.push_back({first, ruler.to(end), true});
-    if (out.size() % 256 == 0 && std::chrono::steady_clock::now() - begin > kPatience)
-      throw too_slow(source_, "takes too long on this text");
+    out.push_back(match);
   }
-  if (status == U_REGEX_TIME_OUT) throw too_slow(source_, "takes too long on this text");
-  if (status == U_REGEX_STACK_OVERFLOW) throw too_slow(source_, "needs too much memory on this text");
-  if (U_FAILURE(status)) throw too_slow(source_, u_errorName(status));
   return out;
 }
 

@@ -1,7 +1,6 @@
-// What Replace and Split look for: a string, or a regular expression in Oniguruma's Ruby syntax, run by ICU.
+// What Replace and Split look for: a string, or a regular expression. The `tokenizers` library runs its
+// expressions with Oniguruma, and so do we, with the same syntax and the same encoding.
 #pragma once
-
-#include <unicode/regex.h>
 
 #include <memory>
 #include <string>
@@ -10,6 +9,8 @@
 
 #include "base/json.h"
 #include "text/split.h"
+
+struct re_pattern_buffer;  // Oniguruma's compiled expression
 
 namespace rankscope::text {
 
@@ -27,12 +28,8 @@ class Pattern {
   std::vector<Span> literal_matches(std::string_view text) const;
   std::vector<Span> regex_matches(std::string_view text) const;
 
-  std::string source_;  // the string, or the expression as the file spells it
-  std::shared_ptr<const icu::RegexPattern> regex_;
+  std::string source_;  // the string, or the expression
+  std::shared_ptr<re_pattern_buffer> regex_;
 };
-
-/// The expression in ICU's syntax with the meaning it has in Oniguruma's: \s, \w, \h and line ends differ,
-/// and so do the flag m and a + behind an interval.
-std::string to_icu_syntax(std::string_view expression, const std::string& place);
 
 }  // namespace rankscope::text

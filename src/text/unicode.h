@@ -4,7 +4,8 @@
 //
 // Checked against the library, character by character: the only differences left are characters younger than
 // the ICU at hand (72 knows Unicode 15; the library's recent tables are at 16 and 17), which ICU takes for
-// unassigned.
+// unassigned. Regular expressions (pattern.h) have Oniguruma's tables: 6.9.8 knows Unicode 14, and all that it
+// sees otherwise than ICU 72 are the 4489 characters of Unicode 15.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Expressions mean what they mean in Oniguruma's Ruby syntax.
+// Expressions mean what they mean to the `tokenizers` library: our part is which syntax Oniguruma is asked
+// for, what it finds again and again in a text, and where it is stopped.
 #include "text/pattern.h"
 #include "text/support.h"
 
@@ -61,9 +62,19 @@ TEST(Regex, SetsTakeBracketsAndDashesAsOnigurumaDoes) {
   EXPECT_EQ(matches("[]a]+", "a]b"), (Words{"a]"}));
   EXPECT_EQ(matches("[a-]+", "a-b"), (Words{"a-"}));
   EXPECT_EQ(matches("[&a]+", "a&b"), (Words{"a&"}));
-  EXPECT_EQ(matches("[[:punct:]]+", "a$,b"), (Words{"$,"}));
   EXPECT_EQ(matches("[a-z&&[^c]]+", "bcd"), (Words{"b", "d"}));
 }
+
+TEST(Regex, PunctHoldsTheSymbolsInEveryVersion) {
+  EXPECT_EQ(matches("[[:punct:]]+", "a$,b"), (Words{"$,"}));
+  EXPECT_EQ(matches("[[:^punct:]]+", "$ab,"), (Words{"ab"}));
+  EXPECT_EQ(matches("[^[:punct:]b]+", "$ab,"), (Words{"a"}));
+  EXPECT_EQ(matches("[][:punct:]]+", "a]$b"), (Words{"]$"})) << "the first bracket stands for itself";
+  EXPECT_EQ(matches("\\[[:punct:]", "[$[u"), (Words{"[u"}))
+      << "behind an escaped bracket it is a set of letters";
+}
+
+TEST(Regex, KeepDropsWhatCameBefore) { EXPECT_EQ(matches("a\\Kb", "abb"), (Words{"b"})); }
 
 TEST(Regex, EmptyMatchesDoNotFollowAMatch) { EXPECT_EQ(matches("x*", "axxb"), (Words{"", "xx", ""})); }
 
@@ -71,13 +82,33 @@ TEST(Regex, OffsetsAreBytes) { EXPECT_EQ(matches("b", "é🙂b𝒳b"), (Words{"b
 
 TEST(RegexErrors, NameTheExpression) {
   EXPECT_EQ(error_of([] { matches("(a", "a"); }),
-            "error: the regular expression \"(a\" is not valid or not supported (U_REGEX_MISMATCHED_PAREN)\n"
+            "error: the regular expression \"(a\" is not valid or not supported (end pattern with "
+            "unmatched parenthesis)\n"
             "  in   tokenizer.json\n");
-  EXPECT_EQ(error_of([] { matches("a\\K", "a"); }),
-            "error: the regular expression uses \\K, which is not supported\n  in   tokenizer.json\n");
   EXPECT_EQ(
       error_of([] { matches(std::string(70000, 'a').c_str(), "a"); }),
       "error: a regular expression has 70000 bytes, more than the 65536 allowed\n  in   tokenizer.json\n");
+}
+
+// Each of these can take for ever where no limit looks.
+TEST(RegexErrors, RefuseWhatHasNoLimit) {
+  for (const char* letter : {"\\g", "\\X", "\\y", "\\Y"})
+    EXPECT_EQ(error_of([&] { matches((std::string("(?<x>a)") + letter + "<x>").c_str(), "a"); }),
+              std::string("error: the regular expression uses ") + letter +
+                  ", which is not supported\n  in   tokenizer.json\n");
+  for (const char* expression : {"(?~abc)", "(?{x})a", "(*FAIL)"})
+    EXPECT_NE(error_of([&] { matches(expression, "a"); }).find("\" is not valid or not supported ("),
+              std::string::npos)
+        << expression;
+  EXPECT_EQ(matches("\\\\g", "\\g"), (Words{"\\g"})) << "a backslash and a letter";
+}
+
+TEST(RegexErrors, EndAMatchThatIsNoPartOfTheText) {
+  const std::string error = error_of([] { matches("a(?<=\\Ka)|b(?<=\\Kab)", "ab"); });
+  EXPECT_EQ(
+      error.find("error: the regular expression \"a(?<=\\Ka)|b(?<=\\Kab)\" matches what is no part of the"),
+      0u)
+      << error;
 }
 
 TEST(RegexErrors, EndWhatBacktracksForEver) {
@@ -85,6 +116,12 @@ TEST(RegexErrors, EndWhatBacktracksForEver) {
   const std::string error = error_of([&] { matches("(a+a+)+c", text); });
   EXPECT_EQ(error.find("error: the regular expression \"(a+a+)+c\" takes too long on this text"), 0u)
       << error;
+  // Few steps at each place, but at many places.
+  const std::string quadratic =
+      error_of([] { matches("\\p{L}*[bc]x?\\d", std::string(20'000, 'a') + "zb"); });
+  EXPECT_EQ(quadratic.find("error: the regular expression \"\\p{L}*[bc]x?\\d\" takes too long on this text"),
+            0u)
+      << quadratic;
   const std::string deep = error_of([] { matches("(?:a|b)+$", std::string(8 << 20, 'a') + "\x01"); });
   EXPECT_EQ(deep.find("error: the regular expression \"(?:a|b)+$\" needs too much memory on this text"), 0u)
       << deep;
