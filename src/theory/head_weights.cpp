@@ -5,8 +5,6 @@
 #include <limits>
 #include <numeric>
 
-#include "base/error.h"
-#include "theory/cholesky.h"
 #include "theory/kernel_matrix.h"
 
 namespace rankscope {
@@ -45,24 +43,6 @@ double smallest_eigenvalue(const Vector& diagonal, const Vector& beside) {
 }
 
 }  // namespace
-
-HeadWeights weights_by_cholesky(const Heads& heads) {
-  const KernelMatrix kernel(heads, 0, 0);
-  Vector matrix = kernel.dense();
-  if (!cholesky(matrix.data(), heads.count))
-    throw Error("the kernel matrix of these heads is not positive definite")
-        .hint("weights_by_iteration takes it as far as it goes");
-  HeadWeights out;
-  const Vector b = against_target(heads);
-  out.weights = b;
-  cholesky_solve(matrix.data(), heads.count, out.weights.data());
-  out.error = 1 - dot(b, out.weights);
-  Vector residual = kernel.multiply(out.weights);
-  add_scaled(residual, -1, b);
-  out.residual = std::sqrt(dot(residual, residual) / dot(b, b));
-  out.smallest_eigenvalue = std::numeric_limits<double>::quiet_NaN();
-  return out;
-}
 
 HeadWeights weights_by_iteration(const Heads& heads, const IterationOptions& options) {
   const KernelMatrix kernel(heads, options.threads, options.memory);

@@ -12,14 +12,10 @@ struct HeadWeights {
   std::vector<double> weights;
   double error = 1;                // 1 - b'a
   double residual = 0;             // |C a - b| / |b|
-  int64_t iterations = 0;          // of conjugate gradients; 0 for Cholesky
-  double smallest_eigenvalue = 0;  // of C, as the iteration has seen it: an upper estimate; NaN for Cholesky
+  int64_t iterations = 0;          // of conjugate gradients
+  double smallest_eigenvalue = 0;  // of C, as the iteration has seen it: an upper estimate
   bool converged = true;
 };
-
-/// Exact up to rounding, in count^2 numbers of memory and count^3 / 3 multiplications: to a few thousand
-/// heads. Fails where C is not positive definite: two equal heads, or `as_coded` ones.
-HeadWeights weights_by_cholesky(const Heads& heads);
 
 struct IterationOptions {
   double tolerance = 1e-7;  // of the residual

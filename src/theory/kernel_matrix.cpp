@@ -17,7 +17,10 @@ constexpr size_t kTileSize = kTile * kTile;
 std::vector<double> columns_of(const std::vector<double>& rows, int64_t d, int64_t blocks) {
   std::vector<double> out(static_cast<size_t>(blocks * d * kTile));
   for (int64_t b = 0; b < blocks; ++b)
-    transpose_block(rows.data() + b * kTile * d, d, kTile, d, out.data() + b * d * kTile);
+    for (int64_t i = 0; i < kTile; ++i)
+      for (int64_t t = 0; t < d; ++t)
+        out[static_cast<size_t>((b * d + t) * kTile + i)] =
+            rows[static_cast<size_t>((b * kTile + i) * d + t)];
   return out;
 }
 
@@ -62,23 +65,22 @@ KernelMatrix::KernelMatrix(const Heads& heads, int threads, size_t memory)
   over_tiles([this](size_t i) { compute(order_[i], tiles_.data() + i * kTileSize); });
 }
 
-template <class Scalar>
-void KernelMatrix::compute(const Tile& tile, Scalar* out) const {
+void KernelMatrix::compute(const Tile& tile, float* out) const {
   constexpr double kScale = 2 / (std::numbers::pi * std::numbers::pi);
   double queries[kStripRows * kTile], keys[kStripRows * kTile];
   for (int64_t i = 0; i < kTile; i += kStripRows) {
     const int64_t row = tile.row * kTile + i;
-    strip_product(q_.data() + row * d_, d_, d_, q_columns_.data() + tile.column * d_ * kTile, queries);
-    strip_product(k_.data() + row * d_, d_, d_, k_columns_.data() + tile.column * d_ * kTile, keys);
+    strip_product(q_.data() + row * d_, d_, q_columns_.data() + tile.column * d_ * kTile, queries);
+    strip_product(k_.data() + row * d_, d_, k_columns_.data() + tile.column * d_ * kTile, keys);
     arcsines(queries, kStripRows * kTile);
     arcsines(keys, kStripRows * kTile);
     for (int64_t j = 0; j < kStripRows * kTile; ++j)
-      out[i * kTile + j] = static_cast<Scalar>(kScale * queries[j] * keys[j]);
+      out[i * kTile + j] = static_cast<float>(kScale * queries[j] * keys[j]);
   }
   if (tile.row != tile.column) return;
   const int64_t first = tile.row * kTile;
   for (int64_t i = 0; i < std::min(kTile, count_ - first); ++i)
-    out[i * kTile + i] = static_cast<Scalar>(diagonal_[static_cast<size_t>(first + i)]);
+    out[i * kTile + i] = static_cast<float>(diagonal_[static_cast<size_t>(first + i)]);
 }
 
 std::vector<double> KernelMatrix::multiply(const std::vector<double>& x) const {
@@ -112,22 +114,6 @@ std::vector<double> KernelMatrix::multiply(const std::vector<double>& x) const {
   }
   y.resize(static_cast<size_t>(count_));
   return y;
-}
-
-std::vector<double> KernelMatrix::dense() const {
-  std::vector<double> out(static_cast<size_t>(count_ * count_));
-  over_tiles([&](size_t index) {
-    std::vector<double> tile(kTileSize);
-    compute(order_[index], tile.data());
-    const int64_t row = order_[index].row * kTile, column = order_[index].column * kTile;
-    for (int64_t i = 0; i < std::min(kTile, count_ - row); ++i)
-      for (int64_t j = 0; j < std::min(kTile, count_ - column); ++j) {
-        const double value = 0.5 + tile[static_cast<size_t>(i * kTile + j)];
-        out[static_cast<size_t>((row + i) * count_ + column + j)] = value;
-        out[static_cast<size_t>((column + j) * count_ + row + i)] = value;
-      }
-  });
-  return out;
 }
 
 }  // namespace rankscope

@@ -1,4 +1,4 @@
-// The matrix C of random heads (kernel.h), as an operator and as an array. It is kept as C - 1/2, whose
+// The matrix C of random heads (kernel.h), as an operator. It is kept as C - 1/2, whose
 // entries are small, in tiles of one half of the symmetric matrix.
 #pragma once
 
@@ -23,17 +23,13 @@ class KernelMatrix {
   /// C x. The order of summation does not depend on the number of threads.
   std::vector<double> multiply(const std::vector<double>& x) const;
 
-  /// C itself in double precision, [size, size], both halves.
-  std::vector<double> dense() const;
-
  private:
   struct Tile {
     int64_t row, column;  // in tiles; column <= row
   };
   template <class Job>
   void over_tiles(const Job& job) const;
-  template <class Scalar>
-  void compute(const Tile& tile, Scalar* out) const;
+  void compute(const Tile& tile, float* out) const;
 
   int64_t d_, count_, blocks_;
   int threads_;

@@ -35,15 +35,14 @@ inline __attribute__((always_inline)) double arcsine_sum(double z, std::index_se
 
 }  // namespace
 
-RANKSCOPE_CLONES void strip_product(const double* rows, int64_t stride, int64_t depth, const double* columns,
-                                    double* out) {
+RANKSCOPE_CLONES void strip_product(const double* rows, int64_t depth, const double* columns, double* out) {
   constexpr int64_t kLanes = 8;
   for (int64_t j = 0; j < kTile; j += kLanes) {
     double sum[kStripRows][kLanes] = {};
     for (int64_t t = 0; t < depth; ++t) {
       const double* c = columns + t * kTile + j;
       for (int64_t i = 0; i < kStripRows; ++i) {
-        const double a = rows[i * stride + t];
+        const double a = rows[i * depth + t];
 #pragma omp simd
         for (int64_t l = 0; l < kLanes; ++l) sum[i][l] += a * c[l];
       }
@@ -64,12 +63,6 @@ RANKSCOPE_CLONES void arcsines(double* x, int64_t count) {
     const double value = s + s * z * sum;
     x[i] = std::copysign(large ? std::numbers::pi / 2 - 2 * value : value, x[i]);
   }
-}
-
-void transpose_block(const double* from, int64_t stride, int64_t rows, int64_t depth, double* to) {
-  std::fill(to, to + depth * kTile, 0.0);
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t t = 0; t < depth; ++t) to[t * kTile + i] = from[i * stride + t];
 }
 
 RANKSCOPE_CLONES void symmetric_tile(const float* s, const double* x_rows, const double* x_columns,

@@ -9,15 +9,12 @@ namespace rankscope {
 constexpr int64_t kTile = 256;     // columns of a block
 constexpr int64_t kStripRows = 4;  // rows done together
 
-/// out [kStripRows, kTile] = rows [kStripRows, depth] columns [depth, kTile]. `stride` is from row to row.
-void strip_product(const double* rows, int64_t stride, int64_t depth, const double* columns, double* out);
+/// out [kStripRows, kTile] = rows [kStripRows, depth] columns [depth, kTile].
+void strip_product(const double* rows, int64_t depth, const double* columns, double* out);
 
 /// x [count] = asin(x), arguments clipped to [-1, 1]; accurate to a few units of the last place. `count` is a
 /// multiple of 8.
 void arcsines(double* x, int64_t count);
-
-/// [rows, depth] to [depth, kTile], columns past `rows` zero.
-void transpose_block(const double* from, int64_t stride, int64_t rows, int64_t depth, double* to);
 
 /// For a tile s [kTile, kTile] of a symmetric matrix: row_out += s x_columns and column_out += s^T x_rows.
 void symmetric_tile(const float* s, const double* x_rows, const double* x_columns, double* row_out,
