@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/csv.h"
 #include "base/error.h"
-#include "report/csv.h"
-#include "report/csv_reader.h"
 
 namespace {
 
@@ -29,12 +28,7 @@ Rows rows_of(std::string_view text) {
 bool is_blank(const std::vector<std::string>& row) { return row.size() == 1 && row.front().empty(); }
 
 std::string written(const Rows& rows) {
-  std::string out;
-  for (const auto& row : rows) {
-    for (size_t c = 0; c < row.size(); ++c) out += (c == 0 ? "" : ",") + rankscope::csv_cell(row[c]);
-    out += '\n';
-  }
-  return out;
+  return rows.empty() ? "" : rankscope::csv_text({rows.front(), Rows(rows.begin() + 1, rows.end())});
 }
 
 void read_numbers(const std::string& cell, const rankscope::CsvReader& reader) {

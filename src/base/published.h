@@ -1,6 +1,7 @@
 // Published numbers that travel inside the library: src/studies/published/*.csv, written into code by CMake.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,8 +11,8 @@ namespace rankscope {
 /// Dong, Cordonnier and Loukas, "Attention is not all you need", 2021. Empty for a name that is not there.
 std::string_view published_csv(std::string_view name);
 
-/// Its lines as fields, without the header; the files hold no quotes.
-std::vector<std::vector<std::string_view>> published_rows(std::string_view name);
+/// Its rows, without the header.
+std::vector<std::vector<std::string>> published_rows(std::string_view name);
 
 /// NaN for an empty field.
 double published_number(std::string_view field);

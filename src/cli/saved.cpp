@@ -1,7 +1,5 @@
 #include "cli/saved.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 
 #include "base/error.h"
@@ -19,28 +17,6 @@ SavedResults read_scan_folder(const fs::path& folder, Samples samples) {
 
 namespace {
 
-// Tables of a store that may be changing: written aside, so that a folder that is only looked at stays as it
-// is.
-class Aside {
- public:
-  Aside() {
-    std::string name = (fs::temp_directory_path() / "rankscope-tables-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw Error("cannot make a temporary folder").in(fs::temp_directory_path().string());
-    path_ = name;
-  }
-  ~Aside() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 bool has_store(const fs::path& folder) {
   std::error_code ignored;
   return fs::is_regular_file(folder / "study.db", ignored);
@@ -54,10 +30,7 @@ std::string kind_of_folder(const fs::path& folder) {
 }
 
 StudyResults read_study_folder(const fs::path& folder) {
-  if (!has_store(folder)) return read_study(folder);
-  const Aside tables;
-  export_tables(Store(folder), tables.path(), "csv");
-  return read_study(tables.path(), folder);
+  return has_store(folder) ? study_results(study_tables(Store(folder)), folder) : read_study(folder);
 }
 
 SavedFolders read_folders(const std::vector<std::string>& folders) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/csv.h"
+
 namespace rankscope {
 namespace {
 
@@ -57,16 +59,6 @@ class Lines {
 };
 
 }  // namespace
-
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + '"';
-}
 
 void write_metrics_csv(const ResultTable& table, const TextSink& sink) {
   sink("variant,site,layer,head,metric,value,stderr,n,depth,tokens\n");

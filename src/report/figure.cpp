@@ -4,39 +4,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/stats.h"
 #include "base/table.h"
-#include "report/csv_reader.h"
 
 namespace rankscope {
 namespace {
 
-constexpr uint64_t kLargestTable = uint64_t{1} << 30;
-
-std::optional<size_t> find(const CellTable& table, const std::string& column) {
-  const auto it = std::find(table.columns.begin(), table.columns.end(), column);
-  if (it == table.columns.end()) return std::nullopt;
-  return static_cast<size_t>(it - table.columns.begin());
-}
-
 size_t require(const CellTable& table, const std::string& column) {
-  if (const auto at = find(table, column)) return *at;
+  if (const auto at = table.find(column)) return *at;
   throw unknown_name("column", column, table.columns);
 }
 
-double number(const std::string& cell) {
-  double value = 0;
-  const auto [end, fault] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  return fault == std::errc{} && end == cell.data() + cell.size() ? value : kNone;
-}
+double number(const std::string& cell) { return as_number(cell).value_or(kNone); }
 
 // The hook a user means: "resid_post" is "blocks.3.hook_resid_post", and so is "hook_resid_post".
 bool is_site(const std::string& site, const std::string& wanted) {
@@ -57,9 +42,9 @@ class Source {
  public:
   Source(const CellTable& table, const FigureRequest& request) : table_(table), request_(request) {
     x_ = require(table, request.x);
-    if (const auto own = find(table, request.y)) {
+    if (const auto own = table.find(request.y)) {
       y_ = *own;
-    } else if (const auto metric = find(table, "metric")) {
+    } else if (const auto metric = table.find("metric")) {
       metric_ = *metric;
       y_ = require(table, "value");
       const std::vector<std::string> known = values_of(table, *metric);
@@ -92,9 +77,8 @@ class Source {
   // Every column asked for has one of the values asked for.
   bool wanted(const std::vector<std::string>& row) const {
     return std::all_of(where_.begin(), where_.end(), [&](const auto& asked) {
-      return std::any_of(where_.begin(), where_.end(), [&](const auto& w) {
-        return w.first == asked.first && row[w.first] == w.second;
-      });
+      return std::any_of(where_.begin(), where_.end(),
+                         [&](const auto& w) { return w.first == asked.first && row[w.first] == w.second; });
     });
   }
 
@@ -120,15 +104,6 @@ FigurePoint merged(double x, const std::vector<std::pair<double, double>>& rows)
 }
 
 }  // namespace
-
-CellTable read_table(const std::filesystem::path& file) {
-  const std::string text = read_file(file, kLargestTable);
-  CsvReader reader(text, file.string());
-  CellTable table;
-  if (!reader.next(table.columns)) throw Error("the table is empty").in(file.string());
-  for (std::vector<std::string> cells; reader.next(cells);) table.rows.push_back(cells);
-  return table;
-}
 
 std::vector<FigureCurve> select_curves(const std::vector<CellTable>& tables, const FigureRequest& request) {
   std::vector<std::string> order;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/study_results.h"
+#include "base/csv.h"
 
 namespace rankscope {
 
@@ -39,9 +39,6 @@ struct FigureStyle {
 /// Rows with the same curve and x become their mean, with its standard error as the band where `band` says
 /// stderr and there is more than one. Unknown columns, metrics and sites are errors that name the nearest.
 std::vector<FigureCurve> select_curves(const std::vector<CellTable>& tables, const FigureRequest& request);
-
-/// Any CSV table, its cells as they stand.
-CellTable read_table(const std::filesystem::path& file);
 
 /// An SVG or PDF, by the file's ending, its text as outlines: it looks the same everywhere.
 void draw_figure(const std::filesystem::path& out, const std::vector<FigureCurve>& curves,

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "report/csv_reader.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;

@@ -4,16 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/table.h"
-#include "report/figure.h"
 #include "report/json.h"
 #include "report/read.h"
 
@@ -28,18 +25,10 @@ constexpr size_t kCurvePoints = 400;    // a curve, more than a plot has pixels 
 constexpr size_t kAllPoints = 200'000;  // of all curves together
 
 size_t column(const CellTable& table, const std::string& name, const fs::path& file) {
-  const auto it = std::find(table.columns.begin(), table.columns.end(), name);
-  if (it == table.columns.end())
-    throw Error(fmt::format("there is no column \"{}\"", printable(name)))
-        .in(file.string())
-        .hint(printable(fmt::format("{}", fmt::join(table.columns, ", ")), 400));
-  return static_cast<size_t>(it - table.columns.begin());
-}
-
-std::optional<size_t> find(const CellTable& table, const std::string& name) {
-  const auto it = std::find(table.columns.begin(), table.columns.end(), name);
-  if (it == table.columns.end()) return std::nullopt;
-  return static_cast<size_t>(it - table.columns.begin());
+  if (const auto at = table.find(name)) return *at;
+  throw Error(fmt::format("there is no column \"{}\"", printable(name)))
+      .in(file.string())
+      .hint(printable(fmt::format("{}", fmt::join(table.columns, ", ")), 400));
 }
 
 // What our trials have in the columns that a published table shares with them and the figure does not tell
@@ -51,7 +40,7 @@ class Comparable {
     for (size_t c = 0; c < published.columns.size(); ++c) {
       const std::string& name = published.columns[c];
       const bool told = name == figure.x || std::count(figure.by.begin(), figure.by.end(), name) > 0;
-      const auto place = find(trials, name);
+      const auto place = trials.find(name);
       if (told || !place) continue;
       theirs_.push_back(c);
       ours.push_back(*place);
@@ -78,13 +67,13 @@ class Comparable {
 };
 
 // What was published of the figure's y: x, the columns of `by`, value and note, each row once.
-CellTable read_published(const fs::path& file, const StudyResults::Figure& figure, const CellTable& trials) {
-  const CellTable all = read_table(file);
+CellTable published_beside(const CellTable& trials, const CellTable& all, const StudyResults::Figure& figure,
+                           const fs::path& file) {
   std::vector<std::string> keys{figure.x};
   keys.insert(keys.end(), figure.by.begin(), figure.by.end());
   const size_t value = column(all, "published", file);
   column(all, figure.x, file);
-  const auto metric = find(all, "metric"), budget = find(all, "budget");
+  const auto metric = all.find("metric"), budget = all.find("budget");
   CellTable out{keys, {}};
   out.columns.insert(out.columns.end(), {"value", "note"});
   const Comparable comparable(all, trials, figure);
@@ -92,7 +81,7 @@ CellTable read_published(const fs::path& file, const StudyResults::Figure& figur
   for (const auto& row : all.rows) {
     if ((metric && row[*metric] != figure.y) || !comparable.holds(row)) continue;
     std::vector<std::string> cells;
-    for (const std::string& key : keys) cells.push_back(find(all, key) ? row[*find(all, key)] : "");
+    for (const std::string& key : keys) cells.push_back(all.find(key) ? row[*all.find(key)] : "");
     cells.push_back(row[value]);
     cells.push_back(budget ? row[*budget] : "");
     if (seen.insert(cells).second) out.rows.push_back(std::move(cells));
@@ -159,13 +148,6 @@ StudyCurve read_curve(const fs::path& file, size_t most) {
   return curve;
 }
 
-std::optional<double> as_number(const std::string& cell) {
-  double value = 0;
-  const auto [end, fault] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (cell.empty() || fault != std::errc{} || end != cell.data() + cell.size()) return std::nullopt;
-  return value;
-}
-
 std::string quoted_list(const std::vector<std::string>& texts) {
   std::vector<std::string> out;
   for (const std::string& text : texts) out.push_back(json_string(text));
@@ -211,27 +193,32 @@ bool is_study_folder(const fs::path& folder) {
          fs::is_regular_file(folder / "trials.csv", ignored);
 }
 
-StudyResults read_study(const fs::path& tables, const fs::path& curves) {
-  const fs::path& folder = curves.empty() ? tables : curves;
+StudyResults read_study(const fs::path& folder) {
+  StudyTables tables{read_json(folder / "study.json", kLargestTable), read_csv(folder / "trials.csv"), {}};
+  if (const fs::path published = folder / "published.csv"; fs::exists(published))
+    tables.published = read_csv(published);
+  return study_results(tables, folder);
+}
+
+StudyResults study_results(const StudyTables& tables, const fs::path& folder) {
   StudyResults s;
   s.name = folder_name(folder);
-  const fs::path about = tables / "study.json", trials = tables / "trials.csv",
-                 published = tables / "published.csv";
-  const Json description = read_json(about, kLargestTable);
-  const JsonObject o(description, about.string());
+  const fs::path about = folder / "study.json", trials = folder / "trials.csv";
+  const JsonObject o(tables.about, about.string());
   s.title = o.string("title", s.name);
   s.question = o.string("question", "");
   s.paper = o.string("paper", "");
   s.keys = names(o, "keys", about.string());
   s.figure = read_figure(o.at("figure"), about.string() + ", figure");
-  s.trials = read_table(trials);
+  s.trials = tables.trials;
   const size_t id = column(s.trials, "id", trials);
   column(s.trials, "state", trials);
   if (!s.trials.rows.empty()) {
     column(s.trials, s.figure.x, trials);
     for (const std::string& name : s.figure.by) column(s.trials, name, trials);
   }
-  if (fs::exists(published)) s.published = read_published(published, s.figure, s.trials);
+  if (!tables.published.columns.empty())
+    s.published = published_beside(s.trials, tables.published, s.figure, folder / "published.csv");
   const size_t most =
       std::clamp<size_t>(kAllPoints / std::max<size_t>(1, s.trials.rows.size()), 20, kCurvePoints);
   for (const auto& row : s.trials.rows) {
@@ -266,9 +253,7 @@ void write_study(const StudyResults& s, const TextSink& sink) {
     before = ",\n";
   }
   std::map<std::string, int64_t> states;
-  const auto at =
-      std::find(s.trials.columns.begin(), s.trials.columns.end(), "state") - s.trials.columns.begin();
-  for (const auto& row : s.trials.rows) ++states[row[static_cast<size_t>(at)]];
+  for (const auto& row : s.trials.rows) ++states[row[s.trials.find("state").value()]];
   sink("},\n\"states\":{");
   before = "";
   for (const auto& [state, count] : states) {

@@ -13,14 +13,17 @@
 #include <string>
 #include <vector>
 
+#include "base/csv.h"
+#include "base/json.h"
 #include "report/csv.h"
 
 namespace rankscope {
 
-/// A table of cells as they stand in the file.
-struct CellTable {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> rows;
+/// What study.json and the tables hold, whether they were read from there or come from a store.
+struct StudyTables {
+  Json about;
+  CellTable trials;
+  CellTable published;  // without columns where nothing was published
 };
 
 struct StudyCurve {
@@ -42,11 +45,13 @@ struct StudyResults {
   std::map<std::string, StudyCurve> curves;  // by trial
 };
 
-/// A curve longer than the page can show is thinned; its last line is kept. A line that is not whole yet (a
-/// trial is writing it) is left out. Before a trial is done there may be no column for its result.
-///
-/// `curves` is the folder that holds trials/, where it is not that of the tables.
-StudyResults read_study(const std::filesystem::path& tables, const std::filesystem::path& curves = {});
+/// A study with the curves that lie in `folder`. A curve longer than the page can show is thinned; its last
+/// line is kept. A line that is not whole yet (a trial is writing it) is left out. Before a trial is done
+/// there may be no column for its result.
+StudyResults study_results(const StudyTables& tables, const std::filesystem::path& folder);
+
+/// The same, tables and curves from one folder.
+StudyResults read_study(const std::filesystem::path& folder);
 
 /// A folder holds a study.
 bool is_study_folder(const std::filesystem::path& folder);

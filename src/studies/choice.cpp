@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <sstream>
 
+#include "base/csv.h"
 #include "base/error.h"
 #include "studies/builtin.h"
 #include "theory/lower_bound.h"
@@ -17,27 +17,16 @@ namespace {
 constexpr double kProxyWidth = 64;
 constexpr double kSame = 0.05;  // bounds nearer than this, relative, decide nothing
 
-std::vector<std::string> cells(const std::string& line) {
-  std::vector<std::string> out;
-  std::stringstream in(line);
-  for (std::string cell; std::getline(in, cell, ',');) out.push_back(cell);
-  return out;
-}
-
 // rank -> error, from the summary that `study export` wrote of the proxy's trials.
 std::map<int64_t, ProxyError> proxy_errors() {
   std::map<int64_t, ProxyError> out;
-  std::stringstream in{std::string(builtin_result("proxy"))};
-  std::string line;
-  std::getline(in, line);
-  std::map<std::string, size_t> column;
-  for (const std::string& name : cells(line)) column.emplace(name, column.size());
-  while (std::getline(in, line)) {
-    const std::vector<std::string> c = cells(line);
-    if (c[column.at("metric")] != "test_mse") continue;
-    out[std::stoll(c[column.at("rank")])] = {.mean = std::stod(c[column.at("mean")]),
-                                             .stderr_ = std::stod(c[column.at("stderr")]),
-                                             .seeds = std::stoll(c[column.at("n")])};
+  const CellTable table = parse_csv(builtin_result("proxy"), "proxy");
+  for (const auto& row : table.rows) {
+    const auto cell = [&](const char* column) { return row[table.find(column).value()]; };
+    const auto number = [&](const char* column) { return as_number(cell(column)).value(); };
+    if (cell("metric") != "test_mse") continue;
+    out[static_cast<int64_t>(number("rank"))] = {
+        .mean = number("mean"), .stderr_ = number("stderr"), .seeds = static_cast<int64_t>(number("n"))};
   }
   return out;
 }

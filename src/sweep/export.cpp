@@ -1,16 +1,14 @@
 // Tables of a study as files that pandas and R read.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 #include <functional>
 #include <set>
 
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "base/json.h"
 #include "base/version.h"
-#include "report/csv.h"
 #include "sweep/tables.h"
 
 namespace rankscope {
@@ -19,12 +17,6 @@ namespace {
 
 // The shortest text that reads back the same; what is not a number is an empty cell.
 std::string cell(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
-
-std::string line(const std::vector<std::string>& cells) {
-  std::vector<std::string> out;
-  for (const std::string& text : cells) out.push_back(csv_cell(text));
-  return fmt::format("{}\n", fmt::join(out, ","));
-}
 
 std::string value_or_empty(const Config& config, const std::string& key) {
   const auto found = config.find(key);
@@ -45,14 +37,14 @@ std::set<std::string> keys_of(const std::vector<StoredTrial>& trials) {
   return keys;
 }
 
-std::string trials_csv(const std::vector<StoredTrial>& trials) {
+CellTable trials_table(const std::vector<StoredTrial>& trials) {
   const std::set<std::string> keys = keys_of(trials);
   const std::vector<std::string> results = result_names(trials);
   std::vector<std::string> header{"id",        "study",    "state",        "device",
                                   "precision", "attempts", "wall_seconds", "reason"};
   header.insert(header.end(), keys.begin(), keys.end());
   header.insert(header.end(), results.begin(), results.end());
-  std::string out = line(header);
+  CellTable out{std::move(header), {}};
   for (const StoredTrial& t : trials) {
     const Config config = parse_canonical(t.config);
     std::vector<std::string> row{t.id,
@@ -66,7 +58,7 @@ std::string trials_csv(const std::vector<StoredTrial>& trials) {
     for (const std::string& key : keys) row.push_back(value_or_empty(config, key));
     for (const std::string& name : results)
       row.push_back(t.values.contains(name) ? cell(t.values.at(name)) : "");
-    out += line(row);
+    out.rows.push_back(std::move(row));
   }
   return out;
 }
@@ -93,11 +85,11 @@ std::string trials_jsonl(const std::vector<StoredTrial>& trials) {
   return out;
 }
 
-std::string summary_csv(const std::vector<Point>& all, const std::vector<StoredTrial>& trials) {
+CellTable summary_table(const std::vector<Point>& all, const std::vector<StoredTrial>& trials) {
   const std::vector<std::string> keys = varying(all);
   std::vector<std::string> header = keys;
   for (const char* name : {"metric", "n", "mean", "median", "best", "stderr"}) header.emplace_back(name);
-  std::string out = line(header);
+  CellTable out{std::move(header), {}};
   for (const Point& point : all)
     for (const std::string& metric : result_names(trials)) {
       const Summary s = summarise(point, metric);
@@ -107,13 +99,13 @@ std::string summary_csv(const std::vector<Point>& all, const std::vector<StoredT
       for (const std::string& text : {metric, fmt::format("{}", s.every.size()), cell(s.mean), cell(s.median),
                                       cell(s.best), cell(s.stderr_)})
         row.push_back(text);
-      out += line(row);
+      out.rows.push_back(std::move(row));
     }
   return out;
 }
 
 // Every published value, also those we have nothing beside yet; a value beside each of our points that match.
-std::string published_csv(const Study& study, const std::vector<Point>& all) {
+CellTable published_table(const Study& study, const std::vector<Point>& all) {
   std::vector<std::string> keys = varying(all);
   for (const Published& table : study.published)
     for (const std::string& column : table.columns)
@@ -122,7 +114,7 @@ std::string published_csv(const Study& study, const std::vector<Point>& all) {
   for (const char* name :
        {"metric", "statistic", "published", "ours_best", "ours_mean", "seeds", "ratio", "budget", "source"})
     header.emplace_back(name);
-  std::string out = line(header);
+  CellTable out{std::move(header), {}};
   for (const Published& table : study.published)
     for (const Published::Row& published : table.rows) {
       Config wanted;
@@ -135,7 +127,7 @@ std::string published_csv(const Study& study, const std::vector<Point>& all) {
                                         cell(ours.mean), fmt::format("{}", ours.every.size()),
                                         cell(compared / published.value), table.budget, table.source})
           row.push_back(text);
-        out += line(row);
+        out.rows.push_back(std::move(row));
       };
       bool any = false;
       const Published only{table.metric, table.statistic, {}, {}, table.columns, {published}};
@@ -150,7 +142,7 @@ std::string published_csv(const Study& study, const std::vector<Point>& all) {
   return out;
 }
 
-std::string study_json(const Study& study, const Counts& counts, const std::set<std::string>& keys) {
+Json about(const Study& study, const Counts& counts, const std::set<std::string>& keys) {
   Json published = Json::array();
   for (const Published& t : study.published)
     published.push_back({{"metric", t.metric},
@@ -182,18 +174,23 @@ std::string study_json(const Study& study, const Counts& counts, const std::set<
                {{"pending", counts.pending},
                 {"running", counts.running},
                 {"done", counts.done},
-                {"failed", counts.failed}}}}
-             .dump(2) +
-         "\n";
+                {"failed", counts.failed}}}};
+}
+
+StudyTables tables_of(const Store& store, const std::vector<StoredTrial>& trials) {
+  const Study study = store.study();
+  return {about(study, store.counts(), keys_of(trials)), trials_table(trials),
+          study.published.empty() ? CellTable{} : published_table(study, points(trials))};
 }
 
 }  // namespace
 
+StudyTables study_tables(const Store& store) { return tables_of(store, store.trials()); }
+
 std::vector<std::string> export_tables(const Store& store, const fs::path& folder,
                                        const std::string& format) {
-  const Study study = store.study();
   const std::vector<StoredTrial> trials = store.trials();
-  const std::vector<Point> all = points(trials);
+  const StudyTables tables = tables_of(store, trials);
   std::error_code fault;
   fs::create_directories(folder, fault);
   if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());
@@ -201,10 +198,10 @@ std::vector<std::string> export_tables(const Store& store, const fs::path& folde
   if (format == "jsonl")
     files.emplace_back("trials.jsonl", trials_jsonl(trials));
   else
-    files.emplace_back("trials.csv", trials_csv(trials));
-  files.emplace_back("summary.csv", summary_csv(all, trials));
-  if (!study.published.empty()) files.emplace_back("published.csv", published_csv(study, all));
-  files.emplace_back("study.json", study_json(study, store.counts(), keys_of(trials)));
+    files.emplace_back("trials.csv", csv_text(tables.trials));
+  files.emplace_back("summary.csv", csv_text(summary_table(points(trials), trials)));
+  if (!tables.published.columns.empty()) files.emplace_back("published.csv", csv_text(tables.published));
+  files.emplace_back("study.json", tables.about.dump(2) + "\n");
   std::vector<std::string> names;
   for (const auto& [name, content] : files) {
     write_file(folder / name, content);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "report/study_results.h"
 #include "sweep/store.h"
 
 namespace rankscope {
@@ -43,6 +44,9 @@ std::string judgement(const Point& point);
 /// What trials on CUDA were trained in, and how far TF32 moves their gradients where `auto` measured it: a
 /// line for each precision, none for what ran on the CPU alone, where there is no choice.
 std::vector<std::string> precision_notes(const std::vector<Point>& points);
+
+/// The trials of a store as the report reads them.
+StudyTables study_tables(const Store& store);
 
 /// Writes trials.csv or trials.jsonl (a row a trial), summary.csv (a row a point and metric), published.csv
 /// (a row a published value, with ours beside it) and study.json into `folder`; returns their names.

@@ -62,14 +62,10 @@ fs::path table_of(const std::string& name) {
   throw Error("there is no metrics.csv and no trials.csv").in(name);
 }
 
-bool has(const CellTable& table, const std::string& column) {
-  return std::find(table.columns.begin(), table.columns.end(), column) != table.columns.end();
-}
-
 // Tables are told apart by their folder; one table by its variants.
 void name_curves(std::vector<CellTable>& tables, const Options& o, FigureRequest& request) {
   for (size_t i = 0; i < tables.size(); ++i) {
-    if (has(tables[i], "table")) continue;
+    if (tables[i].find("table")) continue;
     tables[i].columns.emplace_back("table");
     const fs::path path = fs::absolute(o.tables[i]).lexically_normal();
     const std::string name =
@@ -78,7 +74,7 @@ void name_curves(std::vector<CellTable>& tables, const Options& o, FigureRequest
   }
   if (!request.by.empty()) return;
   if (tables.size() > 1) request.by.emplace_back("table");
-  if (has(tables.front(), "variant")) request.by.emplace_back("variant");
+  if (tables.front().find("variant")) request.by.emplace_back("variant");
 }
 
 void draw_in_terminal(const std::vector<FigureCurve>& curves, const FigureStyle& style, Io& io) {
@@ -105,9 +101,9 @@ int run(Options& o, Io& io) {
     request.where.emplace_back(text.substr(0, at), text.substr(at + 1));
   }
   std::vector<CellTable> tables;
-  for (const std::string& name : o.tables) tables.push_back(read_table(table_of(name)));
+  for (const std::string& name : o.tables) tables.push_back(read_csv(table_of(name)));
   // One kind of tokens a figure: papers plot all of them.
-  if (has(tables.front(), "tokens") && (!o.tokens.empty() || has(tables.front(), "metric")))
+  if (tables.front().find("tokens") && (!o.tokens.empty() || tables.front().find("metric")))
     request.where.emplace_back("tokens", o.tokens.empty() ? "all" : o.tokens);
   name_curves(tables, o, request);
   const std::vector<FigureCurve> curves = select_curves(tables, request);
@@ -140,7 +136,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->delimiter(',');
   app.add_option("--band", r.band, "A column for the band around a curve: stderr")->type_name("COLUMN");
   app.add_option("--tokens", o->tokens, "all (as papers plot) or content")->type_name("NAME");
-  app.add_option("--where", o->where, "Only rows with this value: variant=full; repeat for more columns, or values")
+  app.add_option("--where", o->where,
+                 "Only rows with this value: variant=full; repeat for more columns, or values")
       ->type_name("COLUMN=VALUE")
       ->allow_extra_args(false);
   app.add_flag("--log", o->style.log_y, "Logarithmic y axis");

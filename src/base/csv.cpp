@@ -1,14 +1,22 @@
-#include "report/csv_reader.h"
+#include "base/csv.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/table.h"
 
 namespace rankscope {
+
+std::optional<size_t> CellTable::find(std::string_view column) const {
+  const auto it = std::find(columns.begin(), columns.end(), column);
+  if (it == columns.end()) return std::nullopt;
+  return static_cast<size_t>(it - columns.begin());
+}
 
 CsvReader::CsvReader(std::string_view text, std::string place) : text_(text), place_(std::move(place)) {
   if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // what some spreadsheets put in front
@@ -51,21 +59,58 @@ bool CsvReader::next(std::vector<std::string>& cells) {
   return true;
 }
 
+CellTable parse_csv(std::string_view text, const std::string& place) {
+  CsvReader reader(text, place);
+  CellTable table;
+  if (!reader.next(table.columns)) throw Error("the table is empty").in(place);
+  for (std::vector<std::string> cells; reader.next(cells);) table.rows.push_back(std::move(cells));
+  return table;
+}
+
+CellTable read_csv(const std::filesystem::path& file, uint64_t limit) {
+  return parse_csv(read_file(file, limit), file.string());
+}
+
+std::string csv_text(const CellTable& table) {
+  std::string out;
+  const auto add = [&](const std::vector<std::string>& cells) {
+    for (size_t c = 0; c < cells.size(); ++c) out += (c == 0 ? "" : ",") + csv_cell(cells[c]);
+    out += '\n';
+  };
+  add(table.columns);
+  for (const auto& row : table.rows) add(row);
+  return out;
+}
+
+std::string csv_cell(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::optional<double> as_number(std::string_view cell) {
+  double value = 0;
+  const auto [end, fault] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (cell.empty() || fault != std::errc{} || end != cell.data() + cell.size()) return std::nullopt;
+  return value;
+}
+
+double csv_number(const std::string& cell, const CsvReader& reader) {
+  if (cell.empty()) return kNone;
+  if (const auto value = as_number(cell)) return *value;
+  throw Error(fmt::format("expected a number, but got \"{}\"", printable(cell))).in(reader.where());
+}
+
 int64_t csv_index(const std::string& cell, const CsvReader& reader) {
   if (cell.empty()) return -1;
   int64_t value = 0;
   const auto [end, fault] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (fault != std::errc{} || end != cell.data() + cell.size() || value < 0 || value > INT32_MAX)
     throw Error(fmt::format("expected a whole number, but got \"{}\"", printable(cell))).in(reader.where());
-  return value;
-}
-
-double csv_number(const std::string& cell, const CsvReader& reader) {
-  if (cell.empty()) return kNone;
-  double value = 0;
-  const auto [end, fault] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (fault != std::errc{} || end != cell.data() + cell.size())
-    throw Error(fmt::format("expected a number, but got \"{}\"", printable(cell))).in(reader.where());
   return value;
 }
 

@@ -1,11 +1,10 @@
-#include "report/csv_reader.h"
+#include "base/csv.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/error.h"
-#include "report/csv.h"
 
 namespace rankscope {
 namespace {
