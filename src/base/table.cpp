@@ -6,6 +6,11 @@
 namespace rankscope {
 
 Name::Name(std::string_view text) {
+  static const std::string none;
+  if (text.empty()) {  // most rows have an empty name: no lock for it
+    text_ = &none;
+    return;
+  }
   static std::mutex mutex;
   static std::unordered_set<std::string> pool;  // node based: addresses stay
   const std::lock_guard lock(mutex);

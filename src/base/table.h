@@ -27,9 +27,12 @@ class Name {
   const std::string* text_;
 };
 
+/// Of the files that hold results. 2: tables have a stream, the manifest a version for each metric.
+constexpr int kResultSchema = 2;
+
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-/// metrics.csv: variant,site,layer,head,metric,value,stderr,n,depth,tokens
+/// metrics.csv: variant,site,layer,head,metric,value,stderr,n,depth,tokens,stream
 struct Row {
   Name variant;          // "full", "-skip", "-skip+mlp", ...
   Name site;             // hook name: "blocks.3.attn.hook_pattern"
@@ -41,6 +44,7 @@ struct Row {
   int64_t n = 0;        // samples behind it
   int32_t depth = -1;   // blocks passed: 0 is the embeddings
   Name tokens = "all";  // "all" or "content"
+  Name stream = {};     // "encoder" of an encoder and a decoder; empty where a network has one stream
 };
 
 /// samples.csv: the same without aggregation, so that two scans can be compared pair by pair.
@@ -51,6 +55,7 @@ struct SampleRow {
   Name tokens = "all";
   int64_t sample = 0;
   double value = kNone;
+  Name stream = {};
 };
 
 struct ResultTable {

@@ -34,6 +34,7 @@ struct MetricInfo {
   Mean mean = Mean::arithmetic;
   double low = 0.0;  // range the contract test holds it to
   double high = 1e300;
+  int version = 1;  // raised when a bug fix changes its numbers; a new meaning gets a new name
 };
 
 /// How the tokens of a batch are packed: sample s of the batch owns rows offsets[s] .. offsets[s + 1].

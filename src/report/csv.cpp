@@ -61,21 +61,22 @@ class Lines {
 }  // namespace
 
 void write_metrics_csv(const ResultTable& table, const TextSink& sink) {
-  sink("variant,site,layer,head,metric,value,stderr,n,depth,tokens\n");
+  sink("variant,site,layer,head,metric,value,stderr,n,depth,tokens,stream\n");
   Lines lines(sink);
   for (const Row& r : table.rows) {
     lines.text(r.variant.str()).text(r.site.str()).index(r.layer).index(r.head).text(r.metric.str());
-    lines.number(r.value).number(r.stderr_).integer(r.n).index(r.depth).text(r.tokens.str()).end_line();
+    lines.number(r.value).number(r.stderr_).integer(r.n).index(r.depth);
+    lines.text(r.tokens.str()).text(r.stream.str()).end_line();
   }
   lines.flush();
 }
 
 void write_samples_csv(const ResultTable& table, const TextSink& sink) {
-  sink("variant,site,layer,head,metric,tokens,sample,value\n");
+  sink("variant,site,layer,head,metric,tokens,sample,value,stream\n");
   Lines lines(sink);
   for (const SampleRow& r : table.samples) {
     lines.text(r.variant.str()).text(r.site.str()).index(r.layer).index(r.head).text(r.metric.str());
-    lines.text(r.tokens.str()).integer(r.sample).number(r.value).end_line();
+    lines.text(r.tokens.str()).integer(r.sample).number(r.value).text(r.stream.str()).end_line();
   }
   lines.flush();
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <ostream>
+#include <set>
 #include <tuple>
 
 #include "base/error.h"
@@ -17,12 +18,12 @@ namespace {
 
 constexpr double kClear = 2;  // standard errors, as in the verdict
 
-using Key = std::tuple<Name, Name, int32_t, int32_t, Name, Name>;
+using Key = std::tuple<Name, Name, int32_t, int32_t, Name, Name, Name>;
 using PerSample = std::map<Key, std::map<int64_t, double>>;
 
 template <class AnyRow>
 Key key_of(const AnyRow& r) {
-  return {r.variant, r.site, r.layer, r.head, r.metric, r.tokens};
+  return {r.variant, r.site, r.layer, r.head, r.metric, r.tokens, r.stream};
 }
 
 PerSample by_row(const std::vector<SampleRow>& rows) {
@@ -53,6 +54,30 @@ bool is_geometric(const SavedResults& r, const std::string& metric) {
   if (known == r.manifest.end() || !known->is_object() || !known->contains(metric)) return false;
   const Json& about = (*known)[metric];
   return about.is_object() && about.value("mean", "") == "geometric";
+}
+
+// Schema 1 knew no versions: its metrics are what version 1 names.
+int64_t version_of(const SavedResults& r, const std::string& metric) {
+  const auto known = r.manifest.find("metric_versions");
+  if (known == r.manifest.end() || !known->is_object() || !known->contains(metric)) return 1;
+  const Json& version = (*known)[metric];
+  return version.is_number_integer() ? version.get<int64_t>() : 1;
+}
+
+// A bug fix between two scans looks like a difference between two models.
+std::vector<std::string> version_notes(const SavedResults& a, const SavedResults& b,
+                                       const std::vector<Change>& changes) {
+  std::set<Name> metrics;
+  for (const Change& c : changes) metrics.insert(c.metric);
+  std::vector<std::string> out;
+  for (const Name& metric : metrics)
+    if (const int64_t first = version_of(a, metric.str()), second = version_of(b, metric.str());
+        first != second)
+      out.push_back(
+          fmt::format("{} has version {} in the first and {} in the second: a bug fix changed its "
+                      "numbers, scan both with one program",
+                      metric.str(), first, second));
+  return out;
 }
 
 // The standard error of b - a over pairs of samples. For geometric means to first order: each sample moves
@@ -107,7 +132,7 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
   std::map<Key, int> sharing;
   for (const Row& r : a.table.rows) ++sharing[key_of(r)];
 
-  ScanDiff out{a.name, b.name, {}, 0, 0};
+  ScanDiff out{a.name, b.name, {}};
   for (const Row& r : a.table.rows) {
     const auto partner = rows_b.find({key_of(r), r.depth});
     if (partner == rows_b.end()) {
@@ -115,6 +140,7 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
       continue;
     }
     Change c{r.variant, r.site, r.metric, r.tokens, r.layer, r.head, r.value, partner->second->value};
+    c.stream = r.stream;
     rows_b.erase(partner);
     if (!std::isfinite(c.a) || !std::isfinite(c.b)) continue;
     c.delta = c.b - c.a;
@@ -126,6 +152,7 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
     out.changes.push_back(c);
   }
   out.only_b = rows_b.size();
+  out.notes = version_notes(a, b, out.changes);
   std::stable_sort(out.changes.begin(), out.changes.end(), [](const Change& x, const Change& y) {
     const bool clear_x = x.errors() >= kClear, clear_y = y.errors() >= kClear;
     return clear_x != clear_y ? clear_x : x.relative() > y.relative();
@@ -149,6 +176,7 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
       const std::string error = std::isnan(c->stderr_) ? "" : " ± " + number_text(c->stderr_);
       std::string name = c->metric.str();
       if (c->tokens == "content") name += " (content)";
+      if (c->stream != "") name += " in the " + c->stream.str();
       if (c->variant != "full") name += " of " + c->variant.str();
       line(pad_right("  " + terminal_text(place_of(*c), 40), 10) +
            pad_right(terminal_text(name, 80), metric - 1) + ' ' + pad_left(number_text(c->a), 10) +
@@ -160,6 +188,8 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
                    terminal_text(diff.b, 60), diff.changes.size()));
   if (diff.only_a + diff.only_b > 0)
     line(fmt::format("{} rows are only in the first, {} only in the second", diff.only_a, diff.only_b));
+  for (const std::string& note : diff.notes)
+    for (const std::string& text : wrap("note: " + terminal_text(note, 400), style.width)) line(text);
   out << '\n';
   table("layers", [](const Change& c) { return c.head < 0; });
   table("heads", [](const Change& c) { return c.head >= 0; });

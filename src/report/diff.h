@@ -18,6 +18,7 @@ struct Change {
   double delta = kNone;    // b - a
   double stderr_ = kNone;  // of the paired difference; NaN where no samples stand behind the values
   int64_t n = 0;           // pairs
+  Name stream = {};
 
   /// Change over its standard error; infinite for a change behind which no samples stand (weights), 0 for
   /// none and where one pair tells nothing of its error.
@@ -27,9 +28,10 @@ struct Change {
 };
 
 struct ScanDiff {
-  std::string a, b;               // names of the folders
-  std::vector<Change> changes;    // those that are clear (two errors or more) first, by relative size
-  size_t only_a = 0, only_b = 0;  // rows without a partner
+  std::string a, b;                     // names of the folders
+  std::vector<Change> changes;          // those that are clear (two errors or more) first, by relative size
+  size_t only_a = 0, only_b = 0;        // rows without a partner
+  std::vector<std::string> notes = {};  // metrics of which the two hold different versions
 };
 
 /// Whether the manifests say that both read the same tokens.

@@ -22,7 +22,8 @@ Ordered object(const Row& r) {
           {"layer", index(r.layer)},     {"head", index(r.head)},
           {"metric", r.metric.str()},    {"value", number(r.value)},
           {"stderr", number(r.stderr_)}, {"n", r.n},
-          {"depth", index(r.depth)},     {"tokens", r.tokens.str()}};
+          {"depth", index(r.depth)},     {"tokens", r.tokens.str()},
+          {"stream", r.stream.str()}};
 }
 
 Ordered object(const Sentence& s) {

@@ -33,7 +33,8 @@ class Strings {
 bool continues(const Row& first, const Row& r, size_t count) {
   return r.head >= 0 && first.head >= 0 && r.head == first.head + static_cast<int32_t>(count) &&
          r.variant == first.variant && r.site == first.site && r.layer == first.layer &&
-         r.metric == first.metric && r.tokens == first.tokens && r.depth == first.depth && r.n == first.n;
+         r.metric == first.metric && r.tokens == first.tokens && r.depth == first.depth && r.n == first.n &&
+         r.stream == first.stream;
 }
 
 // Rows that differ in the head alone are one group: most rows are.
@@ -49,9 +50,10 @@ void write_groups(const std::vector<Row>& rows, Strings& strings, const TextSink
     // Numbered in reading order, whatever order a compiler takes arguments in.
     const size_t variant = strings.number(first.variant), site = strings.number(first.site),
                  metric = strings.number(first.metric), tokens = strings.number(first.tokens);
-    sink(fmt::format("{}[{},{},{},{},{},{},{},{},[{}],[{}]]", before, variant, site, index(first.layer),
+    const std::string stream = first.stream == "" ? "" : fmt::format(",{}", strings.number(first.stream));
+    sink(fmt::format("{}[{},{},{},{},{},{},{},{},[{}],[{}]{}]", before, variant, site, index(first.layer),
                      metric, tokens, index(first.depth), index(first.head), first.n, fmt::join(values, ","),
-                     fmt::join(errors, ",")));
+                     fmt::join(errors, ","), stream));
     before = ",\n";
   }
 }
@@ -78,13 +80,13 @@ void write_diff(const ScanDiff& diff, const TextSink& sink) {
   for (const Change& c : diff.changes) {
     sink(fmt::format(
         "{}{{\"variant\":{},\"site\":{},\"layer\":{},\"head\":{},\"metric\":{},\"tokens\":{},\"a\":{},"
-        "\"b\":{},\"delta\":{},\"stderr\":{},\"n\":{}}}",
+        "\"b\":{},\"delta\":{},\"stderr\":{},\"n\":{},\"stream\":{}}}",
         before, json_string(c.variant.str()), json_string(c.site.str()), index(c.layer), index(c.head),
         json_string(c.metric.str()), json_string(c.tokens.str()), json_number(c.a), json_number(c.b),
-        json_number(c.delta), json_number(c.stderr_), c.n));
+        json_number(c.delta), json_number(c.stderr_), c.n, json_string(c.stream.str())));
     before = ",\n";
   }
-  sink("]}");
+  sink(fmt::format("],\"notes\":{}}}", json_text(diff.notes)));
 }
 
 template <class Items, class Write>
@@ -100,8 +102,8 @@ void write_list(const Items& items, const TextSink& sink, Write write) {
 }  // namespace
 
 void write_page_data(const PageContent& content, const TextSink& sink) {
-  sink(fmt::format("{{\"schema\":1,\"rankscope\":{},\"live\":{},\n\"scans\":[", json_string(version()),
-                   content.live));
+  sink(fmt::format("{{\"schema\":{},\"rankscope\":{},\"live\":{},\n\"scans\":[", kResultSchema,
+                   json_string(version()), content.live));
   write_list(content.scans, sink, write_scan);
   sink("],\n\"diff\":");
   content.diff != nullptr ? write_diff(*content.diff, sink) : sink("null");

@@ -11,19 +11,37 @@ namespace rankscope {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr int64_t kNewestSchema = 1;
 constexpr uint64_t kLargestTable = uint64_t{4} << 30;
 
-void require_header(const std::vector<std::string>& cells, std::string_view expected,
+// The columns of schema 2, or those of schema 1, which had no stream.
+void require_header(const std::vector<std::string>& cells, const std::string& expected,
                     const CsvReader& reader) {
   const std::string got = fmt::format("{}", fmt::join(cells, ","));
-  if (got != expected)
+  if (got != expected && got + ",stream" != expected)
     throw Error(fmt::format("expected the columns {}, but got {}", expected, printable(got)))
         .in(reader.where());
 }
 
+Name stream(const std::vector<std::string>& cells, size_t place) {
+  return cells.size() > place ? Name(cells[place]) : Name();
+}
+
 int32_t index(const std::string& cell, const CsvReader& reader) {
   return static_cast<int32_t>(csv_index(cell, reader));
+}
+
+std::vector<Row> read_metrics_csv(const fs::path& file) {
+  const std::string text = read_file(file, kLargestTable);
+  CsvReader reader(text, file.string());
+  std::vector<std::string> c;
+  std::vector<Row> rows;
+  reader.next(c);
+  require_header(c, "variant,site,layer,head,metric,value,stderr,n,depth,tokens,stream", reader);
+  while (reader.next(c))
+    rows.push_back({c[0], c[1], index(c[2], reader), index(c[3], reader), c[4], csv_number(c[5], reader),
+                    csv_number(c[6], reader), csv_index(c[7], reader), index(c[8], reader), c[9],
+                    stream(c, 10)});
+  return rows;
 }
 
 std::vector<SampleRow> read_samples_csv(const fs::path& file) {
@@ -32,10 +50,10 @@ std::vector<SampleRow> read_samples_csv(const fs::path& file) {
   std::vector<std::string> c;
   std::vector<SampleRow> rows;
   reader.next(c);
-  require_header(c, "variant,site,layer,head,metric,tokens,sample,value", reader);
+  require_header(c, "variant,site,layer,head,metric,tokens,sample,value,stream", reader);
   while (reader.next(c))
     rows.push_back({c[0], c[1], index(c[2], reader), index(c[3], reader), c[4], c[5], csv_index(c[6], reader),
-                    csv_number(c[7], reader)});
+                    csv_number(c[7], reader), stream(c, 8)});
   return rows;
 }
 
@@ -76,17 +94,13 @@ bool is_scan_folder(const fs::path& folder) {
   return fs::is_regular_file(folder / "metrics.csv", ignored);
 }
 
-std::vector<Row> read_metrics_csv(const fs::path& file) {
-  const std::string text = read_file(file, kLargestTable);
-  CsvReader reader(text, file.string());
-  std::vector<std::string> c;
-  std::vector<Row> rows;
-  reader.next(c);
-  require_header(c, "variant,site,layer,head,metric,value,stderr,n,depth,tokens", reader);
-  while (reader.next(c))
-    rows.push_back({c[0], c[1], index(c[2], reader), index(c[3], reader), c[4], csv_number(c[5], reader),
-                    csv_number(c[6], reader), csv_index(c[7], reader), index(c[8], reader), c[9]});
-  return rows;
+void require_known_schema(const JsonObject& about) {
+  const int64_t schema = about.integer("schema", 0, INT64_MAX, kResultSchema);
+  if (schema > kResultSchema)
+    throw Error(fmt::format("the results have schema {}, newer than the {} this program reads", schema,
+                            kResultSchema))
+        .in(about.place())
+        .hint("a newer rankscope");
 }
 
 SavedResults read_results(const fs::path& folder, Samples samples) {
@@ -99,12 +113,7 @@ SavedResults read_results(const fs::path& folder, Samples samples) {
   const fs::path manifest = folder / "manifest.json";
   out.manifest = read_json(manifest);
   const JsonObject object(out.manifest, manifest.string());
-  const int64_t schema = object.integer("schema", 0, INT64_MAX, kNewestSchema);
-  if (schema > kNewestSchema)
-    throw Error(fmt::format("the results have schema {}, newer than the {} this program reads", schema,
-                            kNewestSchema))
-        .in(manifest.string())
-        .hint("a newer rankscope");
+  require_known_schema(object);
   out.verdict = sentences(out.manifest, manifest.string());
   if (out.manifest.contains("notes") && out.manifest["notes"].is_array())
     for (const Json& note : out.manifest["notes"])

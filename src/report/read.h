@@ -22,12 +22,11 @@ struct SavedResults {
 
 enum class Samples { leave, read };
 
-/// metrics.csv and manifest.json, and samples.csv where it is asked for. A folder of a newer schema is
-/// refused.
+/// metrics.csv and manifest.json, and samples.csv where it is asked for.
 SavedResults read_results(const std::filesystem::path& folder, Samples samples = Samples::leave);
 
-/// The rows of a metrics.csv, wherever it lies.
-std::vector<Row> read_metrics_csv(const std::filesystem::path& file);
+/// Refuses a manifest.json or study.json of a newer schema than ours.
+void require_known_schema(const JsonObject& about);
 
 /// A folder holds the results of a scan.
 bool is_scan_folder(const std::filesystem::path& folder);

@@ -205,6 +205,7 @@ StudyResults study_results(const StudyTables& tables, const fs::path& folder) {
   s.name = folder_name(folder);
   const fs::path about = folder / "study.json", trials = folder / "trials.csv";
   const JsonObject o(tables.about, about.string());
+  require_known_schema(o);
   s.title = o.string("title", s.name);
   s.question = o.string("question", "");
   s.paper = o.string("paper", "");

@@ -6,7 +6,7 @@
 
 #include "base/sha256.h"
 #include "base/version.h"
-#include "lenses/lens.h"
+#include "scan/metrics.h"
 #include "tensors/torch_compat.h"
 
 namespace rankscope {
@@ -28,17 +28,26 @@ std::string hash_of_ids(const std::vector<Sample>& samples) {
   return "sha256:" + hash.hex();
 }
 
-// What the metrics of the table are, in the words of the lenses.
-Json definitions(const ResultTable& table) {
+std::set<std::string> metrics_of(const ResultTable& table) {
   std::set<std::string> used;
   for (const Row& r : table.rows) used.insert(r.metric.str());
+  return used;
+}
+
+Json definitions(const std::set<std::string>& metrics) {
   Json out = Json::object();
-  for (const Lens* lens : lenses())
-    for (const MetricInfo& m : lens->metrics)
-      if (used.count(std::string(m.name)) > 0 && !out.contains(m.name))
-        out[std::string(m.name)] = {{"formula", m.formula},
-                                    {"meaning", m.meaning},
-                                    {"mean", m.mean == Mean::geometric ? "geometric" : "arithmetic"}};
+  for (const std::string& name : metrics)
+    if (const MetricInfo* m = metric_info(name))
+      out[name] = {{"formula", m->formula},
+                   {"meaning", m->meaning},
+                   {"mean", m->mean == Mean::geometric ? "geometric" : "arithmetic"}};
+  return out;
+}
+
+Json versions(const std::set<std::string>& metrics) {
+  Json out = Json::object();
+  for (const std::string& name : metrics)
+    if (const MetricInfo* m = metric_info(name)) out[name] = m->version;
   return out;
 }
 
@@ -53,9 +62,10 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
   for (const Sample& s : input.samples) tokens += static_cast<int64_t>(s.ids.size());
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);
+  const std::set<std::string> metrics = metrics_of(result.table);
   const bool wide = request.dtype == "float64";
   return {
-      {"schema", kSchemaVersion},
+      {"schema", kResultSchema},
       {"rankscope", std::string(version())},
       {"torch", torch_version()},
       {"model", request.model.string()},
@@ -87,7 +97,8 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
         {"low_rank", request.thresholds.low_rank},
         {"massive", request.thresholds.massive},
         {"short_text", request.thresholds.short_text}}},
-      {"metrics", definitions(result.table)},
+      {"metrics", definitions(metrics)},
+      {"metric_versions", versions(metrics)},
       {"notes", result.notes},
       {"wall_seconds", seconds},
       {"peak_memory_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024},

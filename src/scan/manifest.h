@@ -7,8 +7,6 @@
 
 namespace rankscope {
 
-constexpr int kSchemaVersion = 1;
-
 /// `checkpoint` is null for a shape at random initialisation.
 Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, const ScanInput& input,
                    const ScanResult& result, const std::vector<std::string>& variants, double seconds);

@@ -8,6 +8,7 @@
 #include "base/csv.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/table.h"
 #include "base/version.h"
 #include "sweep/tables.h"
 
@@ -152,7 +153,7 @@ Json about(const Study& study, const Counts& counts, const std::set<std::string>
                          {"columns", t.columns},
                          {"values", t.rows.size()}});
   const Figure& f = study.figure;
-  return Json{{"schema", 1},
+  return Json{{"schema", kResultSchema},
               {"version", version()},
               {"name", study.name},
               {"title", study.title},

@@ -44,6 +44,28 @@ TEST(CsvReader, WhatIsWrittenQuotedReadsBack) {
     EXPECT_EQ(read("x,y\n" + csv_cell(text) + ",1\n"), (Table{{"x", "y"}, {text, "1"}})) << text;
 }
 
+TEST(CsvReader, CommasQuotesAndLineBreaksAreQuoted) {
+  EXPECT_EQ(csv_cell("plain"), "plain");
+  EXPECT_EQ(csv_cell("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_cell("say \"x\""), "\"say \"\"x\"\"\"");
+  EXPECT_EQ(csv_cell("two\nlines"), "\"two\nlines\"");
+  EXPECT_EQ(csv_cell("\r"), "\"\r\"");
+}
+
+TEST(CsvTable, FindsItsColumnsAndReadsBackAsItWasWritten) {
+  const CellTable table{{"a", "b,c"}, {{"1", ""}, {"\"", "x"}}};
+  EXPECT_EQ(table.find("b,c"), 1u);
+  EXPECT_FALSE(table.find("b").has_value());
+  const CellTable again = parse_csv(csv_text(table), "t.csv");
+  EXPECT_EQ(again.columns, table.columns);
+  EXPECT_EQ(again.rows, table.rows);
+}
+
+TEST(CsvTable, WithoutColumnsItIsNone) {
+  EXPECT_THROW(parse_csv("", "t.csv"), Error);
+  EXPECT_THROW(parse_csv("\n\n", "t.csv"), Error);
+}
+
 TEST(CsvReader, NamesTheLineOfWhatIsWrong) {
   EXPECT_EQ(fault("a,b\n1\n"), "expected 2 cells, but the row has 1 in t.csv, line 2");
   EXPECT_EQ(fault("a,b\n\"two\nlines\",1\n1,2,3\n"), "expected 2 cells, but the row has 3 in t.csv, line 4");
@@ -52,6 +74,8 @@ TEST(CsvReader, NamesTheLineOfWhatIsWrong) {
 }
 
 TEST(CsvReader, NumbersAreNumbersOrNothing) {
+  EXPECT_EQ(as_number("2.5"), 2.5);
+  for (const char* wrong : {"", "1.5x", " 1", "one"}) EXPECT_FALSE(as_number(wrong).has_value()) << wrong;
   const CsvReader reader("", "t.csv");
   EXPECT_EQ(csv_number("-1.5e-3", reader), -1.5e-3);
   EXPECT_EQ(csv_number("inf", reader), INFINITY);

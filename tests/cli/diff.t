@@ -23,6 +23,19 @@ diff: two scans of the same tokens, pair by pair.
   wrote diff.html
   1
 
+Results of older programs are read; a metric that a bug fix changed in between is named.
+
+  $ rankscope diff "$TREE/tests/fixtures/results/schema1" "$TREE/tests/fixtures/results/schema2" | head -3
+  schema1 -> schema2: 99 rows compared pair by pair
+
+  layers: 0 clear changes
+  $ cp -r a fixed; sed -i 's/"attention_entropy": 1/"attention_entropy": 2/' fixed/manifest.json; rankscope diff a fixed | head -4
+  a -> fixed: 290 rows compared pair by pair
+  note: attention_entropy has version 1 in the first and 2 in the second: a bug
+  fix changed its numbers, scan both with one program
+
+  $ rm -r fixed
+
 Scans of different tokens have nothing to do with each other.
 
   $ rankscope scan bert --random-tokens --samples 2 --out c --quiet > /dev/null; rankscope diff a c

@@ -11,9 +11,9 @@
   report.html
   samples.csv
   $ head -1 results/bert/metrics.csv; head -1 results/bert/samples.csv; cmp printed.csv results/bert/metrics.csv
-  variant,site,layer,head,metric,value,stderr,n,depth,tokens
-  variant,site,layer,head,metric,tokens,sample,value
-  $ awk -F, 'NF != 10 { print }' results/bert/metrics.csv; awk -F, 'NF != 8 { print }' results/bert/samples.csv
+  variant,site,layer,head,metric,value,stderr,n,depth,tokens,stream
+  variant,site,layer,head,metric,tokens,sample,value,stream
+  $ awk -F, 'NF != 11 { print }' results/bert/metrics.csv; awk -F, 'NF != 9 { print }' results/bert/samples.csv
   $ cut -d, -f1 results/bert/metrics.csv | sort -u
   -skip
   full
@@ -90,5 +90,5 @@ A reader that has enough is no failure.
   $ { rankscope lenses; echo $? > code; } | true; cat code
   0
   $ { rankscope scan bert --random-tokens --samples 2 --format csv; echo $? > code; } | head -1; cat code
-  variant,site,layer,head,metric,value,stderr,n,depth,tokens
+  variant,site,layer,head,metric,value,stderr,n,depth,tokens,stream
   0

@@ -40,16 +40,16 @@ What is no result is refused, and nothing is written.
   $ ls x.html empty 2>/dev/null
   empty:
   [2]
-  $ cp -r results/a newer; sed -i 's/"schema": 1/"schema": 7/' newer/manifest.json; rankscope report newer
-  error: the results have schema 7, newer than the 1 this program reads
+  $ cp -r results/a newer; sed -i 's/"schema": 2/"schema": 7/' newer/manifest.json; rankscope report newer
+  error: the results have schema 7, newer than the 2 this program reads
     in   newer/manifest.json
     try  a newer rankscope
   [1]
-  $ cp -r results/a broken; echo 'full,x,zero,,m,1,,1,,all' >> broken/metrics.csv; rankscope report broken 2>&1 | sed 's/line [0-9]*/line N/'
+  $ cp -r results/a broken; echo 'full,x,zero,,m,1,,1,,all,' >> broken/metrics.csv; rankscope report broken 2>&1 | sed 's/line [0-9]*/line N/'
   error: expected a whole number, but got "zero"
     in   broken/metrics.csv, line N
   $ cp -r results/a short; printf 'full,x\n' >> short/metrics.csv; rankscope report short 2>&1 | sed 's/line [0-9]*/line N/'
-  error: expected 10 cells, but the row has 2
+  error: expected 11 cells, but the row has 2
     in   short/metrics.csv, line N
   $ cp -r results/a cut; head -c 100 results/a/arrays.safetensors > cut/arrays.safetensors; rankscope report cut 2>&1 | grep '^  in'
     in   cut/arrays.safetensors, byte 0

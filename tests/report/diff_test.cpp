@@ -92,6 +92,31 @@ TEST(Diff, PathsArePairedByTheirLength) {
   for (size_t i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(deltas[i], 0.1 * static_cast<double>(i + 1));
 }
 
+TEST(Diff, RowsOfDifferentStreamsAreNotPaired) {
+  SavedResults a = scan("a", {1, 2}, 8), b = scan("b", {1, 2}, 8);
+  a.table.rows.push_back({"full", "x", 0, -1, "m", 1, kNone, 1, 0, "all", "encoder"});
+  b.table.rows.push_back({"full", "x", 0, -1, "m", 7, kNone, 1, 0, "all", "decoder"});
+  const ScanDiff diff = compare(a, b);
+  EXPECT_EQ(diff.only_a, 1u);
+  EXPECT_EQ(diff.only_b, 1u);
+}
+
+TEST(Diff, OtherVersionsOfAMetricAreToldWhereItIsCompared) {
+  SavedResults a = scan("a", {1, 2}, 8), b = scan("b", {1, 2}, 8);
+  b.manifest["metric_versions"] = {{"cosine", 1}, {"residual", 2}, {"elsewhere", 3}};
+  const ScanDiff diff = compare(a, b);  // a is of schema 1, which means version 1
+  EXPECT_EQ(diff.notes, std::vector<std::string>{
+                            "residual has version 1 in the first and 2 in the second: a bug fix changed "
+                            "its numbers, scan both with one program"});
+  std::ostringstream out;
+  print_diff(diff, 3, {.width = 200}, out);
+  EXPECT_NE(out.str().find("note: residual has version 1"), std::string::npos) << out.str();
+  a.manifest["metric_versions"] = b.manifest["metric_versions"];
+  EXPECT_TRUE(compare(a, b).notes.empty());
+  b.manifest["metric_versions"] = {{"residual", "two"}};  // not trusted
+  EXPECT_EQ(compare(a, b).notes.size(), 1u);
+}
+
 TEST(Diff, OnePairTellsNothingOfItsError) {
   const Change c = of(compare(scan("a", {1}, 8), scan("b", {3}, 8)), "cosine");
   EXPECT_EQ(c.delta, 2);

@@ -34,7 +34,7 @@ TEST(JsonReport, RowsCarryTheColumnsOfTheCsvInItsOrder) {
   EXPECT_NE(
       out.find(
           R"({"variant":"full","site":"blocks.0.hook_resid_post","layer":0,"head":null,)"
-          R"("metric":"residual_fro_rel","value":0.5,"stderr":null,"n":1,"depth":1,"tokens":"content"})"),
+          R"("metric":"residual_fro_rel","value":0.5,"stderr":null,"n":1,"depth":1,"tokens":"content","stream":""})"),
       std::string::npos)
       << out;
 }

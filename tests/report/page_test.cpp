@@ -64,6 +64,18 @@ TEST(Page, EveryRowIsInItToTheLastDigit) {
   EXPECT_EQ(scan["groups"].back()[9][0], "inf");
 }
 
+TEST(Page, AGroupHasAStreamWhereTheNetworkHasSeveral) {
+  ResultTable table;
+  for (const char* stream : {"encoder", "encoder", "decoder"})
+    table.rows.push_back(
+        {"full", "x", 0, static_cast<int>(table.rows.size()), "m", 1, 0, 1, 0, "all", stream});
+  const Json scan = data_of(page_of(table, Json::object()))["scans"][0];
+  ASSERT_EQ(scan["groups"].size(), 2u);
+  EXPECT_EQ(scan["groups"][0][8].size(), 2u);
+  EXPECT_EQ(scan["strings"][scan["groups"][0][10].get<size_t>()], "encoder");
+  EXPECT_EQ(scan["strings"][scan["groups"][1][10].get<size_t>()], "decoder");
+}
+
 TEST(Page, OnlyALivePageMayAskItsOwnServer) {
   const ResultTable table;
   EXPECT_NE(page_of(table, {}).find("connect-src 'none'"), std::string::npos);

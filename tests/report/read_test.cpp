@@ -25,15 +25,15 @@ class ReadResults : public testing::Test {
   void SetUp() override {
     add_variant(table_, "full", 3, 0.1, 0.0);
     add_variant(table_, "rank:qk=8,\"ov\"=4", 3, 0.2, 1e-300);
-    table_.rows.push_back({"full", "x", 0, 1, "m", INFINITY, kNone, 3, -1, "all"});
-    table_.samples.push_back({"full", "hook_embed", -1, -1, "token_cosine", "content", 5, -0.125});
+    table_.rows.push_back({"full", "x", 0, 1, "m", INFINITY, kNone, 3, -1, "all", "encoder"});
+    table_.samples.push_back({"full", "hook_embed", -1, -1, "token_cosine", "content", 5, -0.125, "encoder"});
     write_results(folder_.path(),
                   {table_, {{"sink", "no head is a sink", false, 3, 4, 0.5, kNone, 0.3}}, {}, manifest_});
   }
 
   TemporaryFolder folder_;
   ResultTable table_;
-  Json manifest_ = {{"schema", 1}, {"notes", {"a note"}}};
+  Json manifest_ = {{"schema", 2}, {"notes", {"a note"}}};
 };
 
 TEST_F(ReadResults, WhatWasWrittenReadsBackTheSame) {
@@ -62,7 +62,7 @@ TEST_F(ReadResults, OtherColumnsAreRefused) {
 }
 
 TEST_F(ReadResults, ANewerSchemaIsRefused) {
-  std::ofstream(folder_.path() / "manifest.json") << R"({"schema": 2})";
+  std::ofstream(folder_.path() / "manifest.json") << R"({"schema": 3})";
   EXPECT_THROW(read_results(folder_.path()), Error);
 }
 

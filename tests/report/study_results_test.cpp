@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/table.h"
 #include "support/source_tree.h"
 #include "support/temporary_folder.h"
 
@@ -57,6 +58,13 @@ TEST_F(StudyFolder, BecomesNumbersWhereTheyAreNumbers) {
   EXPECT_TRUE(data["trials"][0][at("task")].is_string());
   EXPECT_TRUE(data["trials"][22][at("test_mse")].is_null());
   EXPECT_EQ(data["states"], (Json{{"done", 21}, {"failed", 1}, {"pending", 1}, {"running", 1}}));
+}
+
+TEST_F(StudyFolder, ANewerSchemaIsRefused) {
+  Json about = read_json(file("study.json"));
+  about["schema"] = kResultSchema + 1;
+  std::ofstream(file("study.json")) << about;
+  EXPECT_THROW(read(), Error);
 }
 
 TEST_F(StudyFolder, AnIdThatLooksLikeANumberStaysAnId) {

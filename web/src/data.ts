@@ -14,8 +14,8 @@ export interface Sentence {
 /** JSON has no word for infinity: it comes as a string. null is "does not apply" or "not a number". */
 export type Num = number | null | "inf" | "-inf";
 
-/** Rows that differ in the head alone: variant, site, layer, metric, tokens, depth, first head, n, values, errors. */
-export type Group = [number, number, number | null, number, number, number | null, number | null, number | number[], Num[], Num[]];
+/** Rows that differ in the head alone: variant, site, layer, metric, tokens, depth, first head, n, values, errors, and the stream of a network that has several. */
+export type Group = [number, number, number | null, number, number, number | null, number | null, number | number[], Num[], Num[], number?];
 
 export interface ShownTokens {
   tokens: string[];
@@ -67,12 +67,14 @@ export interface DiffRow {
   delta: number;
   stderr: Num;
   n: number;
+  stream: string;
 }
 
 export interface DiffData {
   a: string;
   b: string;
   rows: DiffRow[];
+  notes: string[];
 }
 
 export interface StudyData {
@@ -110,6 +112,7 @@ export interface Row {
   n: number;
   depth: number | null;
   tokens: string;
+  stream: string; // "encoder" beside a decoder; empty where there is one stream
 }
 
 export const toNumber = (x: Num | undefined): number =>
@@ -123,7 +126,7 @@ export class Scan {
 
   constructor(readonly data: ScanData) {
     const text = (i: number): string => data.strings[i] ?? "";
-    for (const [variant, site, layer, metric, tokens, depth, first, n, values, errors] of data.groups) {
+    for (const [variant, site, layer, metric, tokens, depth, first, n, values, errors, stream] of data.groups) {
       for (let i = 0; i < values.length; i++) {
         const row: Row = {
           variant: text(variant),
@@ -136,6 +139,7 @@ export class Scan {
           n: typeof n === "number" ? n : (n[i] ?? 0),
           depth,
           tokens: text(tokens),
+          stream: stream === undefined ? "" : text(stream),
         };
         this.rows.push(row);
         if (!this.variants.includes(row.variant)) this.variants.push(row.variant);

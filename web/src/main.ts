@@ -6,7 +6,7 @@ import { scanView, type View } from "./scan/view";
 import { studyView } from "./study/view";
 import { forgetListeners, isDark, onTheme, toggleTheme } from "./theme";
 
-const newestSchema = 1;
+const newestSchema = 2;
 
 /** What `rankscope serve` found below its folder. */
 function folderView(folders: { path: string; kind: string }[]): View {

@@ -20,7 +20,7 @@ test("collapse: every network with its residuals, the noise floor and what was p
   const { folder, file, rows } = run("collapse", "--samples", "2");
   const curves = rows.filter((r) => r.metric === "residual_l1inf_rel_mean" && r.tokens === "all");
   // The shape of a published curve, as the paper's own sizes have it.
-  for (const depth of [1, 2]) appendFileSync(join(folder, "metrics.csv"), `full,blocks.${depth - 1}.hook_resid_post,${depth - 1},,published,0.${depth},,0,${depth},all\n`);
+  for (const depth of [1, 2]) appendFileSync(join(folder, "metrics.csv"), `full,blocks.${depth - 1}.hook_resid_post,${depth - 1},,published,0.${depth},,0,${depth},all,\n`);
   rankscope("report", folder, "--quiet");
   const { page, faults } = await openPage(browser, file);
   const figure = page.locator('[data-figure="collapse"]');
@@ -41,7 +41,7 @@ test("collapse in split arithmetic: the bound beside what it bounds, and values 
   const model = new URL("../../tests/fixtures/models/bert", import.meta.url).pathname;
   rankscope("collapse", model, "--random-tokens", "--samples", "2", "--arithmetic", "split", "--out", folder, "--quiet");
   const rows = readTable(join(folder, "metrics.csv"));
-  appendFileSync(join(folder, "metrics.csv"), "SAN,blocks.9.hook_resid_post,9,,residual_l1inf_rel_mean,1e-60,,2,10,all\n");
+  appendFileSync(join(folder, "metrics.csv"), "SAN,blocks.9.hook_resid_post,9,,residual_l1inf_rel_mean,1e-60,,2,10,all,\n");
   rankscope("report", folder, "--quiet");
   const { page, faults } = await openPage(browser, join(folder, "report.html"));
   const layers = rows.filter((r) => /^bound_(measured_)?log10$/.test(r.metric)).length;
@@ -74,7 +74,7 @@ test("chained attention: quartiles as a band on a logarithmic axis, published va
   rankscope("paths", "--chained", "--chains", "8", "--samples", "2", "--max-length", "16", "--quiet", "--out", folder);
   const rows = readTable(join(folder, "metrics.csv"));
   const lengths = rows.filter((r) => r.metric === "path_rank1_distance").length;
-  for (const length of [1, 2]) appendFileSync(join(folder, "metrics.csv"), `chained,ln_final.hook_normalized,,,path_published,0.${length},,0,${length},all\n`);
+  for (const length of [1, 2]) appendFileSync(join(folder, "metrics.csv"), `chained,ln_final.hook_normalized,,,path_published,0.${length},,0,${length},all,\n`);
   rankscope("report", folder, "--quiet");
   const { page, faults } = await openPage(browser, join(folder, "report.html"));
   const figure = page.locator('[data-figure="paths"]');

@@ -54,7 +54,7 @@ test("scans of training steps become curves over the steps, in their order", asy
   for (const [step, folder] of steps) {
     cpSync(a, folder, { recursive: true });
     const table = readFileSync(join(folder, "metrics.csv"), "utf8");
-    writeFileSync(join(folder, "metrics.csv"), `${table}full,blocks.0.hook_resid_post,0,,made_up,${step / 7},0.5,3,1,all\n`);
+    writeFileSync(join(folder, "metrics.csv"), `${table}full,blocks.0.hook_resid_post,0,,made_up,${step / 7},0.5,3,1,all,\n`);
   }
   const file = join(base, "series.html");
   rankscope("report", ...steps.map(([, folder]) => folder), "--out", file, "--quiet");
@@ -119,6 +119,23 @@ test("a diff shows the pairs, their change and its error", async () => {
   assert.deepEqual(faults, []);
 });
 
+test("streams are told apart, and a metric that a bug fix changed between two scans is named", async () => {
+  const folder = join(base, "fixed");
+  cpSync(a, folder, { recursive: true });
+  appendFileSync(join(folder, "metrics.csv"), "full,encoder.x,0,,made_up,1,,1,1,all,encoder\n");
+  const manifest = join(folder, "manifest.json");
+  writeFileSync(manifest, readFileSync(manifest, "utf8").replace('"massive_ratio": 1', '"massive_ratio": 2'));
+  const file = join(base, "fixed.html");
+  rankscope("diff", a, folder, "--out", file);
+  const { page, faults } = await openPage(browser, file);
+  assert.deepEqual(await page.locator("#diff p.note").allInnerTexts(), ["massive_ratio has version 1 in the first and 2 in the second: a bug fix changed its numbers, scan both with one program"]);
+  const table = page.locator('[data-table="metrics"]');
+  assert.match(await table.locator("thead").innerText(), /tokens\s+stream/);
+  await table.locator("input").fill("made_up");
+  assert.match(await table.locator("tbody").innerText(), /encoder$/);
+  assert.deepEqual(faults, []);
+});
+
 test("null models and the baseline are dashed in every figure, and named as they are drawn", async () => {
   const folder = join(base, "references");
   cpSync(a, folder, { recursive: true });
@@ -146,8 +163,8 @@ test("null models and the baseline are dashed in every figure, and named as they
 });
 
 test("bounds are drawn with their curve, paths by their length", async () => {
-  for (const layer of [0, 1, 2]) appendFileSync(join(c, "metrics.csv"), `full,blocks.${layer}.ln1.hook_normalized,${layer},,residual_fro_rel_trimmed_bound,${2 - layer / 2},,1,${layer},content\n`);
-  for (const length of [0, 1, 2, 3]) appendFileSync(join(c, "metrics.csv"), `full,unembed.hook_out,,,path_test,${[0.1, 0.5, 0.3, 0.1][length]},0.01,3,${length},all\n`);
+  for (const layer of [0, 1, 2]) appendFileSync(join(c, "metrics.csv"), `full,blocks.${layer}.ln1.hook_normalized,${layer},,residual_fro_rel_trimmed_bound,${2 - layer / 2},,1,${layer},content,\n`);
+  for (const length of [0, 1, 2, 3]) appendFileSync(join(c, "metrics.csv"), `full,unembed.hook_out,,,path_test,${[0.1, 0.5, 0.3, 0.1][length]},0.01,3,${length},all,\n`);
   rankscope("report", c, "--quiet");
   const { page, faults } = await openPage(browser, join(c, "report.html"));
   assert.equal(Number(await page.locator('[data-figure="depth-1"]').getAttribute("data-points")), 2 * 7 + 3);

@@ -26,7 +26,7 @@ test("nothing planted runs, and all of it can be read", async () => {
   writeFileSync(join(folder, "manifest.json"), JSON.stringify(manifest));
   const quoted = `"${planted.replaceAll('"', '""')}"`;
   const table = readFileSync(join(folder, "metrics.csv"), "utf8");
-  writeFileSync(join(folder, "metrics.csv"), `${table}${quoted},${quoted},0,0,${quoted},1,0.5,2,0,${quoted}\n`);
+  writeFileSync(join(folder, "metrics.csv"), `${table}${quoted},${quoted},0,0,${quoted},1,0.5,2,0,${quoted},${quoted}\n`);
   rankscope("report", folder, "--quiet");
 
   const html = readFileSync(join(folder, "report.html"), "utf8");

@@ -1,6 +1,6 @@
 // Two scans of the same tokens, pair by pair: what changed most, and whether the change is larger than its error.
 import { type DiffData, toNumber } from "../data";
-import { choice, h } from "../dom";
+import { choice, h, outside } from "../dom";
 import { headName } from "../format";
 import { Table, type Value } from "../table";
 
@@ -11,7 +11,7 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
       .filter((r) => metric === "" || r.metric === metric)
       .map((r) => {
         const error = toNumber(r.stderr);
-        const place = r.layer === null ? r.site : r.head === null ? `L${r.layer}` : headName(r.layer, r.head);
+        const place = (r.stream && `${r.stream} `) + (r.layer === null ? r.site : r.head === null ? `L${r.layer}` : headName(r.layer, r.head));
         return [place, r.variant, r.metric, r.site, r.tokens, r.a, r.b, r.delta, error, error > 0 ? Math.abs(r.delta) / error : NaN, r.n];
       });
   const table = new Table({
@@ -38,5 +38,6 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
       return layer === undefined ? undefined : () => open(Number(layer), Number(head));
     },
   });
-  return h("div", {}, h("div", { class: "controls" }, choice("metric", [["", "all"], ...metrics.map((m): [string, string] => [m, m])], "", (m) => table.update(rows(m)))), table.element);
+  const notes = data.notes.map((note) => h("p", { class: "note" }, outside(note)));
+  return h("div", {}, ...notes, h("div", { class: "controls" }, choice("metric", [["", "all"], ...metrics.map((m): [string, string] => [m, m])], "", (m) => table.update(rows(m)))), table.element);
 }

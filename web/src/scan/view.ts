@@ -71,6 +71,7 @@ function variantTable(scans: Scan[]): HTMLElement | null {
 
 function numbers(scans: Scan[]): HTMLElement {
   const several = scans.length > 1;
+  const streams = scans.some((s) => s.rows.some((r) => r.stream !== ""));
   return new Table({
     name: "metrics",
     caption: "Every row of metrics.csv",
@@ -86,8 +87,9 @@ function numbers(scans: Scan[]): HTMLElement {
       { title: "n", numeric: true, minor: true },
       { title: "depth", numeric: true, minor: true },
       { title: "tokens", minor: true },
+      ...(streams ? [{ title: "stream", minor: true }] : []),
     ],
-    rows: scans.flatMap((s) => s.rows.map((r) => [...(several ? [s.data.name] : []), r.variant, r.site, r.layer, r.head, r.metric, r.value, r.stderr, r.n, r.depth, r.tokens])),
+    rows: scans.flatMap((s) => s.rows.map((r) => [...(several ? [s.data.name] : []), r.variant, r.site, r.layer, r.head, r.metric, r.value, r.stderr, r.n, r.depth, r.tokens, ...(streams ? [r.stream] : [])])),
     search: true,
     pageSize: 20,
   }).element;

@@ -1,0 +1,13 @@
+// What every metric of a result table is: those of the lenses, in their words, and those that no lens makes.
+#pragma once
+
+#include <string_view>
+
+#include "lenses/lens.h"
+
+namespace rankscope {
+
+/// "sigma_12" is the metric "sigma_k". nullptr for a name that nobody describes.
+const MetricInfo* metric_info(std::string_view name);
+
+}  // namespace rankscope
