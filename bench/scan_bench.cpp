@@ -98,23 +98,29 @@ std::array<double, kMostLenses> lens_seconds;
 class Timed : public Measurement {
  public:
   Timed(std::unique_ptr<Measurement> inner, double& total) : inner_(std::move(inner)), total_(total) {}
-  void residual(const ResidualView& v, Recorder& r) override {
-    total_ += seconds([&] { inner_->residual(v, r); });
+  at::Tensor whole(const WholeView& v) override {
+    return timed([&] { return inner_->whole(v); });
   }
-  void pattern(const PatternView& v, Recorder& r) override {
-    total_ += seconds([&] { inner_->pattern(v, r); });
+  at::Tensor tile(const TileView& v) override {
+    return timed([&] { return inner_->tile(v); });
   }
-  void heads(const HeadsView& v, Recorder& r) override {
-    total_ += seconds([&] { inner_->heads(v, r); });
+  at::Tensor factored(const FactoredView& v) override {
+    return timed([&] { return inner_->factored(v); });
   }
-  void weights(const WeightsView& v, Recorder& r) override {
-    total_ += seconds([&] { inner_->weights(v, r); });
+  void weights(const WeightsView& v) override {
+    total_ += seconds([&] { inner_->weights(v); });
   }
-  void finish(Recorder& r) override {
-    total_ += seconds([&] { inner_->finish(r); });
+  at::Tensor finish() override {
+    return timed([&] { return inner_->finish(); });
   }
 
  private:
+  at::Tensor timed(const std::function<at::Tensor()>& call) {
+    at::Tensor out;
+    total_ += seconds([&] { out = call(); });
+    return out;
+  }
+
   std::unique_ptr<Measurement> inner_;
   double& total_;
 };

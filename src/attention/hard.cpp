@@ -10,12 +10,13 @@ class Hard : public PreparedAttention {
     q_ = heads_first(in.q, spec_.heads);
     k_ = heads_first(in.k, spec_.heads).transpose(1, 2);
   }
-  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) override {
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows,
+                     at::Tensor* kept) override {
     const int64_t H = spec_.heads;
     const at::Tensor q = q_.narrow(0, first * H, count * H).narrow(1, first_row, rows);
     const at::Tensor scores = at::bmm(q, k_.narrow(0, first * H, count * H)).mul_(spec_.scale);
     // The softmax knows who may see whom, and keeps the order of the scores.
-    const at::Tensor soft = masked_softmax(scores.view({count, H, rows, keys_}), spec_, first_row);
+    const at::Tensor soft = masked_softmax(scores.view({count, H, rows, keys_}), spec_, first_row, kept);
     return at::zeros_like(soft).scatter_(3, soft.argmax(3, true), 1.0);
   }
 
@@ -33,6 +34,7 @@ extern const AttentionVariant attention_hard{
     .row_stochastic = true,
     .only_tokens = false,
     .own_tokens_only = false,
+    .has_scores = true,
     .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
       return std::make_unique<Hard>(in);
     }};

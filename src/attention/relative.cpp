@@ -41,7 +41,8 @@ class Relative : public PreparedAttention {
              .permute({1, 0, 2});
   }
 
-  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) override {
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows,
+                     at::Tensor* kept) override {
     const int64_t H = spec_.heads;
     const auto tile = [&](const at::Tensor& q) {
       return q.narrow(0, first * H, count * H).narrow(1, first_row, rows) * spec_.scale;
@@ -64,7 +65,7 @@ class Relative : public PreparedAttention {
                                   .unsqueeze(1);  // [S, 1, rows, T]
       scores += at::where(same, own.select(3, 0).unsqueeze(3), own.select(3, 1).unsqueeze(3));
     }
-    return masked_softmax(scores, spec_, first_row);
+    return masked_softmax(scores, spec_, first_row, kept);
   }
 
  private:
@@ -85,6 +86,7 @@ extern const AttentionVariant attention_relative{
     .row_stochastic = true,
     .only_tokens = false,
     .own_tokens_only = true,
+    .has_scores = true,
     .prepare = prepare};
 
 }  // namespace rankscope

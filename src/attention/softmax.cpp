@@ -28,11 +28,12 @@ class Softmax : public PreparedAttention {
     k_ = heads_first(rotary ? rotate(in.k, in.spec, in.key_positions) : in.k, in.spec.heads);
   }
 
-  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) override {
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows,
+                     at::Tensor* kept) override {
     const int64_t H = spec_.heads;
     const at::Tensor q = q_.narrow(0, first * H, count * H).narrow(1, first_row, rows) * spec_.scale;
     const at::Tensor k = k_.narrow(0, first * H, count * H);
-    return masked_softmax(at::bmm(q, k.transpose(1, 2)).view({count, H, rows, keys_}), spec_, first_row);
+    return masked_softmax(at::bmm(q, k.transpose(1, 2)).view({count, H, rows, keys_}), spec_, first_row, kept);
   }
 
  private:
@@ -51,6 +52,7 @@ extern const AttentionVariant attention_softmax{
     .row_stochastic = true,
     .only_tokens = true,
     .own_tokens_only = false,
+    .has_scores = true,
     .prepare = prepare};
 
 }  // namespace rankscope

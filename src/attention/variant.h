@@ -31,8 +31,10 @@ class PreparedAttention {
  public:
   virtual ~PreparedAttention() = default;
   /// Rows [first_row, first_row + rows) of every head's pattern for samples [first, first + count):
-  /// [count, H, rows, T']. Differentiable.
-  virtual at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) = 0;
+  /// [count, H, rows, T']. Differentiable. `scores`, where given, takes what the pattern was made of, of the
+  /// same shape: scaled, -inf where a key is hidden. A variant that has none leaves it alone.
+  virtual at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows,
+                             at::Tensor* scores = nullptr) = 0;
 };
 
 struct AttentionVariant {
@@ -41,6 +43,7 @@ struct AttentionVariant {
   bool row_stochastic;   // every row of a pattern sums to one; the contract test holds it to this
   bool only_tokens;      // without a mask and positions, equal tokens give equal rows of softmax(Q K^T)
   bool own_tokens_only;  // cannot look at another stream than its own
+  bool has_scores;       // the pattern is made of scores, larger for more attention
   std::unique_ptr<PreparedAttention> (*prepare)(const AttentionInput& input);
 };
 
@@ -53,8 +56,9 @@ const AttentionVariant& attention_variant(std::string_view name);
 bool only_tokens_decide(const AttentionSpec& spec);
 
 /// What the variants share: heads in front ([S*H, T, d], KV heads repeated for their query heads), and a
-/// softmax over the keys a query may see.
+/// softmax over the keys a query may see (`masked` takes the scores it was made of).
 at::Tensor heads_first(const at::Tensor& x, int64_t heads);
-at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row);
+at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row,
+                          at::Tensor* masked = nullptr);
 
 }  // namespace rankscope

@@ -10,6 +10,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
 #include "lenses/support/mask.h"
+#include "lenses/support/numbers.h"
 #include "ops/fused.h"
 
 namespace rankscope {
@@ -33,33 +34,32 @@ double normalised_entropy(const T* rows, const Mask& mask, int64_t first, int64_
 }
 
 class Attention : public Measurement {
-  void pattern(const PatternView& view, Recorder& recorder) override {
-    const at::Tensor p = host(view.pattern);
-    const int64_t samples = p.size(0), heads = p.size(1), rows = p.size(2), T = p.size(3);
-    const Mask mask{T, view.causal, view.window};
+  at::Tensor tile(const TileView& view) override {
+    const at::Tensor p = host(view.tile);
+    const int64_t samples = p.size(0), heads = p.size(1), rows = p.size(2), keys = p.size(3);
+    const int64_t first = view.place.first_row;
+    const Mask mask{keys, view.causal, view.window, view.place.queries};
     std::vector<double> sums(static_cast<size_t>(samples * heads));
     parallel_over(samples * heads, [&](int64_t i) {
-      const int64_t at = i * rows * T;
-      sums[static_cast<size_t>(i)] =
-          p.scalar_type() == at::kDouble
-              ? normalised_entropy(p.data_ptr<double>() + at, mask, view.first_row, rows)
-              : normalised_entropy(p.data_ptr<float>() + at, mask, view.first_row, rows);
+      const int64_t at = i * rows * keys;
+      sums[static_cast<size_t>(i)] = p.scalar_type() == at::kDouble
+                                         ? normalised_entropy(p.data_ptr<double>() + at, mask, first, rows)
+                                         : normalised_entropy(p.data_ptr<float>() + at, mask, first, rows);
     });
-    if (view.first_row > 0)  // a later tile of the one sample
+    if (first > 0)  // a later tile of the one sample
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += earlier_.at(i);
-    if (view.first_row + rows < T) {
+    if (!view.last()) {
       earlier_ = std::move(sums);
-      return;
+      return {};
     }
     int64_t choices = 0;  // rows with more than one allowed key
-    for (int64_t i = 0; i < T; ++i) choices += mask.keys(i) > 1;
+    for (int64_t i = 0; i < mask.queries; ++i) choices += mask.keys(i) > 1;
+    Numbers numbers(samples, heads, 1);
     for (int64_t i = 0; i < samples * heads; ++i) {
       const double mean = sums[static_cast<size_t>(i)] / static_cast<double>(choices);
-      if (std::isnan(mean)) continue;
-      recorder.sample("attention_entropy",
-                      view.packing.samples[static_cast<size_t>(view.first_sample + i / heads)],
-                      std::clamp(mean, 0.0, 1.0), static_cast<int>(i % heads));
+      *numbers.of(i / heads, i % heads) = std::isnan(mean) ? kNone : std::clamp(mean, 0.0, 1.0);
     }
+    return numbers.tensor();
   }
 
   std::vector<double> earlier_;  // by head, over the tiles of the sample so far
@@ -71,7 +71,7 @@ extern const Lens lens_attention{
     .name = "attention",
     .summary = "How spread out attention is",
     .cost = "about 0.01 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::pattern),
+    .sites = {{"attn.hook_pattern", SiteForm::tiles}},
     .metrics = {{.name = "attention_entropy",
                  .formula = "mean over rows with more than one allowed key of H(row) / log(allowed keys)",
                  .meaning = "1: uniform over what the mask allows; 0: one key per query",

@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/parallel.h"
 #include "lenses/lens.h"
+#include "lenses/support/numbers.h"
 #include "spectral/factored.h"
 
 namespace rankscope {
@@ -26,37 +27,44 @@ double participation(const at::Tensor& q, const at::Tensor& k, const Spectrum& w
 }
 
 class Circuits : public Measurement {
-  void weights(const WeightsView& view, Recorder& recorder) override {
+  void weights(const WeightsView& view) override {
     const BranchSpec& branch = *view.block.attention_branch();
     const AttentionSpec& a = *branch.attention();
     const at::Tensor gain = branch.before.there() ? view.weights.get(branch.norm_name + ".w") : at::Tensor();
     const at::Tensor &W_Q = view.weights.get("attn.W_Q"), &W_K = view.weights.get("attn.W_K"),
                      &W_V = view.weights.get("attn.W_V"), &W_O = view.weights.get("attn.W_O");
-    const auto report = [&](std::string_view metric, double value, size_t head) {
-      if (!std::isnan(value)) recorder.value(metric, value, kNone, 1, static_cast<int>(head));
-    };
     // Head by head: the maps of all heads together would be as large as the block.
-    std::vector<Spectrum> qk(static_cast<size_t>(a.heads)), ov(qk.size());
-    std::vector<double> pr(qk.size());
+    qk_.resize(static_cast<size_t>(a.heads)), ov_.resize(qk_.size()), pr_.resize(qk_.size());
     parallel_over(a.heads, [&](int64_t h) {
       const int64_t group = h / (a.heads / a.kv_heads);
       const at::Tensor q = head_of(W_Q, h, a.d_qk, gain), k = head_of(W_K, group, a.d_qk, gain);
       const at::Tensor v = head_of(W_V, group, a.d_v, gain),
                        o = W_O.detach().narrow(1, h * a.d_v, a.d_v).cpu();
-      qk[static_cast<size_t>(h)] = spectrum_of_product(q.t(), k).front();
-      ov[static_cast<size_t>(h)] = spectrum_of_product(o, v).front();
-      pr[static_cast<size_t>(h)] = participation(q, k, qk[static_cast<size_t>(h)]);
+      qk_[static_cast<size_t>(h)] = spectrum_of_product(q.t(), k).front();
+      ov_[static_cast<size_t>(h)] = spectrum_of_product(o, v).front();
+      pr_[static_cast<size_t>(h)] = participation(q, k, qk_[static_cast<size_t>(h)]);
     });
-    for (size_t h = 0; h < qk.size(); ++h) {
-      report("qk_pr", pr[h], h);
-      report("qk_effective_rank", effective_rank(qk[h]), h);
-      report("ov_effective_rank", effective_rank(ov[h]), h);
-      report("qk_stable_rank", stable_rank(qk[h]), h);
-      report("ov_stable_rank", stable_rank(ov[h]), h);
-      recorder.spectrum("qk_spectrum", static_cast<int>(h), qk[h].sigma);
-      recorder.spectrum("ov_spectrum", static_cast<int>(h), ov[h].sigma);
-    }
   }
+
+  at::Tensor finish() override {
+    Totals totals(static_cast<int64_t>(qk_.size()), 5);
+    for (size_t h = 0; h < qk_.size(); ++h) {
+      const double numbers[] = {pr_[h], effective_rank(qk_[h]), effective_rank(ov_[h]), stable_rank(qk_[h]),
+                                stable_rank(ov_[h])};
+      for (size_t k = 0; k < std::size(numbers); ++k)
+        totals.set(static_cast<int64_t>(h), k, numbers[k], kNone, 1);
+    }
+    return totals.tensor();
+  }
+
+  at::Tensor array(std::string_view name) override {
+    std::vector<std::vector<double>> rows;
+    for (const Spectrum& s : name == "qk_spectrum" ? qk_ : ov_) rows.push_back(s.sigma);
+    return stacked(rows);
+  }
+
+  std::vector<Spectrum> qk_, ov_;  // by head
+  std::vector<double> pr_;
 };
 
 }  // namespace
@@ -65,7 +73,7 @@ extern const Lens lens_circuits{
     .name = "circuits",
     .summary = "Rank of the QK and OV maps of every head",
     .cost = "about 0.05 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::weights),
+    .sites = {{"attn", SiteForm::weights}},
     .metrics = {{.name = "qk_pr",
                  .formula =
                      "tr(W)^2 / ||W||_F^2, W = W_Q^T W_K with norm gains folded in (under RoPE: at offset 0)",
@@ -83,6 +91,7 @@ extern const Lens lens_circuits{
                 {.name = "ov_stable_rank",
                  .formula = "sum sigma^2 / sigma_1^2 of the OV map",
                  .meaning = "its energy in units of its strongest direction"}},
-    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Circuits>(); }};
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Circuits>(); },
+    .arrays = {"ov_spectrum", "qk_spectrum"}};
 
 }  // namespace rankscope

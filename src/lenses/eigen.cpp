@@ -9,6 +9,7 @@
 #include "kernels/cpu/parallel.h"
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
+#include "lenses/support/numbers.h"
 #include "lenses/support/sampled_rows.h"
 #include "spectral/arnoldi.h"
 
@@ -16,22 +17,23 @@ namespace rankscope {
 namespace {
 
 class Eigen : public Measurement {
-  void pattern(const PatternView& view, Recorder& recorder) override {
-    const int64_t rows = view.pattern.size(2), T = view.pattern.size(3), heads = view.pattern.size(1);
-    if (view.causal || rows != T || T > kLongestWhole) return;
-    const at::Tensor p = host(view.pattern);
+  at::Tensor tile(const TileView& view) override {
+    const int64_t rows = view.tile.size(2), T = view.tile.size(3), heads = view.tile.size(1);
+    if (view.causal || rows != T || view.place.queries != T || T > kLongestWhole) return {};
+    const at::Tensor p = host(view.tile);
     std::vector<RadiusEstimate> found(static_cast<size_t>(p.size(0) * heads));
     parallel_over(static_cast<int64_t>(found.size()), [&](int64_t i) {
       std::vector<double> a(static_cast<size_t>(T * T));
       load(p, i * T * T, T * T, a.data());
       found[static_cast<size_t>(i)] = spectral_radius(dense_map(a.data(), T, T, true));
     });
-    for (size_t i = 0; i < found.size(); ++i) {
-      const auto s = static_cast<size_t>(view.first_sample + static_cast<int64_t>(i) / heads);
-      const int head = static_cast<int>(static_cast<int64_t>(i) % heads);
-      recorder.sample("eigen_gap", view.packing.samples[s], std::clamp(1.0 - found[i].value, 0.0, 1.0), head);
-      recorder.sample("eigen_residual", view.packing.samples[s], found[i].residual, head);
+    Numbers numbers(p.size(0), heads, 2);
+    for (int64_t i = 0; i < p.size(0) * heads; ++i) {
+      double* out = numbers.of(i / heads, i % heads);
+      out[0] = std::clamp(1.0 - found[static_cast<size_t>(i)].value, 0.0, 1.0);
+      out[1] = found[static_cast<size_t>(i)].residual;
     }
+    return numbers.tensor();
   }
 };
 
@@ -41,7 +43,7 @@ extern const Lens lens_eigen{
     .name = "eigen",
     .summary = "How fast repeated application of one attention matrix mixes tokens",
     .cost = "about 0.15 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::pattern),
+    .sites = {{"attn.hook_pattern", SiteForm::tiles}},
     .metrics =
         {{.name = "eigen_gap",
           .formula =

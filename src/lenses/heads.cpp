@@ -9,6 +9,7 @@
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
+#include "lenses/support/numbers.h"
 #include "spectral/dense.h"
 
 namespace rankscope {
@@ -24,7 +25,7 @@ std::vector<double> full_gram(const double* a, int64_t m, int64_t n) {
 }
 
 class Heads : public Measurement {
-  void heads(const HeadsView& view, Recorder& recorder) override {
+  at::Tensor factored(const FactoredView& view) override {
     const int64_t count = view.z.size(1), d_v = view.z.size(2), samples = view.packing.count();
     const at::Tensor z = host(view.z), x = host(view.x);
     const auto rows_of = [&](int64_t s) { return view.packing.offsets[static_cast<size_t>(s)]; };
@@ -53,12 +54,14 @@ class Heads : public Measurement {
         written[static_cast<size_t>(h * samples + s)] = kernels::dot(gram.data(), weights.data(), d_v * d_v);
       }
     });
-    for (size_t h = 0; h < weights_.size(); ++h)
-      for (size_t s = 0; s < stream.size(); ++s) {
-        const double ratio = std::sqrt(std::max(0.0, written[h * stream.size() + s]) / stream[s]);
-        if (stream[s] > 0 && std::isfinite(ratio))
-          recorder.sample("head_output_rel", view.packing.samples[s], ratio, static_cast<int>(h));
+    Numbers numbers(samples, count, 1);
+    for (int64_t h = 0; h < count; ++h)
+      for (int64_t s = 0; s < samples; ++s) {
+        const double beside = stream[static_cast<size_t>(s)];
+        const double ratio = std::sqrt(std::max(0.0, written[static_cast<size_t>(h * samples + s)]) / beside);
+        if (beside > 0 && std::isfinite(ratio)) *numbers.of(s, h) = ratio;
       }
+    return numbers.tensor();
   }
 
   std::vector<std::vector<double>> weights_;  // M by head: the same for every batch
@@ -70,7 +73,7 @@ extern const Lens lens_heads{
     .name = "heads",
     .summary = "How much each head writes into the residual stream",
     .cost = "about 0.02 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::heads),
+    .sites = {{"attn.hook_result", SiteForm::factored}},
     .metrics = {{.name = "head_output_rel",
                  .formula = "||z_h W_O,h^T||_F / ||x||_F, x the residual stream before the block",
                  .meaning = "near 0: a head that does nothing here"}},

@@ -1,5 +1,5 @@
-// A lens is one file of lenses/: what it reads of the forward pass, which metrics it reports, what they mean,
-// and how they are computed. The pass hands it views, never copies; what it keeps is its own.
+// A lens is one file of lenses/: the sites of the forward pass it reads, which metrics it reports, what they
+// mean, and how they are computed. The pass hands it views, never copies; it returns tensors of numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,18 @@
 
 #include "base/table.h"
 #include "base/tensor_fwd.h"
+#include "model/sites.h"
 #include "spec/model.h"
 #include "tensors/weights.h"
 
 namespace rankscope {
 
-/// What a lens is shown. One Measurement is made per (state of the network, layer, kind of view).
-enum class Reads : unsigned {
-  residual =
-      1,  // tokens at a residual site: embeddings, block outputs, and the normalised block input (pre-norm)
-  pattern = 2,  // attention matrices, in tiles
-  heads = 4,    // what each head writes
-  weights = 8,  // one block's weights
+/// One thing a lens reads. A name of model/sites.h means that site of every block that has it; with a block
+/// in front, as in "blocks.0.hook_resid_pre", of that one alone.
+struct SiteUse {
+  std::string_view site;
+  SiteForm form;
 };
-constexpr unsigned operator|(Reads a, Reads b) { return static_cast<unsigned>(a) | static_cast<unsigned>(b); }
 
 enum class Mean { arithmetic, geometric };
 
@@ -50,23 +48,25 @@ struct Packing {
   }
 };
 
-struct ResidualView {
-  const at::Tensor& x;  // [N, d], float32 or float64, any device
+struct WholeView {
+  const at::Tensor& x;  // [N, ...], float32 or float64, any device
   const Packing& packing;
 };
 
-/// Rows [first_row, first_row + R) of the attention matrices of samples first_sample .. + S, all of length T.
-/// Either R == T (whole matrices) or S == 1 and the tiles of a sample come in order.
-struct PatternView {
-  const at::Tensor& pattern;  // [S, H, R, T]
-  int64_t first_sample;       // in the packing
-  int64_t first_row;
+/// Rows [first_row, first_row + R) of matrices of queries and keys, of samples first_sample .. + S. Either
+/// all rows at once, or S == 1 and the tiles of a sample come in order. Queries and keys may differ in
+/// number.
+struct TileView {
+  const at::Tensor& tile;  // [S, H, R, keys]
+  TilePlace place;
   bool causal;
   int64_t window;  // 0: none
   const Packing& packing;
+  bool last() const;  // no more rows of these samples
 };
 
-struct HeadsView {
+/// attn.hook_result as its factors: head h writes z[:, h] W_O[:, h d_v .. + d_v]^T.
+struct FactoredView {
   const at::Tensor& z;    // [N, H, d_v]: attention times values
   const at::Tensor& W_O;  // [d, H * d_v]
   const at::Tensor& x;    // [N, d]: the residual stream before the block
@@ -78,21 +78,6 @@ struct WeightsView {
   const Weights& weights;
 };
 
-/// Takes a lens's numbers. Bound to one site, layer, depth and set of variants.
-class Recorder {
- public:
-  virtual ~Recorder() = default;
-  /// One sample's value; the table aggregates by the metric's mean. NaN means "not defined for this sample".
-  virtual void sample(std::string_view metric, int64_t sample, double value, int head = -1,
-                      std::string_view tokens = "all") = 0;
-  /// A value that is not a mean over samples.
-  virtual void value(std::string_view metric, double value, double stderr_, int64_t n, int head = -1,
-                     std::string_view tokens = "all") = 0;
-  /// A head's whole spectrum, of its weights or of the sample that reports show (kShownSample): kept beside
-  /// the table where somebody asked for it. Heads come in order.
-  virtual void spectrum(std::string_view /*name*/, int /*head*/, std::span<const double> /*sigma*/) {}
-};
-
 constexpr int64_t kShownSample = 0;  // the one whose attention a report shows
 
 struct LensContext {
@@ -102,25 +87,47 @@ struct LensContext {
   int64_t samples;  // in all
 };
 
+/// One lens at one site of one state of the network: it is shown the site batch by batch, in the form it
+/// asked for, and has one call for each form. What it returns may lie on any device; the recorder copies.
+///
+/// The numbers of a view: double, [rules, samples, heads + 1, metrics].
+///   rules    1: every token counts ("all"); 2: all, then content tokens alone
+///   samples  those of the view, in order
+///   heads    the last is of all heads together, or of a site that has none
+///   metrics  Lens::metrics, in order; NaN where one is not defined
+/// An undefined tensor says nothing, as after a tile that is not the last.
+///
+/// lenses/support/numbers.h makes such tensors.
 class Measurement {
  public:
   virtual ~Measurement() = default;
-  virtual void residual(const ResidualView&, Recorder&) {}
-  virtual void pattern(const PatternView&, Recorder&) {}
-  virtual void heads(const HeadsView&, Recorder&) {}
-  virtual void weights(const WeightsView&, Recorder&) {}
-  virtual void finish(Recorder&) {}  // after the last batch
+  virtual at::Tensor whole(const WholeView&);
+  virtual at::Tensor tile(const TileView&);
+  virtual at::Tensor factored(const FactoredView&);
+  virtual void weights(const WeightsView&) {}
+  /// After the last batch, what is no mean over samples: double, [heads + 1, metrics, 3], the last being
+  /// value, standard error and number of samples; NaN as above.
+  virtual at::Tensor finish();
+  /// One of Lens::arrays, [heads, ...], after `finish`; an undefined tensor where there is none.
+  virtual at::Tensor array(std::string_view name);
 };
 
 struct Lens {
   std::string_view name;
   std::string_view summary;
   std::string_view cost;  // "0.1 forward passes at T = 128", measured
-  unsigned reads;         // Reads, or-ed
+  std::vector<SiteUse> sites;
   std::vector<MetricInfo> metrics;
   std::unique_ptr<Measurement> (*start)(const LensContext&);
-  bool on_request = false;  // left out unless --lens names it
+  bool on_request = false;                    // left out unless --lens names it
+  std::vector<std::string_view> arrays = {};  // whole spectra it keeps for the page of a report
 };
+
+/// Whether the lens reads the site of that full name, as in "blocks.3.attn.hook_pattern".
+bool reads(const Lens& lens, std::string_view site);
+
+/// Throws where a lens names a site that does not exist, or asks for it in a form that it does not come in.
+void check_sites(const Lens& lens);
 
 /// Every lens, alphabetically (generated from the file names).
 const std::vector<const Lens*>& lenses();

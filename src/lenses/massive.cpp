@@ -8,9 +8,13 @@
 #include "kernels/cpu/select.h"
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
+#include "lenses/support/numbers.h"
+#include "lenses/support/tokens.h"
 
 namespace rankscope {
 namespace {
+
+enum Metric : size_t { kRatio, kToken, kChannel, kMetrics };  // as they are declared below
 
 struct Peak {
   double ratio = kNone;
@@ -30,7 +34,7 @@ Peak find_peak(const T* x, int64_t count, int64_t width) {
 }
 
 class Massive : public Measurement {
-  void residual(const ResidualView& view, Recorder& recorder) override {
+  at::Tensor whole(const WholeView& view) override {
     const at::Tensor x = host(view.x);
     const int64_t samples = view.packing.count(), width = x.size(1);
     std::vector<Peak> peaks(static_cast<size_t>(samples));
@@ -41,18 +45,22 @@ class Massive : public Measurement {
                                           ? find_peak(x.data_ptr<double>() + first, count, width)
                                           : find_peak(x.data_ptr<float>() + first, count, width);
     });
+    Numbers numbers(samples, 0, kMetrics);
     for (int64_t s = 0; s < samples; ++s) {
       const Peak& peak = peaks[static_cast<size_t>(s)];
       if (std::isnan(peak.ratio)) continue;
-      recorder.sample("massive_ratio", view.packing.samples[static_cast<size_t>(s)], peak.ratio);
+      numbers.of(s)[kRatio] = peak.ratio;
       if (!(peak.ratio <= largest_.ratio)) largest_ = peak;
     }
+    return numbers.tensor();
   }
 
-  void finish(Recorder& recorder) override {
-    if (std::isnan(largest_.ratio)) return;
-    recorder.value("massive_token", static_cast<double>(largest_.token), kNone, 1);
-    recorder.value("massive_channel", static_cast<double>(largest_.channel), kNone, 1);
+  at::Tensor finish() override {
+    if (std::isnan(largest_.ratio)) return {};
+    Totals totals(0, kMetrics);
+    totals.set(kToken, static_cast<double>(largest_.token), kNone, 1);
+    totals.set(kChannel, static_cast<double>(largest_.channel), kNone, 1);
+    return totals.tensor();
   }
 
   Peak largest_;
@@ -64,7 +72,7 @@ extern const Lens lens_massive{
     .name = "massive",
     .summary = "The largest activation beside the typical one, and where it sits",
     .cost = "about 0.02 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::residual),
+    .sites = residual_sites(),
     .metrics = {{.name = "massive_ratio",
                  .formula = "max |x| / median |x| over all tokens and channels of a sample",
                  .meaning = "tens are ordinary; hundreds or more mean one token or channel rules the norms",

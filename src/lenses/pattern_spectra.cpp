@@ -10,6 +10,7 @@
 #include "base/stats.h"
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
+#include "lenses/support/numbers.h"
 #include "lenses/support/sampled_rows.h"
 #include "lenses/support/uniform.h"
 #include "spectral/batch.h"
@@ -17,23 +18,18 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kCount = 6;
-constexpr std::array<std::string_view, kCount> kWhole{"effective_rank", "effective_rank_rel", "stable_rank",
-                                                      "numerical_rank", "spectral_gap",       "mixing"};
-constexpr std::array<std::string_view, kCount> kRows{"effective_rank_rows256", "effective_rank_rel_rows256",
-                                                     "stable_rank_rows256",    "numerical_rank_rows256",
-                                                     "spectral_gap_rows256",   "mixing_rows256"};
-using Numbers = std::array<double, kCount>;
+// As they are declared below: six numbers of whole matrices, the floor, and the same six of sampled rows.
+constexpr size_t kCount = 6, kMixingUniform = 6, kRows = 7, kMetrics = 13;
 
 struct Measured {
-  Numbers numbers;
+  std::array<double, kCount> numbers;
   std::vector<double> sigma;
 };
 
-/// Every matrix of p [.., rows, length]: `rows` rows out of `length`. The singular values grow with the
-/// number of rows like its root.
-std::vector<Measured> measure_each(const at::Tensor& p) {
-  const double scale = std::sqrt(static_cast<double>(p.size(-1)) / static_cast<double>(p.size(-2)));
+/// Every matrix of p [.., rows, keys]: `rows` rows out of `queries`. The singular values grow with the number
+/// of rows like its root.
+std::vector<Measured> measure_each(const at::Tensor& p, int64_t queries) {
+  const double scale = std::sqrt(static_cast<double>(queries) / static_cast<double>(p.size(-2)));
   std::vector<Measured> out;
   std::vector<CenteredSpectrum> spectra = centered_spectra_of_batch(p);
   for (auto& [s, norm] : spectra) {
@@ -54,48 +50,47 @@ class PatternSpectra : public Measurement {
   explicit PatternSpectra(const LensContext& context) : seed_(context.seed) {}
 
  private:
-  void pattern(const PatternView& view, Recorder& recorder) override {
-    const int64_t samples = view.pattern.size(0), rows = view.pattern.size(2), T = view.pattern.size(3);
-    const bool last = view.first_row + rows == T;
-    if (T > kLongestWhole) {
-      for (int64_t s = 0; s < samples; ++s) add_rows(view, s, last);
-    } else if (rows == T) {
-      record_whole(view, host(view.pattern), recorder);
+  at::Tensor tile(const TileView& view) override {
+    const int64_t samples = view.tile.size(0), rows = view.tile.size(2), queries = view.place.queries;
+    Numbers numbers(samples, view.tile.size(1), kMetrics);
+    if (queries > kLongestWhole) {
+      for (int64_t s = 0; s < samples; ++s) add_rows(view, s);
+    } else if (rows == queries) {
+      measure_whole(view, host(view.tile), numbers);
     } else {
-      if (view.first_row == 0) tiles_.clear();
-      tiles_.push_back(host(view.pattern).clone());
-      if (last) record_whole(view, at::cat(tiles_, 2), recorder);
+      if (view.place.first_row == 0) tiles_.clear();
+      tiles_.push_back(host(view.tile).clone());
+      if (view.last()) measure_whole(view, at::cat(tiles_, 2), numbers);
     }
-    if (!last) return;
-    const double uniform = mixing_of_uniform({T, view.causal, view.window});
-    for (int64_t s = 0; s < samples; ++s) recorder.sample("mixing_uniform", sample(view, s), uniform);
+    if (!view.last()) return {};
+    const double uniform = mixing_of_uniform({view.tile.size(3), view.causal, view.window, queries});
+    for (int64_t s = 0; s < samples; ++s) numbers.of(s)[kMixingUniform] = uniform;
+    return numbers.tensor();
   }
 
-  static int64_t sample(const PatternView& view, int64_t s) {
-    return view.packing.samples[static_cast<size_t>(view.first_sample + s)];
+  static int64_t sample(const TileView& view, int64_t s) {
+    return view.packing.samples[static_cast<size_t>(view.place.first_sample + s)];
   }
 
-  void record_whole(const PatternView& view, const at::Tensor& p, Recorder& recorder) {
-    const std::vector<Measured> measured = measure_each(p);
-    const auto heads = static_cast<size_t>(p.size(1));
-    for (size_t i = 0; i < measured.size(); ++i) {
-      const int64_t number = sample(view, static_cast<int64_t>(i / heads));
-      const int head = static_cast<int>(i % heads);
-      for (size_t k = 0; k < kCount; ++k)
-        if (!std::isnan(measured[i].numbers[k]))
-          recorder.sample(kWhole[k], number, measured[i].numbers[k], head);
-      if (number == kShownSample) recorder.spectrum("spectrum", head, measured[i].sigma);
+  void measure_whole(const TileView& view, const at::Tensor& p, Numbers& numbers) {
+    std::vector<Measured> measured = measure_each(p, view.place.queries);
+    const int64_t heads = p.size(1);
+    for (int64_t i = 0; i < p.size(0) * heads; ++i) {
+      Measured& one = measured[static_cast<size_t>(i)];
+      std::copy(one.numbers.begin(), one.numbers.end(), numbers.of(i / heads, i % heads));
+      if (sample(view, i / heads) == kShownSample) shown_.push_back(std::move(one.sigma));
     }
     tiles_.clear();
   }
 
-  void add_rows(const PatternView& view, int64_t s, bool last) {
-    if (view.first_row == 0)
-      rows_ = std::make_unique<SampledRows>(seed_, sample(view, s), view.pattern.size(3));
-    rows_->add(view.pattern[s], view.first_row);
-    if (!last) return;
+  void add_rows(const TileView& view, int64_t s) {
+    const int64_t queries = view.place.queries;
+    if (view.place.first_row == 0) rows_ = std::make_unique<SampledRows>(seed_, sample(view, s), queries);
+    rows_->add(view.tile[s], view.place.first_row);
+    if (!view.last()) return;
     std::array<std::vector<Measured>, kGroups> groups;
-    for (size_t g = 0; g < kGroups; ++g) groups[g] = measure_each(rows_->group(static_cast<int64_t>(g)));
+    for (size_t g = 0; g < kGroups; ++g)
+      groups[g] = measure_each(rows_->group(static_cast<int64_t>(g)), queries);
     rows_.reset();
     if (by_head_.empty()) by_head_.resize(groups[0].size());
     for (size_t h = 0; h < by_head_.size(); ++h)
@@ -107,16 +102,21 @@ class PatternSpectra : public Measurement {
       }
   }
 
-  void finish(Recorder& recorder) override {
+  at::Tensor finish() override {
+    Totals totals(static_cast<int64_t>(by_head_.size()), kMetrics);
     for (size_t h = 0; h < by_head_.size(); ++h)
       for (size_t k = 0; k < kCount; ++k) {
         const Sampled& sampled = by_head_[h][k];
         if (sampled.means.empty()) continue;
         const Estimate mean = arithmetic_mean(sampled.means);
-        recorder.value(kRows[k], mean.value, sampled.means.size() > 1 ? mean.stderr_ : sampled.spread,
-                       static_cast<int64_t>(sampled.means.size()), static_cast<int>(h));
+        totals.set(static_cast<int64_t>(h), kRows + k, mean.value,
+                   sampled.means.size() > 1 ? mean.stderr_ : sampled.spread,
+                   static_cast<int64_t>(sampled.means.size()));
       }
+    return totals.tensor();
   }
+
+  at::Tensor array(std::string_view) override { return stacked(shown_); }
 
   struct Sampled {
     std::vector<double> means;  // of the two groups, by sample
@@ -127,6 +127,7 @@ class PatternSpectra : public Measurement {
   std::vector<at::Tensor> tiles_;      // of a short sample so far
   std::unique_ptr<SampledRows> rows_;  // of a long one
   std::vector<std::array<Sampled, kCount>> by_head_;
+  std::vector<std::vector<double>> shown_;  // singular values of the shown sample, by head
 };
 
 }  // namespace
@@ -135,7 +136,7 @@ extern const Lens lens_pattern_spectra{
     .name = "pattern_spectra",
     .summary = "Rank of the attention matrices, and what one application can keep",
     .cost = "about 0.08 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::pattern),
+    .sites = {{"attn.hook_pattern", SiteForm::tiles}},
     .metrics =
         {{.name = "effective_rank",
           .formula = "exp(-sum p log p), p = sigma / sum sigma, of the attention matrix A",
@@ -180,6 +181,7 @@ extern const Lens lens_pattern_spectra{
           .meaning = "an estimate, high for a flat spectrum; stderr over samples, of the groups if one"}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<PatternSpectra>(context);
-    }};
+    },
+    .arrays = {"spectrum"}};
 
 }  // namespace rankscope

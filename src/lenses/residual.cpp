@@ -2,7 +2,6 @@
 // norm sqrt(||R||_1 ||R||_inf) is the one Dong, Cordonnier and Loukas (2021) plot; the Frobenius norms tell a
 // shrinking residual from a growing offset.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -13,8 +12,7 @@
 namespace rankscope {
 namespace {
 
-constexpr std::array<std::string_view, 5> kMetrics{"residual_l1inf", "residual_l1inf_rel", "residual_fro",
-                                                   "offset_fro", "residual_fro_rel"};
+constexpr size_t kMetrics = 5;
 
 /// sqrt(||A||_1 ||A||_inf): largest column sum times largest row sum, of absolute values.
 double composite_norm(const Tokens& t) {
@@ -43,9 +41,7 @@ void measure(const Tokens& t, double* out) {
 }
 
 class Residual : public Measurement {
-  void residual(const ResidualView& view, Recorder& recorder) override {
-    measure_tokens(view, recorder, kMetrics, measure);
-  }
+  at::Tensor whole(const WholeView& view) override { return measure_tokens(view, kMetrics, measure); }
 };
 
 }  // namespace
@@ -54,7 +50,7 @@ extern const Lens lens_residual{
     .name = "residual",
     .summary = "Distance of the tokens from all being alike",
     .cost = "about 0.01 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::residual),
+    .sites = residual_sites(),
     .metrics =
         {{.name = "residual_l1inf",
           .formula = "sqrt(||R||_1 ||R||_inf), R = X - 1 x^T, x the mean token",

@@ -2,7 +2,6 @@
 // ||.||_1 (largest column sum) that is the median of every channel, exactly. The composite norm has no closed
 // form: the best point a descent finds from mean and median, and below it what no point can reach.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -12,8 +11,7 @@
 namespace rankscope {
 namespace {
 
-constexpr std::array<std::string_view, 3> kMetrics{"residual_l1_min", "residual_l1inf_min",
-                                                   "residual_l1inf_min_bound"};
+constexpr size_t kMetrics = 3;
 constexpr int kSteps = 24;
 
 struct Norms {
@@ -92,9 +90,7 @@ void measure(const Tokens& t, double* out) {
 }
 
 class ResidualMin : public Measurement {
-  void residual(const ResidualView& view, Recorder& recorder) override {
-    measure_tokens(view, recorder, kMetrics, measure);
-  }
+  at::Tensor whole(const WholeView& view) override { return measure_tokens(view, kMetrics, measure); }
 };
 
 }  // namespace
@@ -103,7 +99,7 @@ extern const Lens lens_residual_min{
     .name = "residual_min",
     .summary = "Distance of the tokens from the nearest single token, norm by norm",
     .cost = "about 0.5 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::residual),
+    .sites = residual_sites(),
     .metrics = {{.name = "residual_l1_min",
                  .formula = "min_x ||X - 1 x^T||_1, attained at the median of every channel",
                  .meaning = "never above the same norm at the mean, never below half of it",

@@ -1,7 +1,6 @@
 // Mean cosine over pairs of distinct tokens. With unit vectors u_i the sum over pairs is (||sum u||^2 - sum
 // ||u||^2): O(T d) instead of O(T^2 d).
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -12,7 +11,7 @@
 namespace rankscope {
 namespace {
 
-constexpr std::array<std::string_view, 1> kMetrics{"token_cosine"};
+constexpr size_t kMetrics = 1;
 
 void measure(const Tokens& t, double* out) {
   std::vector<double> sum(static_cast<size_t>(t.width), 0.0);
@@ -29,9 +28,7 @@ void measure(const Tokens& t, double* out) {
 }
 
 class Similarity : public Measurement {
-  void residual(const ResidualView& view, Recorder& recorder) override {
-    measure_tokens(view, recorder, kMetrics, measure);
-  }
+  at::Tensor whole(const WholeView& view) override { return measure_tokens(view, kMetrics, measure); }
 };
 
 }  // namespace
@@ -40,7 +37,7 @@ extern const Lens lens_similarity{
     .name = "similarity",
     .summary = "How alike the tokens point",
     .cost = "about 0.01 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::residual),
+    .sites = residual_sites(),
     .metrics = {{.name = "token_cosine",
                  .formula = "mean of x_i . x_j / (||x_i|| ||x_j||) over i != j",
                  .meaning =

@@ -10,11 +10,13 @@
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
+#include "lenses/support/numbers.h"
 #include "lenses/support/uniform.h"
 
 namespace rankscope {
 namespace {
 
+enum Metric : size_t { kMass, kPosition, kUniform, kRatio, kMetrics };  // as they are declared below
 constexpr double kExcess = 0.3;  // mass above uniform that makes a head count for sink_ratio
 
 /// Mean and spread of what one key of one head received, sample by sample (Welford).
@@ -36,23 +38,24 @@ struct Received {
 };
 
 class Sinks : public Measurement {
-  void pattern(const PatternView& view, Recorder&) override {
-    const at::Tensor p = host(view.pattern);
+  at::Tensor tile(const TileView& view) override {
+    const at::Tensor p = host(view.tile);
     const int64_t samples = p.size(0), heads = p.size(1), rows = p.size(2), T = p.size(3);
-    const Mask mask{T, view.causal, view.window};
-    if (view.first_row == 0) sums_.assign(static_cast<size_t>(samples * heads * T), 0.0);
+    const int64_t first_row = view.place.first_row;
+    const Mask mask{T, view.causal, view.window, view.place.queries};
+    if (first_row == 0) sums_.assign(static_cast<size_t>(samples * heads * T), 0.0);
     parallel_over(samples * heads, [&](int64_t i) {
       double* columns = sums_.data() + i * T;
       for (int64_t r = 0; r < rows; ++r) {
-        const int64_t row = (i * rows + r) * T, first = mask.first_key(view.first_row + r),
-                      keys = mask.keys(view.first_row + r);
+        const int64_t row = (i * rows + r) * T, first = mask.first_key(first_row + r),
+                      keys = mask.keys(first_row + r);
         if (p.scalar_type() == at::kDouble)
           kernels::add_row(columns + first, p.data_ptr<double>() + row + first, keys);
         else
           kernels::add_row(columns + first, p.data_ptr<float>() + row + first, keys);
       }
     });
-    if (view.first_row + rows < T) return;
+    if (!view.last()) return {};
 
     const std::vector<double> uniform = received_from_uniform(mask);
     const int64_t candidates = mask.causal ? (T + 1) / 2 : T;  // j < T / 2: later keys have too few queries
@@ -66,27 +69,28 @@ class Sinks : public Measurement {
                                          uniform[static_cast<size_t>(j)]);
       }
     }
+    return {};  // the mean over samples comes first
   }
 
-  void finish(Recorder& recorder) override {
+  at::Tensor finish() override {
+    if (by_head_.empty()) return {};
+    Totals totals(static_cast<int64_t>(by_head_.size()), kMetrics);
     int64_t sinks = 0, samples = 0;
     for (size_t h = 0; h < by_head_.size(); ++h) {
       const std::vector<Received>& keys = by_head_[h];
       const auto largest = std::max_element(
           keys.begin(), keys.end(), [](const Received& a, const Received& b) { return a.mean < b.mean; });
       if (largest == keys.end() || std::isnan(largest->mean)) continue;
-      const int head = static_cast<int>(h);
-      recorder.value("sink_mass", std::clamp(largest->mean, 0.0, 1.0), largest->stderr_of_mean(),
-                     largest->samples, head);
-      recorder.value("sink_position", static_cast<double>(largest - keys.begin()), kNone, largest->samples,
-                     head);
-      recorder.value("sink_uniform", largest->uniform, kNone, largest->samples, head);
+      const auto head = static_cast<int64_t>(h);
+      totals.set(head, kMass, std::clamp(largest->mean, 0.0, 1.0), largest->stderr_of_mean(),
+                 largest->samples);
+      totals.set(head, kPosition, static_cast<double>(largest - keys.begin()), kNone, largest->samples);
+      totals.set(head, kUniform, largest->uniform, kNone, largest->samples);
       sinks += largest->mean > largest->uniform + kExcess;
       samples = std::max(samples, keys.front().samples);
     }
-    if (!by_head_.empty())
-      recorder.value("sink_ratio", static_cast<double>(sinks) / static_cast<double>(by_head_.size()), kNone,
-                     samples);
+    totals.set(kRatio, static_cast<double>(sinks) / static_cast<double>(by_head_.size()), kNone, samples);
+    return totals.tensor();
   }
 
   std::vector<double> sums_;  // [sample, head, key] of the view, over the tiles so far
@@ -99,7 +103,7 @@ extern const Lens lens_sinks{
     .name = "sinks",
     .summary = "Keys that most queries look at",
     .cost = "about 0.01 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::pattern),
+    .sites = {{"attn.hook_pattern", SiteForm::tiles}},
     .metrics =
         {{.name = "sink_mass",
           .formula = "largest over keys j of the mean attention from queries that may see it (causal: only "

@@ -1,5 +1,4 @@
 // How many directions the tokens of a sample use, of X and of X without its mean.
-#include <array>
 #include <vector>
 
 #include "kernels/cpu/rows.h"
@@ -10,9 +9,7 @@
 namespace rankscope {
 namespace {
 
-constexpr std::array<std::string_view, 7> kMetrics{
-    "effective_rank", "effective_rank_rel", "effective_rank_centered", "effective_rank_centered_rel",
-    "stable_rank",    "stable_rank_gram",   "numerical_rank"};
+constexpr size_t kMetrics = 7;
 
 void read(const TokenSpectra& s, double* out) {
   out[0] = effective_rank(s.plain);
@@ -27,7 +24,7 @@ void read(const TokenSpectra& s, double* out) {
 }
 
 class Spectra : public Measurement {
-  void residual(const ResidualView& view, Recorder& recorder) override {
+  at::Tensor whole(const WholeView& view) override {
     TokenSpectraBatch batch(token_slots(view));
     const auto look = [&](const Tokens& t, size_t slot) {
       std::vector<double> mean(static_cast<size_t>(t.width));
@@ -35,9 +32,9 @@ class Spectra : public Measurement {
       kernels::subtract_row(t.x, t.count, t.width, mean.data());
       batch.add(slot, t.x, mean.data(), t.count, t.width, t.epsilon);
     };
-    measure_tokens(view, recorder, kMetrics,
-                   TokenSteps{look, [&] { batch.settle(); },
-                              [&](size_t slot, double* out) { read(batch.of(slot), out); }});
+    return measure_tokens(view, kMetrics,
+                          TokenSteps{look, [&] { batch.settle(); },
+                                     [&](size_t slot, double* out) { read(batch.of(slot), out); }});
   }
 };
 
@@ -47,7 +44,7 @@ extern const Lens lens_spectra{
     .name = "spectra",
     .summary = "How many directions the tokens use",
     .cost = "about 0.04 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::residual),
+    .sites = residual_sites(),
     .metrics =
         {{.name = "effective_rank",
           .formula = "exp(-sum p log p), p = sigma / sum sigma, of X",

@@ -2,7 +2,6 @@
 // healthy tokens look alike, so channels whose root mean square exceeds 20 times the median channel's are
 // left out, and their number is reported.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <vector>
 
@@ -15,8 +14,7 @@
 namespace rankscope {
 namespace {
 
-constexpr std::array<std::string_view, 4> kMetrics{
-    "residual_fro_rel_trimmed", "effective_rank_centered_rel_trimmed", "trimmed_channels", "trimmed_tokens"};
+constexpr size_t kMetrics = 4;
 
 /// Root mean square of every channel.
 std::vector<double> channel_sizes(const Tokens& t) {
@@ -38,7 +36,7 @@ Tokens without_channels(const Tokens& t, const std::vector<uint8_t>& flagged) {
 }
 
 class Trimmed : public Measurement {
-  void residual(const ResidualView& view, Recorder& recorder) override {
+  at::Tensor whole(const WholeView& view) override {
     TokenSpectraBatch batch(static_cast<size_t>(view.packing.count()));
     const auto look = [&](const Tokens& all, int64_t massive, size_t slot, double* out) {
       const Tokens t = without_channels(all, above_median(channel_sizes(all)));
@@ -56,7 +54,7 @@ class Trimmed : public Measurement {
     const auto read = [&](size_t slot, double* out) {
       if (!std::isnan(out[2])) out[1] = effective_rank_rel(batch.of(slot).centered);
     };
-    measure_content(view, recorder, kMetrics, ContentSteps{look, [&] { batch.settle(); }, read});
+    return measure_content(view, kMetrics, ContentSteps{look, [&] { batch.settle(); }, read});
   }
 };
 
@@ -66,7 +64,7 @@ extern const Lens lens_trimmed{
     .name = "trimmed",
     .summary = "Rank of the content tokens without massive channels: what the verdict reads",
     .cost = "about 0.04 forward passes at T = 128",
-    .reads = static_cast<unsigned>(Reads::residual),
+    .sites = residual_sites(),
     .metrics = {{.name = "residual_fro_rel_trimmed",
                  .formula =
                      "||R||_F / ||X||_F over content tokens, channels above 20 median channels left out",

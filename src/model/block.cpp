@@ -1,6 +1,7 @@
 #include "model/block.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "model/attend.h"
@@ -11,31 +12,48 @@ namespace {
 
 constexpr int64_t kTokensAtOnce = 512;  // parts in which tokens do not meet keep so many hidden layers
 
+// A part's program on the tokens it reads.
 class Run {
  public:
-  Run(const Step& step, const BlockContext& c, const at::Tensor& stream)
-      : step_(step), c_(c), program_(c.plan.programs[static_cast<size_t>(step.branch)]), stream_(stream) {
+  Run(const Step& step, const BlockContext& c)
+      : step_(step), c_(c), program_(c.plan.programs[static_cast<size_t>(step.branch)]) {
     uses_.resize(program_.operations.size() + kFirstMade, 0);
     for (const Operation& o : program_.operations)
       for (const Value v : {o.from, o.second, o.third})
         if (v >= 0) ++uses_[static_cast<size_t>(v)];
   }
 
-  at::Tensor run(const at::Tensor& x) const {
+  at::Tensor run(const at::Tensor& x) {
     const bool in_parts = program_.attend() == nullptr && !c_.differentiated;
-    if (!in_parts) return once(x);
+    if (!in_parts)
+      return once(x, [&](const Operation& o, const at::Tensor& made) {
+        if (made.size(0) != x.size(0)) return;  // keys and values of another stream are not its tokens
+        c_.observer.see(o.site, o.heads > 0 ? made.view({made.size(0), o.heads, -1}) : made);
+      });
     at::Tensor out = at::empty({x.size(0), program_.width}, x.options());
+    std::map<std::string, at::Tensor> gathered;  // what somebody wants of it, put together again
     for (int64_t first = 0; first < x.size(0); first += kTokensAtOnce) {
       const int64_t count = std::min(kTokensAtOnce, x.size(0) - first);
-      out.narrow(0, first, count).copy_(once(x.narrow(0, first, count)));
+      const at::Tensor written = once(x.narrow(0, first, count), [&](const Operation& o, const at::Tensor& made) {
+        if (!c_.observer.wants(o.site)) return;
+        at::Tensor& whole = gathered[o.site];
+        if (!whole.defined()) whole = at::empty({x.size(0), made.size(1)}, made.options());
+        whole.narrow(0, first, count).copy_(made);
+      });
+      out.narrow(0, first, count).copy_(written);
     }
+    for (const auto& [site, whole] : gathered) c_.observer.see(site, whole);
     return out;
   }
 
  private:
-  at::Tensor once(const at::Tensor& x) const {
+  template <class Show>
+  at::Tensor once(const at::Tensor& x, Show show) const {
     std::vector<at::Tensor> values{x, step_.reads.empty() ? x : other().x};
-    for (const Operation& o : program_.operations) values.push_back(made(o, values));
+    for (const Operation& o : program_.operations) {
+      values.push_back(made(o, values));
+      if (!o.site.empty()) show(o, values.back());
+    }
     return values.back();
   }
 
@@ -71,11 +89,7 @@ class Run {
                            value(o.second),
                            c_.batch,
                            keys};
-        const at::Tensor z = attend(in, value(o.third), c_);
-        if (c_.observer.wants_heads())
-          c_.observer.heads(z.view({z.size(0), in.spec.heads, in.spec.d_v}),
-                            c_.weights.get(program_.operations.back().W), stream_);
-        return z;
+        return attend(in, value(o.third), c_);
       }
     }
     throw Error("an operation that nobody runs");
@@ -84,7 +98,6 @@ class Run {
   const Step& step_;
   const BlockContext& c_;
   const Program& program_;
-  const at::Tensor& stream_;
   std::vector<int> uses_;  // by value
 };
 
@@ -106,14 +119,17 @@ void run_step(const Step& step, const BlockContext& c, BlockState& s, bool keep)
   keep = keep || c.differentiated;
   switch (step.kind) {
     case Step::Kind::read:
+      if (step.branch == 0) c.observer.see("hook_resid_pre", s.stream);
+      if (step.branch > 0 && !step.from_start) c.observer.see("hook_resid_mid", s.stream);
       s.value = apply_norm(step.from_start ? s.start : s.stream, step.norm, c.weights, step.norm_name);
-      if (step.branch == 0 && step.norm.there()) c.observer.normalized(s.value);
+      if (step.norm.there()) c.observer.see(step.norm_name + ".hook_normalized", s.value);
       return;
     case Step::Kind::run:
-      s.value = Run(step, c, s.stream).run(s.value);
+      s.value = Run(step, c).run(s.value);
       return;
     case Step::Kind::write:
       s.value = written(step, c, s.value, keep);
+      c.observer.see("hook_" + step.name + "_out", s.value);
       return;
     case Step::Kind::join:
       if (step.skip) s.value = keep ? s.value + s.stream : s.value.add_(s.stream);

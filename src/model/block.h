@@ -5,28 +5,27 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/tensor_fwd.h"
 #include "model/batch.h"
+#include "model/sites.h"
 #include "parts/program.h"
 #include "spec/steps.h"
 #include "tensors/weights.h"
 
 namespace rankscope {
 
-/// Sees the tensors of a pass as they are computed; they are gone afterwards. `wants_*` lets the pass skip
-/// work.
+/// Sees the tensors of a block as they are computed, by the names of model/sites.h; they are changed or gone
+/// afterwards. The block asks `wants` before it does anything for a site's sake alone, and may show what is
+/// there anyway to one who does not want it.
 class BlockObserver {
  public:
   virtual ~BlockObserver() = default;
-  virtual bool wants_pattern() const { return false; }
-  virtual bool wants_heads() const { return false; }
-  virtual void normalized(const at::Tensor& /*x [N, d]*/) {}  // pre-norm blocks: what attention reads
-  /// Rows [first_row, + R) of the patterns of samples [first, + S) of the batch: [S, H, R, T].
-  virtual void pattern(const at::Tensor& /*tile*/, int64_t /*first*/, int64_t /*first_row*/) {}
-  virtual void heads(const at::Tensor& /*z [N, H, d_v]*/, const at::Tensor& /*W_O*/,
-                     const at::Tensor& /*x [N, d]*/) {}
+  virtual bool wants(std::string_view /*site*/) const { return false; }
+  /// Whole, [N, ...], or a tile, [S, H, R, T], with its place. What is factored comes as hook_z.
+  virtual void see(std::string_view /*site*/, const at::Tensor&, const TilePlace& /*place*/ = {}) {}
 };
 
 /// Takes numbers out at random, in training. A scan has none.

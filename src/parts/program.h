@@ -31,7 +31,8 @@ struct Operation {
   int64_t width = 0;           // of the result
   double scale = 1.0;          // linear
   Activation activation = Activation::identity;
-  std::string site = {};  // its name for those who look: "hook_q", "mlp.hook_pre"
+  std::string site = {};  // its name for those who look: "attn.hook_q", "mlp.hook_pre"
+  int64_t heads = 0;      // it is shown as [tokens, heads, ..]; 0: as [tokens, width]
 };
 
 struct Program {

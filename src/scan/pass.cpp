@@ -32,39 +32,38 @@ void require_finite(const at::Tensor& x, const std::string& where) {
 
 Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, batch.content}; }
 
-// The measurements of every lens that reads one kind of view at one site.
+// Every lens that reads one site.
 class SiteLenses {
  public:
-  SiteLenses(const PassPlan& plan, Reads reads, const Site& site, const ModelSpec& spec,
-             const std::vector<Name>& variants, ShownSample* shown = nullptr) {
+  SiteLenses(const PassPlan& plan, const Site& site, const ModelSpec& spec,
+             const std::vector<Name>& variants) {
     if (site.layer >= 0 && !plan.layers[static_cast<size_t>(site.layer)]) return;
     int64_t samples = 0;
     for (const Batch& b : plan.inputs.front()) samples += b.count();
     for (const Lens* lens : plan.lenses)
-      if ((lens->reads & static_cast<unsigned>(reads)) != 0)
-        entries_.push_back({lens->start({spec, site.layer, plan.seed, samples}),
-                            std::make_unique<SiteRecorder>(*lens, site, variants,
-                                                           shown != nullptr ? &shown->arrays() : nullptr)});
+      if (reads(*lens, site.name))
+        lenses_.emplace_back(*lens, LensContext{spec, site.layer, plan.seed, samples}, site, variants);
   }
 
-  bool empty() const { return entries_.empty(); }
-  template <class Call>
-  void each(Call call) {
-    for (Entry& e : entries_) call(*e.measurement, *e.recorder);
+  bool empty() const { return lenses_.empty(); }
+  void whole(const WholeView& view) {
+    for (SiteLens& lens : lenses_) lens.whole(view);
   }
-  void finish(ResultTable& table) {
-    for (Entry& e : entries_) {
-      e.measurement->finish(*e.recorder);
-      e.recorder->flush(table);
-    }
+  void tile(const TileView& view) {
+    for (SiteLens& lens : lenses_) lens.tile(view);
+  }
+  void factored(const FactoredView& view) {
+    for (SiteLens& lens : lenses_) lens.factored(view);
+  }
+  void weights(const WeightsView& view) {
+    for (SiteLens& lens : lenses_) lens.weights(view);
+  }
+  void finish(ResultTable& table, ShownSample* shown = nullptr) {
+    for (SiteLens& lens : lenses_) lens.finish(table, shown != nullptr ? &shown->arrays() : nullptr);
   }
 
  private:
-  struct Entry {
-    std::unique_ptr<Measurement> measurement;
-    std::unique_ptr<SiteRecorder> recorder;
-  };
-  std::vector<Entry> entries_;
+  std::vector<SiteLens> lenses_;
 };
 
 // Hands the tensors of one block to the lenses that asked.
@@ -75,46 +74,70 @@ class Observer : public BlockObserver {
       : attention_(spec.blocks[static_cast<size_t>(layer)].attention()),
         layer_(layer),
         shown_(shown),
-        prefix_(fmt::format("blocks.{}", layer)),
-        normalized_(plan, Reads::residual, {prefix_ + ".ln1.hook_normalized", layer, layer}, spec, variants),
-        pattern_(plan, Reads::pattern, {prefix_ + ".attn.hook_pattern", layer, layer}, spec, variants, shown),
-        heads_(plan, Reads::heads, {prefix_ + ".attn.hook_result", layer, layer}, spec, variants),
-        weights_(plan, Reads::weights, {prefix_ + ".attn", layer, layer}, spec, variants, shown),
-        output_(plan, Reads::residual, {prefix_ + ".hook_resid_post", layer, layer + 1}, spec, variants) {}
+        prefix_(fmt::format("blocks.{}.", layer)) {
+    for (const SiteInfo& site : sites()) {
+      if (!site.in_block || (layer == 0 && site.name == "hook_resid_pre")) continue;  // seen after embedding
+      const int depth = site.name == "hook_resid_post" ? layer + 1 : layer;
+      SiteLenses lenses(plan, {prefix_ + std::string(site.name), layer, depth}, spec, variants);
+      if (!lenses.empty()) sites_.emplace_back(site.name, std::move(lenses));
+    }
+  }
 
   void enter(const Batch& batch) { packing_ = packing_of(batch); }
 
-  bool wants_pattern() const override { return !pattern_.empty(); }
-  bool wants_heads() const override { return !heads_.empty(); }
-  void normalized(const at::Tensor& x) override {
-    normalized_.each([&](Measurement& m, Recorder& r) { m.residual({x, packing_}, r); });
+  bool wants(std::string_view site) const override {
+    return has(site) || ((site == "hook_resid_pre" || site == "attn.hook_z") && has("attn.hook_result"));
   }
-  void pattern(const at::Tensor& tile, int64_t first, int64_t first_row) override {
-    require_finite(tile, prefix_ + ".attn.hook_pattern");
-    const PatternView view{tile, first, first_row, attention_.causal, attention_.window, packing_};
-    pattern_.each([&](Measurement& m, Recorder& r) { m.pattern(view, r); });
-    if (shown_ != nullptr) shown_->pattern(layer_, view);
+  /// Whether a lens reads what only run_block shows.
+  bool looks_inside() const {
+    return std::any_of(sites_.begin(), sites_.end(), [](const auto& site) {
+      return site.first != "ln1.hook_normalized" && site.first != "attn" && site.first != "hook_resid_post";
+    });
   }
-  void heads(const at::Tensor& z, const at::Tensor& W_O, const at::Tensor& x) override {
-    heads_.each([&](Measurement& m, Recorder& r) { m.heads({z, W_O, x, packing_}, r); });
+  void see(std::string_view site, const at::Tensor& x, const TilePlace& place) override {
+    if (site == "hook_resid_pre") before_ = x;
+    if (site == "attn.hook_z")
+      if (SiteLenses* result = find("attn.hook_result"))
+        result->factored({x, weights_->get("attn.W_O"), before_, packing_});
+    SiteLenses* const lenses = find(site);
+    if (lenses == nullptr) return;
+    if (place.queries == 0) return lenses->whole({x, packing_});
+    const TileView view{x, place, attention_.causal, attention_.window, packing_};
+    const bool pattern = site == "attn.hook_pattern";
+    if (pattern) require_finite(x, prefix_ + "attn.hook_pattern");
+    lenses->tile(view);
+    if (pattern && shown_ != nullptr) shown_->pattern(layer_, view);
   }
   void weights(const BlockSpec& block, const Weights& weights) {
-    weights_.each([&](Measurement& m, Recorder& r) { m.weights({block, weights}, r); });
+    weights_ = &weights;
+    if (SiteLenses* lenses = find("attn")) lenses->weights({block, weights});
   }
   void output(const at::Tensor& x) {
-    require_finite(x, prefix_ + ".hook_resid_post");
-    output_.each([&](Measurement& m, Recorder& r) { m.residual({x, packing_}, r); });
+    before_.reset();
+    require_finite(x, prefix_ + "hook_resid_post");
+    see("hook_resid_post", x, {});
   }
   void finish(ResultTable& table) {
-    for (SiteLenses* lenses : {&normalized_, &pattern_, &heads_, &weights_, &output_}) lenses->finish(table);
+    for (auto& [name, lenses] : sites_) lenses.finish(table, shown_);
   }
 
  private:
+  bool has(std::string_view site) const {
+    return std::any_of(sites_.begin(), sites_.end(), [&](auto& s) { return s.first == site; });
+  }
+  SiteLenses* find(std::string_view site) {
+    for (auto& [name, lenses] : sites_)
+      if (name == site) return &lenses;
+    return nullptr;
+  }
+
   const AttentionSpec& attention_;
   int layer_;
   ShownSample* shown_;
   std::string prefix_;
-  SiteLenses normalized_, pattern_, heads_, weights_, output_;
+  std::vector<std::pair<std::string_view, SiteLenses>> sites_;  // those that somebody reads
+  const Weights* weights_ = nullptr;
+  at::Tensor before_;  // the residual stream before the block
   Packing packing_;
 };
 
@@ -168,9 +191,9 @@ class SharedPrefixes {
   explicit SharedPrefixes(bool in_use) : in_use_(in_use) {}
 
   /// The block's output, from whatever is already known of it.
-  at::Tensor run(const at::Tensor& x, const BlockContext& context, bool held, size_t batch) {
-    if (!in_use_ || context.observer.wants_pattern() || context.observer.wants_heads())
-      return run_block(x, context);
+  at::Tensor run(const at::Tensor& x, const BlockContext& context, const Observer& observer, bool held,
+                 size_t batch) {
+    if (!in_use_ || observer.looks_inside()) return run_block(x, context);
     const std::vector<Step>& steps = context.plan.steps;
     BlockState state = block_start(x);
     for (size_t n = 1; n <= steps.size(); ++n) {
@@ -179,7 +202,7 @@ class SharedPrefixes {
       if (const BlockState* known = last ? nullptr : find(steps, n, held, batch)) {
         state = *known;
         if (step.kind == Step::Kind::read && step.branch == 0 && step.norm.there())
-          context.observer.normalized(state.value);
+          context.observer.see("ln1.hook_normalized", state.value, {});
         continue;
       }
       run_step(step, context, state, true);
@@ -250,13 +273,13 @@ class Pass {
       WeightSource& source = *plan_.sources[first.source];
       const Weights weights = source.load("embed");
       State state{group, {}};
-      SiteLenses lenses(plan_, Reads::residual, {"blocks.0.hook_resid_pre", 0, 0}, first.spec, names(group));
+      SiteLenses lenses(plan_, {"blocks.0.hook_resid_pre", 0, 0}, first.spec, names(group));
       for (const Batch& batch : batches(state)) {
         state.x.push_back(embed(batch, first.spec, weights, source));
         if (!all_finite(state.x.back()))
           throw Error("the embeddings hold NaN or Inf").in("blocks.0.hook_resid_pre");
         const Packing packing = packing_of(batch);
-        lenses.each([&](Measurement& m, Recorder& r) { m.residual({state.x.back(), packing}, r); });
+        lenses.whole({state.x.back(), packing});
       }
       lenses.finish(table_);
       states_.push_back(std::move(state));
@@ -318,7 +341,7 @@ class Pass {
                                    : held ? held_[b]
                                           : stored,
                                    batches(state)[b], observer};
-        out.x.push_back(cut ? run_block(state.x[b], context) : shared.run(state.x[b], context, held, b));
+        out.x.push_back(cut ? run_block(state.x[b], context) : shared.run(state.x[b], context, observer, held, b));
         if (last) state.x[b].reset();
         observer.output(out.x.back());
       }
@@ -349,8 +372,8 @@ class Pass {
         WeightSource& source = *plan_.sources[first.source];
         const bool has_norm = source.spec().final_norm.there();
         const Weights weights = has_norm ? source.load("ln_final") : Weights();
-        SiteLenses lenses(has_norm ? plan_ : no_lenses(), Reads::residual,
-                          {"ln_final.hook_normalized", -1, depth()}, first.spec, names(group));
+        SiteLenses lenses(has_norm ? plan_ : no_lenses(), {"ln_final.hook_normalized", -1, depth()},
+                          first.spec, names(group));
         FinalState end;
         end.variants = group;
         for (size_t b = 0; b < state.x.size(); ++b) {
@@ -359,7 +382,7 @@ class Pass {
             held.set("held", norm_scale(states_.front().x[b], variant(0).spec.final_norm));
           end.x->push_back(apply_norm(state.x[b], first.spec.final_norm, held, ""));
           const Packing packing = packing_of(batches(state)[b]);
-          lenses.each([&](Measurement& m, Recorder& r) { m.residual({end.x->back(), packing}, r); });
+          lenses.whole({end.x->back(), packing});
         }
         lenses.finish(table_);
         out.push_back(std::move(end));
@@ -405,6 +428,7 @@ int64_t count_steps(const PassPlan& plan) {
 
 std::vector<FinalState> run_pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
                                  const ProgressCallback& progress) {
+  for (const Lens* lens : plan.lenses) check_sites(*lens);
   const c10::NoGradGuard no_grad;
   return Pass(plan, table, notes, progress).run();
 }

@@ -51,7 +51,7 @@ class FrozenPaths {
   Reading& reading(const std::string& variant, int length, int layer = -1, int head = -1) {
     const auto [it, fresh] = places_.emplace(std::tuple(variant, length, layer, head), readings_.size());
     if (fresh)
-      readings_.push_back(std::make_unique<Reading>(variant, Site{site_, layer, length}, spec_, head));
+      readings_.push_back(std::make_unique<Reading>(variant, Site{site_, layer, length, head}, spec_));
     return *readings_[it->second];
   }
 

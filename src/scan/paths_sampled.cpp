@@ -1,38 +1,18 @@
 #include "scan/paths_sampled.h"
 
-#include <cmath>
-
 #include "base/stats.h"
 #include "operator/frozen.h"
 #include "scan/output.h"
 #include "scan/readings.h"
-#include "scan/variants.h"
 #include "theory/path_counts.h"
 
 namespace rankscope {
-namespace {
-
-// Keeps every sample's value; the draws are averaged later.
-class Gather : public Recorder {
- public:
-  explicit Gather(std::map<std::pair<std::string, std::string>, std::vector<double>>& to) : to_(to) {}
-  void sample(std::string_view metric, int64_t, double value, int, std::string_view tokens) override {
-    if (std::isfinite(value)) to_[{std::string(metric), std::string(tokens)}].push_back(value);
-  }
-  void value(std::string_view, double, double, int64_t, int, std::string_view) override {}
-
- private:
-  std::map<std::pair<std::string, std::string>, std::vector<double>>& to_;
-};
-
-}  // namespace
 
 void SampledPaths::see(const Batch& batch) {
   const int64_t depth = spec_.depth(), heads = spec_.blocks.front().attention().heads;
   const PathRunner runner(spec_, source_, batch);
   const at::Tensor full =
       spec_.output.kind == HeadKind::none ? at::Tensor() : FrozenNetwork(spec_, source_, batch).output();
-  const Packing packing{batch.offsets, batch.samples, batch.content};
   for (int64_t k = 0; k <= depth; ++k) {
     exhaustive_[k] = path_count(depth, heads, k, request_.paths + 1) <= request_.paths;
     const int64_t draws = exhaustive_[k] ? 1 : request_.repeats;
@@ -42,9 +22,12 @@ void SampledPaths::see(const Batch& batch) {
       states.push_back(runner.sum(
           sample_paths(depth, heads, k, request_.paths, request_.scan.seed, static_cast<uint32_t>(draw)),
           semantics_));
-      Gather gather(draws_[k][static_cast<size_t>(draw)]);
-      for (const Lens* lens : choose_lenses({"residual", "spectra"}))
-        lens->start({spec_, -1, 0, 0})->residual({states.back(), packing}, gather);
+      Reading reading({}, {}, spec_);
+      reading.see(states.back(), batch);
+      ResultTable read;
+      reading.finish(read);
+      for (const SampleRow& r : read.samples)  // every sample's value: the draws are averaged later
+        draws_[k][static_cast<size_t>(draw)][{r.metric.str(), r.tokens.str()}].push_back(r.value);
     }
     if (!full.defined()) continue;
     const auto kl = output_kl(full, states, spec_, source_, batch);

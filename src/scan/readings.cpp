@@ -15,64 +15,36 @@ const Lens& own_metrics() {
       .name = "readings",
       .summary = {},
       .cost = {},
-      .reads = 0,
+      .sites = {},
       .metrics = {{.name = "path_norm", .formula = {}, .meaning = {}, .mean = Mean::geometric}},
       .start = nullptr};
   return lens;
 }
 
-// The lenses name no head; a reading may belong to one.
-class WithHead : public Recorder {
- public:
-  WithHead(SiteRecorder& to, int head) : to_(to), head_(head) {}
-  void sample(std::string_view metric, int64_t sample, double value, int, std::string_view tokens) override {
-    to_.sample(metric, sample, value, head_, tokens);
-  }
-  void value(std::string_view metric, double value, double stderr_, int64_t n, int,
-             std::string_view tokens) override {
-    to_.value(metric, value, stderr_, n, head_, tokens);
-  }
-
- private:
-  SiteRecorder& to_;
-  int head_;
-};
-
 }  // namespace
 
-Reading::Reading(std::string variant, Site site, const ModelSpec& spec, int head)
-    : variant_(std::move(variant)),
-      head_(head),
-      own_(std::make_unique<SiteRecorder>(own_metrics(), site, std::vector<Name>{Name(variant_)}, nullptr)) {
+Reading::Reading(std::string variant, const Site& site, const ModelSpec& spec)
+    : variant_(std::move(variant)), own_(own_metrics(), site, {Name(variant_)}) {
   for (const Lens* lens : choose_lenses({"residual", "spectra"}))
-    entries_.push_back(
-        {lens->start({spec, site.layer, 0, 0}),
-         std::make_unique<SiteRecorder>(*lens, site, std::vector<Name>{Name(variant_)}, nullptr)});
+    lenses_.emplace_back(*lens, LensContext{spec, site.layer, 0, 0}, site, std::vector<Name>{Name(variant_)});
 }
 
 void Reading::see(const at::Tensor& x, const Batch& batch) {
   const Packing packing{batch.offsets, batch.samples, batch.content};
-  for (Entry& e : entries_) {
-    WithHead recorder(*e.recorder, head_);
-    e.measurement->residual({x, packing}, recorder);
-  }
+  for (SiteLens& lens : lenses_) lens.whole({x, packing});
 }
 
 void Reading::sample(std::string_view metric, int64_t sample, double value) {
-  own_->sample(metric, sample, value, head_, "all");
+  own_.sample(metric, sample, value);
 }
 
 void Reading::value(std::string_view metric, double value, double stderr_, int64_t n) {
-  own_->value(metric, value, stderr_, n, head_, "all");
+  own_.value(metric, value, stderr_, n);
 }
 
 void Reading::finish(ResultTable& table) {
-  for (Entry& e : entries_) {
-    WithHead recorder(*e.recorder, head_);
-    e.measurement->finish(recorder);
-    e.recorder->flush(table);
-  }
-  own_->flush(table);
+  for (SiteLens& lens : lenses_) lens.finish(table);
+  own_.flush(table);
 }
 
 Mean mean_of(const std::string& metric) {

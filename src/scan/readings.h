@@ -17,7 +17,7 @@ namespace rankscope {
 /// One state, batch by batch, under the lenses residual and spectra and whatever else is given.
 class Reading {
  public:
-  Reading(std::string variant, Site site, const ModelSpec& spec, int head = -1);
+  Reading(std::string variant, const Site& site, const ModelSpec& spec);
   const std::string& variant() const { return variant_; }
 
   void see(const at::Tensor& x, const Batch& batch);
@@ -26,14 +26,9 @@ class Reading {
   void finish(ResultTable& table);
 
  private:
-  struct Entry {
-    std::unique_ptr<Measurement> measurement;
-    std::unique_ptr<SiteRecorder> recorder;
-  };
   std::string variant_;
-  int head_;
-  std::vector<Entry> entries_;
-  std::unique_ptr<SiteRecorder> own_;
+  std::vector<SiteLens> lenses_;
+  SiteRecorder own_;
 };
 
 /// How a metric of the lenses residual and spectra is averaged; arithmetically, if it is none of theirs.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -15,19 +17,21 @@ struct Site {
   std::string name;  // "blocks.3.hook_resid_post"
   int layer = -1;
   int depth = -1;
+  int head = -1;  // what is said of all heads together is filed under this one
 };
 
-class SiteRecorder : public Recorder {
+/// Takes a lens's tensors, in the shapes of lenses/lens.h, from whatever device they are on.
+class SiteRecorder {
  public:
-  /// `arrays` takes the spectra, where they are wanted.
-  SiteRecorder(const Lens& lens, Site site, std::vector<Name> variants, std::vector<NamedArray>* arrays)
-      : lens_(lens), site_(std::move(site)), variants_(std::move(variants)), arrays_(arrays) {}
+  SiteRecorder(const Lens& lens, Site site, std::vector<Name> variants);
 
-  void sample(std::string_view metric, int64_t sample, double value, int head,
-              std::string_view tokens) override;
-  void value(std::string_view metric, double value, double stderr_, int64_t n, int head,
-             std::string_view tokens) override;
-  void spectrum(std::string_view name, int head, std::span<const double> sigma) override;
+  /// The numbers of some samples, and what is no mean over samples. An undefined tensor says nothing.
+  void add(const at::Tensor& numbers, std::span<const int64_t> samples);
+  void add_totals(const at::Tensor& totals);
+
+  /// One number, for those who have no lens.
+  void sample(std::string_view metric, int64_t sample, double value);
+  void value(std::string_view metric, double value, double stderr_, int64_t n);
 
   /// Aggregates by each metric's own mean and appends the rows.
   void flush(ResultTable& table);
@@ -37,15 +41,39 @@ class SiteRecorder : public Recorder {
     std::vector<int64_t> samples;
     std::vector<double> values;
   };
-  Mean mean_of(const std::string& metric) const;
+  using Key = std::tuple<Name, int, Name>;  // metric, head, tokens
+  Mean mean_of(const Name& metric) const;
+  void require_shape(const at::Tensor& t, const std::vector<int64_t>& shape) const;
 
   const Lens& lens_;
   Site site_;
-  std::vector<Name> variants_;
-  std::map<std::tuple<Name, int, Name>, Values> samples_;  // metric, head, tokens
+  std::vector<Name> variants_, metrics_;
+  std::map<Key, Values> samples_;
   std::vector<Row> rows_;
-  std::map<std::string, NamedArray> spectra_;
-  std::vector<NamedArray>* arrays_;
+};
+
+/// One lens at one site: shows it the site's views and files what it returns.
+class SiteLens {
+ public:
+  SiteLens(const Lens& lens, const LensContext& context, const Site& site, std::vector<Name> variants)
+      : lens_(lens),
+        name_(site.name),
+        measurement_(lens.start(context)),
+        recorder_(lens, site, std::move(variants)) {}
+
+  void whole(const WholeView& view);
+  void tile(const TileView& view);
+  void factored(const FactoredView& view);
+  void weights(const WeightsView& view);
+
+  /// After the last batch; `arrays`, where given, takes what the lens keeps beside its numbers.
+  void finish(ResultTable& table, std::vector<NamedArray>* arrays = nullptr);
+
+ private:
+  const Lens& lens_;
+  std::string name_;
+  std::unique_ptr<Measurement> measurement_;
+  SiteRecorder recorder_;
 };
 
 }  // namespace rankscope

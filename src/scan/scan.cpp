@@ -82,9 +82,8 @@ class Scan {
     for (const Batch& b : plan_.inputs.front())
       for (int64_t s = 0; s < b.count(); ++s)
         if (b.samples[static_cast<size_t>(s)] == kShownSample) length = b.length(s);
-    const bool seen = std::any_of(plan_.lenses.begin(), plan_.lenses.end(), [](const Lens* lens) {
-      return (lens->reads & static_cast<unsigned>(Reads::pattern)) != 0;
-    });
+    const bool seen = std::any_of(plan_.lenses.begin(), plan_.lenses.end(),
+                                  [](const Lens* lens) { return reads(*lens, "attn.hook_pattern"); });
     shown_ = std::make_unique<ShownSample>(spec(), length, plan_.layers,
                                            seen ? request_.patterns : std::nullopt, result_.notes);
     plan_.shown = shown_.get();

@@ -83,19 +83,19 @@ ShownSample::ShownSample(const ModelSpec& spec, int64_t length, const std::vecto
   exact_ = std::make_unique<SafetensorsWriter>(*file, tensors);
 }
 
-void ShownSample::pattern(int layer, const PatternView& view) {
+void ShownSample::pattern(int layer, const TileView& view) {
   const auto& numbers = view.packing.samples;
-  const int64_t samples = view.pattern.size(0), heads = view.pattern.size(1), rows = view.pattern.size(2);
+  const int64_t samples = view.tile.size(0), heads = view.tile.size(1), rows = view.tile.size(2);
   for (int64_t s = 0; s < samples; ++s) {
-    if (numbers[static_cast<size_t>(view.first_sample + s)] != kShownSample) continue;
-    const at::Tensor p = host(view.pattern[s]);
+    if (numbers[static_cast<size_t>(view.place.first_sample + s)] != kShownSample) continue;
+    const at::Tensor p = host(view.tile[s]);
     const Mask mask{length_, view.causal, view.window};
     float* map = array_of(arrays_, site(layer) + ".pooled", {heads, side_, side_}).values.data();
     float* received = array_of(arrays_, site(layer) + ".received", {heads, length_}).values.data();
     std::vector<double> one(static_cast<size_t>(rows * length_));
     for (int64_t h = 0; h < heads; ++h) {
       load(p, h * rows * length_, rows * length_, one.data());
-      add_rows(one.data(), view.first_row, rows, mask, side_, map + h * side_ * side_,
+      add_rows(one.data(), view.place.first_row, rows, mask, side_, map + h * side_ * side_,
                received + h * length_);
     }
     if (exact_) {

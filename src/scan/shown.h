@@ -22,7 +22,7 @@ class ShownSample {
               const std::optional<std::filesystem::path>& file, std::vector<std::string>& notes);
 
   /// Takes what the view holds of the sample, if anything.
-  void pattern(int layer, const PatternView& view);
+  void pattern(int layer, const TileView& view);
 
   /// Puts the file of exact matrices in its place and gives the arrays away.
   std::vector<NamedArray> finish();

@@ -170,11 +170,14 @@ class Verifier : public BlockObserver {
     return results_;
   }
 
-  bool wants_pattern() const override { return attention_ && attention_->present(); }
-  void pattern(const at::Tensor& tile, int64_t, int64_t first_row) override {
+  bool wants(std::string_view site) const override {
+    return site == "attn.hook_pattern" && attention_ && attention_->present();
+  }
+  void see(std::string_view site, const at::Tensor& tile, const TilePlace& place) override {
+    if (!wants(site)) return;
     const at::Tensor index = columns(sample_);
     const at::Tensor theirs = attention_->reference()[static_cast<int64_t>(sample_)]
-                                  .index_select(1, index.narrow(0, first_row, tile.size(2)))
+                                  .index_select(1, index.narrow(0, place.first_row, tile.size(2)))
                                   .index_select(2, index);
     attention_->compare(tile[0], theirs);
   }

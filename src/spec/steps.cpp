@@ -11,17 +11,20 @@ std::vector<Step> steps_of(const BlockSpec& block) {
                      .branch = i,
                      .norm = b.before,
                      .norm_name = b.norm_name,
-                     .from_start = beside});
+                     .from_start = beside,
+                     .name = b.name});
     steps.push_back({.kind = Step::Kind::run, .branch = i, .part = b.part, .name = b.name, .reads = b.reads});
     steps.push_back({.kind = Step::Kind::write,
                      .branch = i,
                      .norm = b.inside,
                      .norm_name = b.norm_name + "_post",
+                     .name = b.name,
                      .scale = b.scale});
     steps.push_back({.kind = Step::Kind::join,
                      .branch = i,
                      .norm = b.behind,
                      .norm_name = b.norm_name,
+                     .name = b.name,
                      .skip = beside || b.skip});
   }
   return steps;

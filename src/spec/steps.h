@@ -24,7 +24,7 @@ struct Step {
   std::string norm_name = {};
   bool from_start = false;  // read: what the block was given, not what the branches before made of it
   PartSpec part = {};       // run
-  std::string name = {};    // run: of the branch
+  std::string name = {};    // of the branch
   std::string reads = {};   // run: the stream that keys and values come from
   double scale = 1.0;       // write
   bool skip = true;         // join

@@ -72,6 +72,22 @@ TEST_P(AttentionContract, TilesAreRowsOfTheWhole) {
         1e-14);
 }
 
+TEST_P(AttentionContract, MoreScoreIsMoreAttentionAndHiddenKeysHaveNone) {
+  spec.causal = true;
+  spec.window = 4;
+  at::Tensor scores;
+  const at::Tensor p = prepare()->pattern(0, S, 0, T, &scores);
+  ASSERT_EQ(scores.defined(), GetParam()->has_scores);
+  EXPECT_TRUE(at::equal(p, whole()));  // asking for them changes nothing
+  if (!scores.defined()) return;
+  ASSERT_EQ(scores.sizes(), p.sizes());
+  const at::Tensor hidden =
+      at::ones({T, T}, at::kBool).triu(1).logical_or(at::ones({T, T}, at::kBool).tril(-4));
+  EXPECT_TRUE(at::equal(scores.eq(-INFINITY), hidden.expand_as(scores)));
+  const at::Tensor by_score = p.gather(3, std::get<1>(scores.sort(3)));
+  EXPECT_GE((by_score.narrow(3, 1, T - 1) - by_score.narrow(3, 0, T - 1)).min().item<double>(), 0.0);
+}
+
 TEST_P(AttentionContract, SamplesDoNotSeeEachOther) {
   const at::Tensor p = whole();
   q[0] = at::randn({T, H, d}, at::kDouble);

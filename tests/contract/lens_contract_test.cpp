@@ -67,9 +67,11 @@ Inputs widened(const Inputs& in) {
 enum class Feeding { one_batch, one_sample_each, tiles };
 
 Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
-  Collected out;
-  const ModelSpec spec;
-  const auto measurement = lens.start({spec, 0, 17, static_cast<int64_t>(in.lengths.size())});
+  Seeing seeing(lens);
+  const auto takes = [&](SiteForm form) {
+    return std::any_of(lens.sites.begin(), lens.sites.end(),
+                       [&](const SiteUse& u) { return u.form == form; });
+  };
   const auto batch = [&](size_t first, size_t count) {
     int64_t before = 0, N = 0;
     for (size_t s = 0; s < first + count; ++s) (s < first ? before : N) += in.lengths[s];
@@ -79,9 +81,9 @@ Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
                         static_cast<int64_t>(first));
     const Packing packing = packed.packing();
     const at::Tensor x = in.x.narrow(0, before, N), z = in.z.narrow(0, before, N);
-    if (lens.reads & static_cast<unsigned>(Reads::residual)) measurement->residual({x, packing}, out);
-    if (lens.reads & static_cast<unsigned>(Reads::heads)) measurement->heads({z, in.W_O, x, packing}, out);
-    if (!(lens.reads & static_cast<unsigned>(Reads::pattern))) return;
+    if (takes(SiteForm::whole)) seeing.whole({x, packing});
+    if (takes(SiteForm::factored)) seeing.factored({z, in.W_O, x, packing});
+    if (!takes(SiteForm::tiles)) return;
     for (size_t s = 0; s < count;) {  // runs of one length go together, as in the pass
       size_t end = s + 1;
       while (end < count && in.lengths[first + end] == in.lengths[first + s]) ++end;
@@ -95,12 +97,10 @@ Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
             const at::Tensor tile = whole.narrow(0, static_cast<int64_t>(k - s), 1)
                                         .narrow(2, row, std::min<int64_t>(3, T - row))
                                         .clone();
-            measurement->pattern(
-                {tile, static_cast<int64_t>(k), row, in.mask.causal, in.mask.window, packing}, out);
+            seeing.tile({tile, {static_cast<int64_t>(k), row, T}, in.mask.causal, in.mask.window, packing});
           }
       } else {
-        measurement->pattern({whole, static_cast<int64_t>(s), 0, in.mask.causal, in.mask.window, packing},
-                             out);
+        seeing.tile({whole, {static_cast<int64_t>(s), 0, T}, in.mask.causal, in.mask.window, packing});
       }
       s = end;
     }
@@ -110,9 +110,8 @@ Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
   } else {
     batch(0, in.lengths.size());
   }
-  if (lens.reads & static_cast<unsigned>(Reads::weights)) measurement->weights({in.block, in.weights}, out);
-  measurement->finish(out);
-  return out;
+  if (takes(SiteForm::weights)) seeing.weights({in.block, in.weights});
+  return seeing.finish();
 }
 
 void expect_same(const Collected& a, const Collected& b, double tolerance,
@@ -212,7 +211,8 @@ TEST_P(LensContract, SaysWhatItIs) {
   EXPECT_FALSE(lens.name.empty());
   EXPECT_FALSE(lens.summary.empty());
   EXPECT_NE(lens.cost.find("forward passes"), std::string_view::npos);
-  EXPECT_NE(lens.reads, 0u);
+  EXPECT_FALSE(lens.sites.empty());
+  EXPECT_NO_THROW(check_sites(lens));
   for (const MetricInfo& m : lens.metrics) {
     EXPECT_FALSE(m.formula.empty()) << m.name;
     EXPECT_FALSE(m.meaning.empty()) << m.name;

@@ -45,6 +45,18 @@ TEST(AttentionEntropy, OfTwoByTwoIsWorkedOutByHand) {
   EXPECT_NEAR(see_patterns("attention", {a}, {}).of("attention_entropy", 0, 0), expected / 2, 1e-15);
 }
 
+TEST(AttentionEntropy, OfFewerQueriesThanKeysIsTheMeanOverTheQueries) {
+  at::manual_seed(3);
+  for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{3, 7}, {7, 3}}) {
+    const at::Tensor p = at::softmax(at::randn({2, queries, keys}, at::kDouble), -1);
+    const at::Tensor expected = (-(p * p.log()).sum(-1) / std::log(static_cast<double>(keys))).mean(-1);
+    for (const int64_t rows : {0, 2})
+      for (int h = 0; h < 2; ++h)
+        EXPECT_NEAR(see_patterns("attention", {p}, {}, rows).of("attention_entropy", 0, h),
+                    expected[h].item<double>(), 1e-14);
+  }
+}
+
 TEST(AttentionEntropy, WithoutARowThatHasAChoiceIsNotDefined) {
   EXPECT_TRUE(see_patterns("attention", {at::ones({2, 1, 1})}, {}).samples.empty());
   EXPECT_TRUE(see_patterns("attention", {at::eye(4).unsqueeze(0)}, {true, 1}).samples.empty());

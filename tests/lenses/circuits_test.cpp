@@ -27,11 +27,9 @@ Case random_case(int64_t d, int64_t heads, int64_t kv, int64_t d_qk, int64_t d_v
 }
 
 Collected see_weights(const Case& c) {
-  Collected out;
-  const auto measurement = lens_named("circuits").start(any_context());
-  measurement->weights({c.block, c.weights}, out);
-  measurement->finish(out);
-  return out;
+  Seeing seeing(lens_named("circuits"));
+  seeing.weights({c.block, c.weights});
+  return seeing.finish();
 }
 
 TEST(Circuits, MatchTheFormedMapsWithGroupedHeadsAndFoldedGains) {

@@ -11,12 +11,9 @@ Collected measured(const at::Tensor& pattern, bool causal) {  // [S, H, T, T]
   const std::vector<uint8_t> content(static_cast<size_t>(pattern.size(0) * pattern.size(2)), 1);
   const Packed packed(lengths, content, 0);
   const Packing packing = packed.packing();
-  const ModelSpec spec;
-  const auto lens = lens_named("eigen").start({spec, 0, 0, pattern.size(0)});
-  Collected out;
-  lens->pattern({pattern, 0, 0, causal, 0, packing}, out);
-  lens->finish(out);
-  return out;
+  Seeing seeing(lens_named("eigen"));
+  seeing.tile({pattern, {0, 0, pattern.size(2)}, causal, 0, packing});
+  return seeing.finish();
 }
 
 TEST(Eigen, UniformAttentionHasTheWholeGapAndAPermutationNone) {

@@ -7,12 +7,10 @@ namespace rankscope::testing {
 namespace {
 
 Collected see_heads(const at::Tensor& z, const at::Tensor& W_O, const at::Tensor& x, const Packed& packed) {
-  Collected out;
   const Packing packing = packed.packing();
-  const auto measurement = lens_named("heads").start(any_context());
-  measurement->heads({z, W_O, x, packing}, out);
-  measurement->finish(out);
-  return out;
+  Seeing seeing(lens_named("heads"));
+  seeing.factored({z, W_O, x, packing});
+  return seeing.finish();
 }
 
 TEST(Heads, MatchTheFormedOutputOfEverySampleAndHead) {
@@ -45,15 +43,14 @@ TEST(Heads, BesideAnEmptyStreamThereIsNoRatio) {
 TEST(Heads, LaterBatchesUseTheSameWeights) {
   at::manual_seed(2);
   const at::Tensor z = at::randn({6, 2, 3}), x = at::randn({6, 5}), W_O = at::randn({5, 6});
-  Collected out;
-  const auto measurement = lens_named("heads").start(any_context());
+  Seeing seeing(lens_named("heads"));
   for (int64_t s = 0; s < 2; ++s) {
     const Packed packed({3}, {}, s);
     const Packing packing = packed.packing();
     const at::Tensor zs = z.narrow(0, 3 * s, 3), xs = x.narrow(0, 3 * s, 3);
-    measurement->heads({zs, W_O, xs, packing}, out);
+    seeing.factored({zs, W_O, xs, packing});
   }
-  const Collected once = see_heads(z, W_O, x, Packed({3, 3}));
+  const Collected out = seeing.finish(), once = see_heads(z, W_O, x, Packed({3, 3}));
   for (int64_t s = 0; s < 2; ++s)
     for (int h = 0; h < 2; ++h)
       EXPECT_NEAR(out.of("head_output_rel", s, h), once.of("head_output_rel", s, h), 1e-14);

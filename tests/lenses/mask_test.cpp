@@ -23,6 +23,13 @@ TEST(Mask, RangesAreTheKeysAndQueriesThatSeeEachOther) {
       }
 }
 
+TEST(Mask, WithoutACauseEveryQuerySeesEveryKeyHoweverManyThereAre) {
+  const Mask mask{7, false, 0, 3};
+  EXPECT_EQ(mask.keys(2), 7);
+  EXPECT_EQ(mask.end_query(6) - mask.first_query(6), 3);
+  EXPECT_EQ((Mask{7, false, 0}).queries, 7);
+}
+
 TEST(Uniform, AppliesAsTheFormedMatrixAndItsTranspose) {
   at::manual_seed(1);
   for (const bool causal : {false, true})

@@ -104,6 +104,21 @@ TEST(PatternSpectra, OfFloat64TakeTheExactRoute) {
               1e-13 * expected);
 }
 
+TEST(PatternSpectra, OfFewerQueriesThanKeysAreThoseOfTheMatrix) {
+  at::manual_seed(5);
+  for (const auto& [queries, keys] : {std::pair<int64_t, int64_t>{4, 9}, {9, 4}}) {
+    const at::Tensor a = at::softmax(at::randn({1, queries, keys}, at::kDouble), -1);
+    const std::vector<double> s = reference::sigma(a[0]);
+    for (const int64_t rows : {0, 3}) {
+      const Collected got = see_patterns("pattern_spectra", {a}, {}, rows);
+      EXPECT_NEAR(got.of("effective_rank", 0, 0), reference::effective_rank(s), 1e-12);
+      EXPECT_NEAR(got.of("spectral_gap", 0, 0), s[0] - s[1], 1e-13);
+      EXPECT_NEAR(got.of("mixing", 0, 0), reference::mixing(a[0]), kMixing);
+      EXPECT_EQ(got.of("mixing_uniform"), 0);
+    }
+  }
+}
+
 TEST(SampledRows, AreDisjointSortedAndDrawnFromTheSeedAlone) {
   const auto groups = draw_rows(3, 5, 600);
   std::set<int64_t> seen;

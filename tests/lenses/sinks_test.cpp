@@ -97,6 +97,15 @@ TEST(Sinks, TheMeanOverSamplesComesBeforeTheMaximum) {
   EXPECT_NEAR(see_patterns("sinks", patterns, {}).total("sink_mass", 0).value, 0.25, 1e-15);
 }
 
+TEST(Sinks, OfFewerQueriesThanKeysAverageOverTheQueries) {
+  at::manual_seed(4);
+  const at::Tensor p = at::softmax(at::randn({1, 3, 7}, at::kDouble) * 2, -1), received = p[0].mean(0);
+  const Collected got = see_patterns("sinks", {p}, {});
+  EXPECT_NEAR(got.total("sink_mass", 0).value, received.max().item<double>(), 1e-15);
+  EXPECT_EQ(got.total("sink_position", 0).value, static_cast<double>(received.argmax().item<int64_t>()));
+  EXPECT_NEAR(got.total("sink_uniform", 0).value, 1.0 / 7, 1e-15);
+}
+
 TEST(Sinks, LateKeysOfACausalModelAreNoCandidates) {
   at::Tensor p = at::eye(8).unsqueeze(0);  // the last key is seen by the last query alone, which gives it all
   EXPECT_LT(see_patterns("sinks", {p}, {true}).total("sink_position", 0).value, 4);

@@ -17,8 +17,9 @@ using test::tiny_spec;
 
 class Keep : public BlockObserver {
  public:
-  bool wants_pattern() const override { return true; }
-  void pattern(const at::Tensor& tile, int64_t, int64_t) override { tiles.push_back(tile.clone()); }
+  void see(std::string_view site, const at::Tensor& tile, const TilePlace&) override {
+    if (site == "attn.hook_pattern") tiles.push_back(tile.clone());
+  }
   std::vector<at::Tensor> tiles;
 };
 

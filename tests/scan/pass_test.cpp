@@ -119,6 +119,113 @@ TEST(Pass, ReportsEveryDepthOfTheResidualStream) {
   EXPECT_NE(r.table.find("full", "residual_fro", -1, -1, "all", "ln_final.hook_normalized"), nullptr);
 }
 
+// Reports the mean of what it is shown, and how many tensors that were.
+class MeanOf : public Measurement {
+  at::Tensor whole(const WholeView& view) override {
+    ++seen_;
+    at::Tensor out = at::full({1, view.packing.count(), 1, 2}, kNone, at::kDouble);
+    for (int64_t s = 0; s < view.packing.count(); ++s)
+      out[0][s][0][0] =
+          view.x.narrow(0, view.packing.offsets[static_cast<size_t>(s)], view.packing.length(s)).mean();
+    return out;
+  }
+  at::Tensor finish() override {
+    at::Tensor out = at::full({1, 2, 3}, kNone, at::kDouble);
+    out[0][1] = at::tensor({static_cast<double>(seen_), kNone, 5.0}, at::kDouble);
+    return out;
+  }
+  int64_t seen_ = 0;
+};
+
+Lens lens_reading(std::vector<SiteUse> sites) {
+  return {
+      .name = "mean",
+      .summary = {},
+      .cost = {},
+      .sites = std::move(sites),
+      .metrics = {{.name = "mean", .formula = {}, .meaning = {}},
+                  {.name = "batches", .formula = {}, .meaning = {}}},
+      .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<MeanOf>(); }};
+}
+
+TEST(Pass, ShowsALensEverySiteItNamesOnceABatch) {
+  const ModelSpec spec = tiny_spec(NormPlace::pre);
+  const auto source = random_source(spec, 1, "float64", "cpu");
+  std::vector<SiteUse> whole;
+  for (const SiteInfo& site : sites())
+    if (site.form == SiteForm::whole) whole.push_back({site.name, SiteForm::whole});
+  const Lens lens = lens_reading(whole);
+  PassPlan plan = plan_of(spec, *source, {"mlp", "skip"}, 2);
+  plan.lenses = {&lens};
+  const Outcome r = run(plan);
+  const auto row = [&](const char* variant, const std::string& site, const char* metric) {
+    const int layer = site.starts_with("blocks.") ? site[7] - '0' : -1;
+    return r.table.find(variant, metric, layer, -1, "all", site);
+  };
+  for (const SiteUse& use : whole)
+    for (int l = 0; l < 3; ++l) {
+      const std::string name =
+          site_named(use.site).in_block ? fmt::format("blocks.{}.{}", l, use.site) : std::string(use.site);
+      ASSERT_NE(row("full", name, "mean"), nullptr) << name;
+      EXPECT_EQ(row("full", name, "mean")->n, 5) << name;
+      EXPECT_EQ(row("full", name, "batches")->value, 3) << name;
+      EXPECT_EQ(row("-mlp", name, "mean") == nullptr, name.find("mlp") != std::string::npos ||
+                                                          name.find("ln2") != std::string::npos ||
+                                                          name.find("mid") != std::string::npos)
+          << name;
+    }
+  // What one block writes is what the next one reads.
+  for (const char* variant : {"full", "-mlp", "-skip"})
+    for (int l = 0; l < 2; ++l)
+      EXPECT_EQ(row(variant, fmt::format("blocks.{}.hook_resid_post", l), "mean")->value,
+                row(variant, fmt::format("blocks.{}.hook_resid_pre", l + 1), "mean")->value);
+}
+
+TEST(Pass, RefusesALensThatAsksForWhatThereIsNot) {
+  const ModelSpec spec = tiny_spec();
+  const auto source = random_source(spec, 1, "float32", "cpu");
+  PassPlan plan = plan_of(spec, *source, {});
+  const auto message = [&](const SiteUse& use) {
+    const Lens lens = lens_reading({use});
+    plan.lenses = {&lens};
+    try {
+      run(plan);
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(message({"hook_resid_past", SiteForm::whole}), "there is no site \"hook_resid_past\"");
+  EXPECT_EQ(message({"attn.hook_result", SiteForm::whole}),
+            "the lens mean asks for attn.hook_result as whole, but it comes as factored");
+}
+
+// A tensor of another shape than lenses/lens.h asks for.
+class Misshapen : public Measurement {
+  at::Tensor whole(const WholeView& view) override {
+    return at::zeros({view.packing.count(), 2}, at::kDouble);
+  }
+};
+
+TEST(Pass, RefusesATensorOfAnotherShapeThanItAskedFor) {
+  const ModelSpec spec = tiny_spec();
+  const auto source = random_source(spec, 1, "float32", "cpu");
+  PassPlan plan = plan_of(spec, *source, {});
+  Lens lens = lens_reading({{"hook_resid_post", SiteForm::whole}});
+  lens.start = [](const LensContext&) -> std::unique_ptr<Measurement> {
+    return std::make_unique<Misshapen>();
+  };
+  plan.lenses = {&lens};
+  try {
+    run(plan);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(),
+              "the lens mean should return [-1, 5, -1, 2], where -1 is any size, but returned [5, 2]");
+    EXPECT_EQ(e.place(), "blocks.0.hook_resid_post");
+  }
+}
+
 TEST(Pass, OnlyLooksAtTheLayersAskedFor) {
   const ModelSpec spec = tiny_spec();
   const auto source = random_source(spec, 1, "float32", "cpu");

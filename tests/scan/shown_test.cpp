@@ -36,11 +36,14 @@ Shown show(const at::Tensor& pattern, int64_t step, const std::optional<std::fil
   const std::vector<uint8_t> content(static_cast<size_t>(2 * T), 1);
   const Packing packing{offsets, samples, content};
   if (step == T) {
-    shown.pattern(0, {at::stack({pattern * 0, pattern}), 0, 0, true, 0, packing});
+    shown.pattern(0, {at::stack({pattern * 0, pattern}), {0, 0, T}, true, 0, packing});
   } else {
     for (int64_t first = 0; first < T; first += step)
-      shown.pattern(
-          0, {pattern.narrow(1, first, std::min(step, T - first)).unsqueeze(0), 1, first, true, 0, packing});
+      shown.pattern(0, {pattern.narrow(1, first, std::min(step, T - first)).unsqueeze(0),
+                        {1, first, T},
+                        true,
+                        0,
+                        packing});
   }
   out.arrays = shown.finish();
   return out;

@@ -3,7 +3,10 @@
 
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <map>
+#include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -13,8 +16,8 @@
 
 namespace rankscope::testing {
 
-/// A recorder that remembers.
-class Collected : public Recorder {
+/// Everything a lens reported, by name.
+class Collected {
  public:
   using Key = std::tuple<std::string, int, std::string>;  // metric, head, tokens
   struct Value {
@@ -22,16 +25,36 @@ class Collected : public Recorder {
     int64_t n;
   };
 
-  void sample(std::string_view metric, int64_t sample, double value, int head,
-              std::string_view tokens) override {
-    auto& slot = samples[{std::string(metric), head, std::string(tokens)}];
-    if (!slot.emplace(sample, value).second)
-      throw std::logic_error(std::string(metric) + " was reported twice for one sample");
+  /// What a view gave (lenses/lens.h says how it is laid out), of these samples.
+  void add(const Lens& lens, const at::Tensor& numbers, std::span<const int64_t> numbered) {
+    if (!numbers.defined()) return;
+    const at::Tensor t = numbers.to(at::kCPU, at::kDouble);
+    if (t.dim() != 4 || t.size(1) != static_cast<int64_t>(numbered.size()) ||
+        t.size(3) != static_cast<int64_t>(lens.metrics.size()))
+      throw std::logic_error(std::string(lens.name) + " returned a tensor of the wrong shape");
+    const auto a = t.accessor<double, 4>();
+    for (int64_t rule = 0; rule < t.size(0); ++rule)
+      for (int64_t s = 0; s < t.size(1); ++s)
+        for (int64_t slot = 0; slot < t.size(2); ++slot)
+          for (size_t k = 0; k < lens.metrics.size(); ++k) {
+            const double value = a[rule][s][slot][static_cast<int64_t>(k)];
+            if (std::isnan(value)) continue;
+            auto& to = samples[key(lens, k, slot, t.size(2), rule == 0 ? "all" : "content")];
+            if (!to.emplace(numbered[static_cast<size_t>(s)], value).second)
+              throw std::logic_error(std::string(lens.metrics[k].name) +
+                                     " was reported twice for one sample");
+          }
   }
-  void value(std::string_view metric, double value, double stderr_, int64_t n, int head,
-             std::string_view tokens) override {
-    if (!values.emplace(Key{std::string(metric), head, std::string(tokens)}, Value{value, stderr_, n}).second)
-      throw std::logic_error(std::string(metric) + " was reported twice");
+  void add_totals(const Lens& lens, const at::Tensor& totals) {
+    if (!totals.defined()) return;
+    const at::Tensor t = totals.to(at::kCPU, at::kDouble);
+    if (t.dim() != 3 || t.size(1) != static_cast<int64_t>(lens.metrics.size()) || t.size(2) != 3)
+      throw std::logic_error(std::string(lens.name) + " returned totals of the wrong shape");
+    const auto a = t.accessor<double, 3>();
+    for (int64_t slot = 0; slot < t.size(0); ++slot)
+      for (size_t k = 0; k < lens.metrics.size(); ++k)
+        if (const auto v = a[slot][static_cast<int64_t>(k)]; !std::isnan(v[0]))
+          values[key(lens, k, slot, t.size(0), "all")] = {v[0], v[1], static_cast<int64_t>(v[2])};
   }
 
   bool has(const std::string& metric, int64_t sample = 0, int head = -1,
@@ -55,6 +78,11 @@ class Collected : public Recorder {
 
   std::map<Key, std::map<int64_t, double>> samples;
   std::map<Key, Value> values;
+
+ private:
+  static Key key(const Lens& lens, size_t metric, int64_t slot, int64_t slots, const char* tokens) {
+    return {std::string(lens.metrics[metric].name), slot + 1 == slots ? -1 : static_cast<int>(slot), tokens};
+  }
 };
 
 inline const Lens& lens_named(std::string_view name) {
@@ -84,20 +112,44 @@ inline LensContext any_context() {
   return {spec, 0, 17, 0};
 }
 
+/// A lens at one site, and what it reported there.
+class Seeing {
+ public:
+  explicit Seeing(const Lens& lens, const LensContext& context = any_context())
+      : lens_(lens), measurement_(lens.start(context)) {}
+
+  void whole(const WholeView& v) { out_.add(lens_, measurement_->whole(v), v.packing.samples); }
+  void tile(const TileView& v) {
+    out_.add(lens_, measurement_->tile(v),
+             v.packing.samples.subspan(static_cast<size_t>(v.place.first_sample),
+                                       static_cast<size_t>(v.tile.size(0))));
+  }
+  void factored(const FactoredView& v) { out_.add(lens_, measurement_->factored(v), v.packing.samples); }
+  void weights(const WeightsView& v) { measurement_->weights(v); }
+  Collected finish() {
+    out_.add_totals(lens_, measurement_->finish());
+    return std::move(out_);
+  }
+
+ private:
+  const Lens& lens_;
+  std::unique_ptr<Measurement> measurement_;
+  Collected out_;
+};
+
 /// One residual site, seen in one batch.
 inline Collected see_residual(std::string_view lens, const at::Tensor& x, const Packed& packed) {
-  Collected out;
   const Packing packing = packed.packing();
-  const auto measurement = lens_named(lens).start(any_context());
-  measurement->residual({x, packing}, out);
-  measurement->finish(out);
-  return out;
+  Seeing seeing(lens_named(lens));
+  seeing.whole({x, packing});
+  return seeing.finish();
 }
 inline Collected see_residual(std::string_view lens, const at::Tensor& x) {
   return see_residual(lens, x, Packed({x.size(0)}));
 }
 
-/// Attention matrices [H, T, T] of several samples, each seen by itself in tiles of `rows` (0: whole).
+/// Attention matrices [H, queries, keys] of several samples, each seen by itself in tiles of `rows` (0:
+/// whole).
 struct MaskKind {
   bool causal = false;
   int64_t window = 0;
@@ -108,18 +160,16 @@ inline Collected see_patterns(std::string_view lens, const std::vector<at::Tenso
   for (const at::Tensor& p : patterns) lengths.push_back(p.size(-1));
   const Packed packed(lengths);
   const Packing packing = packed.packing();
-  Collected out;
-  const auto measurement = lens_named(lens).start(any_context());
+  Seeing seeing(lens_named(lens));
   for (size_t s = 0; s < patterns.size(); ++s) {
     const at::Tensor p = patterns[s].unsqueeze(0);
-    const int64_t T = p.size(3), step = rows > 0 ? rows : T;
+    const int64_t T = p.size(2), step = rows > 0 ? rows : T;
     for (int64_t first = 0; first < T; first += step) {
       const at::Tensor tile = p.narrow(2, first, std::min(step, T - first)).clone();
-      measurement->pattern({tile, static_cast<int64_t>(s), first, mask.causal, mask.window, packing}, out);
+      seeing.tile({tile, {static_cast<int64_t>(s), first, T}, mask.causal, mask.window, packing});
     }
   }
-  measurement->finish(out);
-  return out;
+  return seeing.finish();
 }
 
 /// Softmax of random scores under a mask, [heads, T, T] float32.

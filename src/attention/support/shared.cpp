@@ -24,7 +24,8 @@ at::Tensor heads_first(const at::Tensor& x, int64_t heads) {
   return y.reshape({S * heads, T, d}).contiguous();
 }
 
-at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row) {
+at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row,
+                          at::Tensor* masked) {
   const int64_t R = scores.size(-2), T = scores.size(-1);
   if (spec.causal || spec.window > 0) {
     const auto options = scores.options().dtype(at::kLong);
@@ -34,6 +35,7 @@ at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t 
     if (spec.window > 0) hidden = hidden.logical_or(i - j >= spec.window);
     scores.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   }
+  if (masked != nullptr) *masked = scores;
   return at::softmax(scores, -1);
 }
 

@@ -7,9 +7,10 @@
 namespace rankscope {
 
 struct Mask {
-  int64_t length;
+  int64_t length;  // keys
   bool causal;
   int64_t window;  // 0: none; otherwise only keys less than this far back
+  int64_t queries = length;
   auto operator<=>(const Mask&) const = default;
 
   /// Query i sees keys first_key(i) .. end_key(i) - 1.
@@ -19,7 +20,7 @@ struct Mask {
 
   /// Key j is seen by queries first_query(j) .. end_query(j) - 1.
   int64_t first_query(int64_t j) const { return causal ? j : 0; }
-  int64_t end_query(int64_t j) const { return window > 0 ? std::min(length, j + window) : length; }
+  int64_t end_query(int64_t j) const { return window > 0 ? std::min(queries, j + window) : queries; }
 };
 
 }  // namespace rankscope

@@ -10,6 +10,7 @@
 #include "kernels/cpu/rows.h"
 #include "lenses/support/host.h"
 #include "lenses/support/median.h"
+#include "lenses/support/numbers.h"
 #include "spectral/batch.h"
 
 namespace rankscope {
@@ -61,47 +62,35 @@ class Sample {
   std::vector<int64_t> content_;
 };
 
-/// Numbers by (sample, metric), all NaN at first.
-struct Numbers {
-  Numbers(int64_t samples, size_t metrics)
-      : width(metrics), values(static_cast<size_t>(samples) * metrics, kNone) {}
-  double* of(int64_t sample) { return values.data() + static_cast<size_t>(sample) * width; }
-
-  void record(Recorder& recorder, const Packing& packing, std::span<const std::string_view> metrics,
-              std::string_view tokens) {
-    for (int64_t s = 0; s < packing.count(); ++s)
-      for (size_t k = 0; k < metrics.size(); ++k)
-        if (const double v = of(s)[k]; !std::isnan(v))
-          recorder.sample(metrics[k], packing.samples[static_cast<size_t>(s)], v, -1, tokens);
-  }
-
-  size_t width;
-  std::vector<double> values;
-};
+constexpr int64_t kAll = 0, kContent = 1, kRules = 2;  // as Measurement orders them
 
 }  // namespace
 
-void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
-                    const TokenMeasure& measure) {
-  const at::Tensor x = host(view.x);
-  Numbers all(view.packing.count(), metrics.size()), content = all;
-  parallel_over(view.packing.count(), [&](int64_t s) {
-    Sample sample(x, view.packing, s);
-    measure(sample.everything(), all.of(s));
-    if (!sample.has_content()) return;
-    if (sample.content_is_everything())
-      std::copy_n(all.of(s), metrics.size(), content.of(s));
-    else
-      measure(sample.content(), content.of(s));
-  });
-  all.record(recorder, view.packing, metrics, "all");
-  content.record(recorder, view.packing, metrics, "content");
+std::vector<SiteUse> residual_sites() {
+  return {{"blocks.0.hook_resid_pre", SiteForm::whole},
+          {"ln1.hook_normalized", SiteForm::whole},
+          {"hook_resid_post", SiteForm::whole},
+          {"ln_final.hook_normalized", SiteForm::whole}};
 }
 
-size_t token_slots(const ResidualView& view) { return 2 * static_cast<size_t>(view.packing.count()); }
+at::Tensor measure_tokens(const WholeView& view, size_t metrics, const TokenMeasure& measure) {
+  const at::Tensor x = host(view.x);
+  Numbers numbers(view.packing.count(), 0, metrics, kRules);
+  parallel_over(view.packing.count(), [&](int64_t s) {
+    Sample sample(x, view.packing, s);
+    measure(sample.everything(), numbers.of(s, 0, kAll));
+    if (!sample.has_content()) return;
+    if (sample.content_is_everything())
+      std::copy_n(numbers.of(s, 0, kAll), metrics, numbers.of(s, 0, kContent));
+    else
+      measure(sample.content(), numbers.of(s, 0, kContent));
+  });
+  return numbers.tensor();
+}
 
-void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
-                    const TokenSteps& steps) {
+size_t token_slots(const WholeView& view) { return 2 * static_cast<size_t>(view.packing.count()); }
+
+at::Tensor measure_tokens(const WholeView& view, size_t metrics, const TokenSteps& steps) {
   const at::Tensor x = host(view.x);
   constexpr size_t none = std::numeric_limits<size_t>::max();
   const auto samples = static_cast<size_t>(view.packing.count());
@@ -115,34 +104,32 @@ void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<cons
     if (content_slot[at] != 2 * at) steps.look(sample.content(), content_slot[at]);
   });
   steps.settle();
-  Numbers all(view.packing.count(), metrics.size()), content = all;
+  Numbers numbers(view.packing.count(), 0, metrics, kRules);
   parallel_over(view.packing.count(), [&](int64_t s) {
     const auto at = static_cast<size_t>(s);
-    steps.read(2 * at, all.of(s));
+    steps.read(2 * at, numbers.of(s, 0, kAll));
     if (content_slot[at] == 2 * at)
-      std::copy_n(all.of(s), metrics.size(), content.of(s));
+      std::copy_n(numbers.of(s, 0, kAll), metrics, numbers.of(s, 0, kContent));
     else if (content_slot[at] != none)
-      steps.read(content_slot[at], content.of(s));
+      steps.read(content_slot[at], numbers.of(s, 0, kContent));
   });
-  all.record(recorder, view.packing, metrics, "all");
-  content.record(recorder, view.packing, metrics, "content");
+  return numbers.tensor();
 }
 
-void measure_content(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
-                     const ContentSteps& steps) {
+at::Tensor measure_content(const WholeView& view, size_t metrics, const ContentSteps& steps) {
   const at::Tensor x = host(view.x);
-  Numbers content(view.packing.count(), metrics.size());
+  Numbers numbers(view.packing.count(), 0, metrics, kRules);
   std::vector<uint8_t> seen(static_cast<size_t>(view.packing.count()), 0);
   parallel_over(view.packing.count(), [&](int64_t s) {
     Sample sample(x, view.packing, s);
     if (!sample.has_content()) return;
     seen[static_cast<size_t>(s)] = 1;
-    steps.look(sample.content(), sample.massive(), static_cast<size_t>(s), content.of(s));
+    steps.look(sample.content(), sample.massive(), static_cast<size_t>(s), numbers.of(s, 0, kContent));
   });
   steps.settle();
   for (int64_t s = 0; s < view.packing.count(); ++s)
-    if (seen[static_cast<size_t>(s)]) steps.read(static_cast<size_t>(s), content.of(s));
-  content.record(recorder, view.packing, metrics, "content");
+    if (seen[static_cast<size_t>(s)]) steps.read(static_cast<size_t>(s), numbers.of(s, 0, kContent));
+  return numbers.tensor();
 }
 
 }  // namespace rankscope

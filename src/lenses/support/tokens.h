@@ -6,13 +6,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
-#include <string_view>
 #include <vector>
 
 #include "lenses/lens.h"
 
 namespace rankscope {
+
+/// Where the residual stream is read: the embeddings, what attention reads where a norm stands before it, the
+/// output of every block, and that of the final norm.
+std::vector<SiteUse> residual_sites();
 
 /// Some tokens of one sample: x [count, width], row-major, the measure's own to overwrite.
 struct Tokens {
@@ -24,10 +26,9 @@ struct Tokens {
 /// Fills one number per metric; NaN where it is not defined.
 using TokenMeasure = std::function<void(const Tokens&, double* out)>;
 
-/// Measures every sample, in parallel, under both rules, and records in order what is defined. Where content
-/// is everything the numbers are those of all; with fewer than two content tokens there are none.
-void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
-                    const TokenMeasure& measure);
+/// Measures every sample, in parallel, under both rules: what Measurement::whole returns. Where content is
+/// everything the numbers are those of all; with fewer than two content tokens there are none.
+at::Tensor measure_tokens(const WholeView& view, size_t metrics, const TokenMeasure& measure);
 
 /// The same for numbers that are found faster together. `look` sees the tokens of every sample under every
 /// rule, in parallel, and leaves what it needs under the slot, of which there are token_slots(view); `settle`
@@ -37,9 +38,8 @@ struct TokenSteps {
   std::function<void()> settle;
   std::function<void(size_t slot, double* out)> read;
 };
-size_t token_slots(const ResidualView& view);
-void measure_tokens(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
-                    const TokenSteps& steps);
+size_t token_slots(const WholeView& view);
+at::Tensor measure_tokens(const WholeView& view, size_t metrics, const TokenSteps& steps);
 
 /// The same for content alone, a slot a sample. `massive` is the number of tokens that the norm rule left
 /// out; `look` may fill numbers already.
@@ -48,7 +48,6 @@ struct ContentSteps {
   std::function<void()> settle;
   std::function<void(size_t slot, double* out)> read;
 };
-void measure_content(const ResidualView& view, Recorder& recorder, std::span<const std::string_view> metrics,
-                     const ContentSteps& steps);
+at::Tensor measure_content(const WholeView& view, size_t metrics, const ContentSteps& steps);
 
 }  // namespace rankscope

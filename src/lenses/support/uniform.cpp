@@ -20,10 +20,10 @@ double between(const std::vector<double>& sums, int64_t first, int64_t end) {
 }  // namespace
 
 LinearMap centered_uniform(const Mask& mask) {
-  const int64_t T = mask.length;
-  return {T, T,
+  const int64_t T = mask.queries;
+  return {T, mask.length,
           [mask, T](const double* x, double* y) {
-            const std::vector<double> sums = running_sums(x, T);
+            const std::vector<double> sums = running_sums(x, mask.length);
             double mean = 0;
             for (int64_t i = 0; i < T; ++i) {
               y[i] = between(sums, mask.first_key(i), mask.end_key(i)) / static_cast<double>(mask.keys(i));
@@ -38,7 +38,8 @@ LinearMap centered_uniform(const Mask& mask) {
             for (int64_t i = 0; i < T; ++i)
               weighted[static_cast<size_t>(i)] = (y[i] - mean) / static_cast<double>(mask.keys(i));
             const std::vector<double> sums = running_sums(weighted.data(), T);
-            for (int64_t j = 0; j < T; ++j) x[j] = between(sums, mask.first_query(j), mask.end_query(j));
+            for (int64_t j = 0; j < mask.length; ++j)
+              x[j] = between(sums, mask.first_query(j), mask.end_query(j));
           }};
 }
 
@@ -53,14 +54,14 @@ double mixing_of_uniform(const Mask& mask) {
 }
 
 std::vector<double> received_from_uniform(const Mask& mask) {
-  std::vector<double> weights(static_cast<size_t>(mask.length));
-  for (int64_t i = 0; i < mask.length; ++i)
+  std::vector<double> weights(static_cast<size_t>(mask.queries)), received(static_cast<size_t>(mask.length));
+  for (int64_t i = 0; i < mask.queries; ++i)
     weights[static_cast<size_t>(i)] = 1.0 / static_cast<double>(mask.keys(i));
-  const std::vector<double> sums = running_sums(weights.data(), mask.length);
+  const std::vector<double> sums = running_sums(weights.data(), mask.queries);
   for (int64_t j = 0; j < mask.length; ++j)
-    weights[static_cast<size_t>(j)] = between(sums, mask.first_query(j), mask.end_query(j)) /
-                                      static_cast<double>(mask.end_query(j) - mask.first_query(j));
-  return weights;
+    received[static_cast<size_t>(j)] = between(sums, mask.first_query(j), mask.end_query(j)) /
+                                       static_cast<double>(mask.end_query(j) - mask.first_query(j));
+  return received;
 }
 
 }  // namespace rankscope

@@ -99,7 +99,8 @@ Value PartBuilder::linear(std::string_view letter, Value from, int64_t out, cons
               .b = b,
               .width = out,
               .scale = how.scale,
-              .site = std::string(how.site)});
+              .site = std::string(how.site),
+              .heads = how.head_axis != 0 ? 0 : how.per_kv_head ? attention().kv_heads : attention().heads});
 }
 
 Value PartBuilder::activation(Value from, Activation activation, std::string_view site) {
@@ -123,7 +124,9 @@ Value PartBuilder::attend(Value q, Value k, Value v) {
               .from = q,
               .second = k,
               .third = v,
-              .width = attention().heads * attention().d_v});
+              .width = attention().heads * attention().d_v,
+              .site = branch_.name + ".hook_z",
+              .heads = attention().heads});
 }
 
 void PartBuilder::parameter(std::string_view name, std::vector<int64_t> shape, int head_axis) {

@@ -1,0 +1,113 @@
+#include "model/sites.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "attention/variant.h"
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+using Model = ModelSpec;
+using Block = BlockSpec;
+
+std::string tokens_by_width(const Model& m, const Block&) { return fmt::format("tokens x {}", m.width); }
+std::string by_head(int64_t heads, int64_t width) {
+  return fmt::format("tokens x {} heads x {}", heads, width);
+}
+std::string queries(const Model&, const Block& b) { return by_head(b.attention().heads, b.attention().d_qk); }
+std::string keys(const Model&, const Block& b) { return by_head(b.attention().kv_heads, b.attention().d_qk); }
+std::string values(const Model&, const Block& b) { return by_head(b.attention().kv_heads, b.attention().d_v); }
+std::string mixed_values(const Model&, const Block& b) {
+  return by_head(b.attention().heads, b.attention().d_v);
+}
+std::string pairs(const Model&, const Block& b) {
+  return fmt::format("{} heads x queries x keys", b.attention().heads);
+}
+std::string result(const Model& m, const Block& b) { return by_head(b.attention().heads, m.width); }
+std::string hidden(const Model&, const Block& b) {
+  return fmt::format("tokens x {}", b.mlp_branch()->mlp()->width);
+}
+std::string maps(const Model& m, const Block& b) {
+  const AttentionSpec& a = b.attention();
+  return fmt::format("{} heads, width {} to {} and {}", a.heads, m.width, a.d_qk, a.d_v);
+}
+
+bool always(const Model&, const Block&) { return true; }
+bool attends(const Model&, const Block& b) { return b.attention_branch() != nullptr; }
+bool pre_norm(const Model&, const Block& b) {
+  return b.attention_branch() && b.attention_branch()->before.there();
+}
+bool has_scores(const Model&, const Block& b) {
+  return b.attention_branch() && attention_variant(b.attention().variant).has_scores;
+}
+bool has_mlp(const Model&, const Block& b) { return b.mlp_branch() != nullptr; }
+bool pre_norm_mlp(const Model&, const Block& b) { return b.mlp_branch() && b.mlp_branch()->before.there(); }
+bool has_hidden(const Model&, const Block& b) {
+  return b.mlp_branch() && b.mlp_branch()->part.name != "activation";
+}
+bool final_norm(const Model& m, const Block&) { return m.final_norm.there(); }
+
+}  // namespace
+
+std::string_view to_string(SiteForm form) {
+  switch (form) {
+    case SiteForm::whole:
+      return "whole";
+    case SiteForm::tiles:
+      return "tiles";
+    case SiteForm::factored:
+      return "factored";
+    case SiteForm::weights:
+      return "weights";
+  }
+  return "";
+}
+
+const std::vector<SiteInfo>& sites() {
+  using enum SiteForm;
+  static const std::vector<SiteInfo> list{
+      {"hook_resid_pre", whole, "the residual stream before the block", tokens_by_width, always},
+      {"ln1.hook_normalized", whole, "pre-norm: what attention reads", tokens_by_width, pre_norm},
+      {"attn.hook_q", whole, "queries, before positions turn them", queries, attends},
+      {"attn.hook_k", whole, "keys, before positions turn them", keys, attends},
+      {"attn.hook_v", whole, "values", values, attends},
+      {"attn.hook_attn_scores", tiles, "scaled scores; -inf where the mask hides a key", pairs, has_scores},
+      {"attn.hook_pattern", tiles, "attention: how much each query takes of each key", pairs, attends},
+      {"attn.hook_z", whole, "attention times values; 0 for heads taken out", mixed_values, attends},
+      {"attn.hook_result", factored, "what each head writes: z times its part of W_O", result, attends},
+      {"attn", weights, "W_Q, W_K, W_V and W_O of the block, and the gain of its first norm", maps, attends},
+      {"hook_attn_out", whole, "what attention writes: all heads and the bias", tokens_by_width, attends},
+      {"hook_resid_mid", whole, "between attention and MLP, post-norm: after the norm", tokens_by_width,
+       has_mlp},
+      {"ln2.hook_normalized", whole, "pre-norm: what the MLP reads", tokens_by_width, pre_norm_mlp},
+      {"mlp.hook_pre", whole, "what the activation is applied to; of a gated MLP the gate", hidden,
+       has_hidden},
+      {"mlp.hook_post", whole, "what the MLP's last matrix reads", hidden, has_hidden},
+      {"hook_mlp_out", whole, "what the MLP writes", tokens_by_width, has_mlp},
+      {"hook_resid_post", whole, "the block's output, post-norm: after the norm", tokens_by_width, always},
+      {"ln_final.hook_normalized", whole, "after the norm behind the last block", tokens_by_width, final_norm,
+       false}};
+  return list;
+}
+
+std::string_view within_block(std::string_view name) {
+  constexpr std::string_view kBlocks = "blocks.";
+  if (!name.starts_with(kBlocks)) return name;
+  const size_t digits = name.find_first_not_of("0123456789", kBlocks.size());
+  const bool numbered = digits != std::string_view::npos && digits > kBlocks.size() && name[digits] == '.';
+  return numbered ? name.substr(digits + 1) : name;
+}
+
+const SiteInfo& site_named(std::string_view name) {
+  std::vector<std::string> known;
+  for (const SiteInfo& site : sites()) {
+    if (site.name == (site.in_block ? within_block(name) : name)) return site;
+    known.emplace_back(site.name);
+  }
+  throw unknown_name("site", within_block(name), known, "rankscope lenses --sites");
+}
+
+}  // namespace rankscope

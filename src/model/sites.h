@@ -1,0 +1,47 @@
+// The places of a forward pass that can be looked at, by name: TransformerLens's names where it has them,
+// ours where it has none. The pass hands out what an observer asks for by name, and this is the one list of
+// names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/model.h"
+
+namespace rankscope {
+
+/// How a site is handed out.
+enum class SiteForm {
+  whole,     // one tensor a batch, its tokens packed one behind another: [N, ...]
+  tiles,     // matrices of queries and keys, a few rows at a time: [S, H, R, keys]
+  factored,  // a product that is never formed: its factors
+  weights    // a block's weights
+};
+std::string_view to_string(SiteForm);
+
+struct SiteInfo {
+  std::string_view name;  // within a block: "attn.hook_pattern"; outside: "ln_final.hook_normalized"
+  SiteForm form;
+  std::string_view meaning;
+  std::string (*shape)(const ModelSpec&, const BlockSpec&);  // in words
+  bool (*present)(const ModelSpec&, const BlockSpec&);       // in this model, in this block
+  bool in_block = true;
+};
+
+/// Every site, in the order of the pass.
+const std::vector<SiteInfo>& sites();
+
+/// The site of that name, "blocks.3." in front or not; an Error suggests the nearest where there is none.
+const SiteInfo& site_named(std::string_view name);
+
+/// "attn.hook_pattern" of "blocks.3.attn.hook_pattern"; other names as they are.
+std::string_view within_block(std::string_view name);
+
+/// Where a tile lies: its samples and rows begin here, and the whole matrices have `queries` rows.
+struct TilePlace {
+  int64_t first_sample = 0, first_row = 0, queries = 0;
+};
+
+}  // namespace rankscope
