@@ -38,6 +38,7 @@ const Engine engine{
                const ProgressCallback& p) { return translated([&] { return scan(r, p); }); },
     .verify = [](const VerifyRequest& r) { return translated([&] { return verify(r); }); },
     .lenses = lens_list,
+    .sites = list_sites,
     .runners = runners,
     .paths = [](const PathsRequest& r,
                 const ProgressCallback& p) { return translated([&] { return measure_paths(r, p); }); },

@@ -10,6 +10,7 @@
 #include "scan/operator.h"
 #include "scan/paths.h"
 #include "scan/scan.h"
+#include "scan/site_list.h"
 #include "scan/verify.h"
 #include "studies/runner.h"
 
@@ -28,6 +29,7 @@ struct Engine {
   ScanResult (*scan)(const ScanRequest&, const ProgressCallback&);
   std::vector<LayerError> (*verify)(const VerifyRequest&);
   std::vector<LensInfo> (*lenses)();
+  std::vector<SiteLine> (*sites)(const std::filesystem::path& model);
   const std::vector<const Runner*>& (*runners)();
   ScanResult (*paths)(const PathsRequest&, const ProgressCallback&);
   ScanResult (*collapse)(const CollapseRequest&, const ProgressCallback&);

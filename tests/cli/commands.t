@@ -82,3 +82,28 @@ lenses: what can be measured, what it means, what it costs.
   $ rankscope lenses --json > lenses.json; for key in name formula meaning mean; do grep -c "\"$key\": \"" lenses.json; done | awk 'NR == 1 { names = $1 } NR == 2 { metrics = $1 } NR > 2 { print ($1 == metrics && names > metrics ? "told" : "missing") }'
   told
   told
+  $ rankscope lenses --sites models/bert | head -9
+  hook_resid_pre             tokens x 30, whole
+    the residual stream before the block (blocks 0-2)
+    read by massive (blocks.0), residual (blocks.0), residual_min (blocks.0), similarity (blocks.0), spectra (blocks.0), trimmed (blocks.0)
+  attn.hook_q                tokens x 3 heads x 10, whole
+    queries, before positions turn them (blocks 0-2)
+    read by no lens
+  attn.hook_k                tokens x 3 heads x 10, whole
+    keys, before positions turn them (blocks 0-2)
+    read by no lens
+  $ rankscope lenses --sites | grep -A2 -e ^attn.hook_pattern -e ^ln_final
+  attn.hook_pattern          8 heads x queries x keys, tiles
+    attention: how much each query takes of each key (blocks 0-5)
+    read by attention, eigen, pattern_spectra, sinks
+  --
+  ln_final.hook_normalized   tokens x 128, whole
+    after the norm behind the last block
+    read by massive, residual, residual_min, similarity, spectra, trimmed
+  $ rankscope lenses --sites models/llama --json | grep -c '"form"'
+  18
+  $ rankscope lenses --sites nowhere
+  error: there is no such folder
+    in   nowhere
+    try  check the path
+  [1]

@@ -1,11 +1,14 @@
-// rankscope lenses: what can be measured, what each metric means, what it costs.
+// rankscope lenses: what can be measured, what each metric means, what it costs; and what of a model can be
+// looked at.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
 
 #include "base/json.h"
+#include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
 
@@ -37,11 +40,63 @@ void print_json(std::ostream& out) {
   out << list.dump(2) << "\n";
 }
 
+// "0-3,5"
+std::string ranges(const std::vector<int64_t>& numbers) {
+  std::string out;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ",", numbers[i]);
+    if (last > i) out += fmt::format("-{}", numbers[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+void print_sites(std::ostream& out, const std::vector<SiteLine>& sites) {
+  for (const SiteLine& s : sites) {
+    out << fmt::format("{:<26} {}, {}\n", s.name, s.shape, s.form);
+    out << fmt::format("  {}{}\n", s.meaning,
+                       s.blocks.empty() ? "" : fmt::format(" (blocks {})", ranges(s.blocks)));
+    out << fmt::format("  read by {}\n",
+                       s.lenses.empty() ? "no lens" : fmt::format("{}", fmt::join(s.lenses, ", ")));
+  }
+}
+
+void print_sites_json(std::ostream& out, const std::vector<SiteLine>& sites) {
+  Json list = Json::array();
+  for (const SiteLine& s : sites)
+    list.push_back({{"name", s.name},
+                    {"shape", s.shape},
+                    {"form", s.form},
+                    {"meaning", s.meaning},
+                    {"blocks", s.blocks},
+                    {"lenses", s.lenses}});
+  out << list.dump(2) << "\n";
+}
+
+struct LensOptions {
+  bool json = false;
+  std::string model;
+};
+
 std::function<int(Io&)> prepare(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "One JSON array instead of text");
-  return [json](Io& io) {
-    *json ? print_json(io.out) : print_table(io.out);
+  auto o = std::make_shared<LensOptions>();
+  app.add_flag("--json", o->json, "One JSON array instead of text");
+  const CLI::Option* sites =
+      app.add_option(
+             "--sites", o->model,
+             "Instead: what of a model (none: the built-in one) can be looked at, and which lenses do")
+          ->expected(0, 1)
+          ->type_name("FOLDER");
+  return [o, sites](Io& io) {
+    if (sites->count() > 0) {
+      const std::vector<SiteLine> list =
+          engine().sites(o->model.empty() ? builtin_model() : std::filesystem::path(o->model));
+      o->json ? print_sites_json(io.out, list) : print_sites(io.out, list);
+    } else {
+      o->json ? print_json(io.out) : print_table(io.out);
+    }
     return 0;
   };
 }
@@ -51,7 +106,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
 extern const Command command_lenses{
     .name = "lenses",
     .summary = "List what can be measured, what each metric means and what it costs",
-    .examples = {"rankscope lenses", "rankscope lenses --json"},
+    .examples = {"rankscope lenses", "rankscope lenses --json", "rankscope lenses --sites bert/"},
     .prepare = prepare};
 
 }  // namespace rankscope
