@@ -1,7 +1,6 @@
 // How spread out a head's attention is, beside how spread out its mask lets it be.
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/entropy.h"
@@ -55,10 +54,8 @@ class Attention : public Measurement {
     int64_t choices = 0;  // rows with more than one allowed key
     for (int64_t i = 0; i < mask.queries; ++i) choices += mask.keys(i) > 1;
     Numbers numbers(samples, heads, 1);
-    for (int64_t i = 0; i < samples * heads; ++i) {
-      const double mean = sums[static_cast<size_t>(i)] / static_cast<double>(choices);
-      *numbers.of(i / heads, i % heads) = std::isnan(mean) ? kNone : std::clamp(mean, 0.0, 1.0);
-    }
+    for (int64_t i = 0; i < samples * heads; ++i)  // without a row that has a choice: 0 / 0, not defined
+      *numbers.of(i / heads, i % heads) = sums[static_cast<size_t>(i)] / static_cast<double>(choices);
     return numbers.tensor();
   }
 

@@ -4,8 +4,6 @@
 // eigenvalues are the diagonal.
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
 #include "kernels/cpu/parallel.h"
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
@@ -30,7 +28,7 @@ class Eigen : public Measurement {
     Numbers numbers(p.size(0), heads, 2);
     for (int64_t i = 0; i < p.size(0) * heads; ++i) {
       double* out = numbers.of(i / heads, i % heads);
-      out[0] = std::clamp(1.0 - found[static_cast<size_t>(i)].value, 0.0, 1.0);
+      out[0] = 1.0 - found[static_cast<size_t>(i)].value;
       out[1] = found[static_cast<size_t>(i)].residual;
     }
     return numbers.tensor();
@@ -48,7 +46,9 @@ extern const Lens lens_eigen{
         {{.name = "eigen_gap",
           .formula =
               "1 - |lambda_2| of the attention matrix, by Arnoldi steps; not for causal masks, nor T > 512",
-          .meaning = "1: one application makes tokens alike; 0: some difference is kept for ever",
+          .meaning =
+              "1: one application makes tokens alike; 0: some difference is kept for ever; below 0 only "
+              "where eigen_residual is large",
           .high = 1.0},
          {.name = "eigen_residual",
           .formula = "||A v - lambda v|| of the Arnoldi vector behind eigen_gap",

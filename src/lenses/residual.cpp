@@ -37,7 +37,7 @@ void measure(const Tokens& t, double* out) {
   out[1] = composite > 0 ? residual_composite / composite : kNone;
   out[2] = residual;
   out[3] = std::sqrt(static_cast<double>(t.count) * kernels::sum_squares(mean.data(), t.width));
-  out[4] = whole > 0 ? std::min(1.0, residual / whole) : kNone;
+  out[4] = whole > 0 ? residual / whole : kNone;
 }
 
 class Residual : public Measurement {

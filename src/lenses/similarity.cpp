@@ -1,6 +1,5 @@
 // Mean cosine over pairs of distinct tokens. With unit vectors u_i the sum over pairs is (||sum u||^2 - sum
 // ||u||^2): O(T d) instead of O(T^2 d).
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -23,8 +22,7 @@ void measure(const Tokens& t, double* out) {
     ++count;
   }
   if (count < 2) return;
-  const double mean = (kernels::sum_squares(sum.data(), t.width) - count) / (count * (count - 1));
-  out[0] = std::isnan(mean) ? kNone : std::clamp(mean, -1.0, 1.0);
+  out[0] = (kernels::sum_squares(sum.data(), t.width) - count) / (count * (count - 1));
 }
 
 class Similarity : public Measurement {

@@ -82,8 +82,7 @@ class Sinks : public Measurement {
           keys.begin(), keys.end(), [](const Received& a, const Received& b) { return a.mean < b.mean; });
       if (largest == keys.end() || std::isnan(largest->mean)) continue;
       const auto head = static_cast<int64_t>(h);
-      totals.set(head, kMass, std::clamp(largest->mean, 0.0, 1.0), largest->stderr_of_mean(),
-                 largest->samples);
+      totals.set(head, kMass, largest->mean, largest->stderr_of_mean(), largest->samples);
       totals.set(head, kPosition, static_cast<double>(largest - keys.begin()), kNone, largest->samples);
       totals.set(head, kUniform, largest->uniform, kNone, largest->samples);
       sinks += largest->mean > largest->uniform + kExcess;

@@ -46,7 +46,7 @@ class Trimmed : public Measurement {
       kernels::row_mean(t.x, t.count, t.width, mean.data());
       kernels::subtract_row(t.x, t.count, t.width, mean.data());
       const double residual = std::sqrt(kernels::sum_squares(t.x, t.count * t.width));
-      out[0] = whole > 0 ? std::min(1.0, residual / whole) : kNone;
+      out[0] = whole > 0 ? residual / whole : kNone;
       batch.add(slot, t.x, nullptr, t.count, t.width, t.epsilon);
       out[2] = static_cast<double>(all.width - t.width);
       out[3] = static_cast<double>(massive);

@@ -150,22 +150,65 @@ TEST_P(LensContract, ReportsExactlyTheMetricsItDeclares) {
   EXPECT_EQ(seen, declared);
 }
 
+// Lenses do not cut their numbers to the range: rounding alone may carry one past an edge. A sum of N doubles
+// is off by at most N 2^-53 of the sum of their sizes, in whatever order it is taken, and a number that has
+// an edge is a ratio of two such sums (or its root, or its logarithm), none longer than the numbers of the
+// longest sample. Attention comes in float32: an entry is off by 2^-24 of itself, so a row may sum to as much
+// more than one, and entropy, eigenvalue and what a key receives go with it.
+double past_the_edge(const Lens& lens, const Inputs& in) {
+  const int64_t longest = *std::max_element(in.lengths.begin(), in.lengths.end());
+  const bool rows = std::any_of(lens.sites.begin(), lens.sites.end(),
+                                [](const SiteUse& use) { return use.form == SiteForm::tiles; });
+  return 2 * static_cast<double>(longest * std::max(longest, kWidth)) * 0x1p-53 + (rows ? 0x1p-24 : 0.0);
+}
+
+void expect_in_range(const Lens& lens, const Inputs& in) {
+  const Collected got = run(lens, in, Feeding::one_batch);
+  const double past = past_the_edge(lens, in);
+  const auto check = [&](const std::string& metric, double value) {
+    for (const MetricInfo& m : lens.metrics) {
+      if (m.name != metric) continue;
+      EXPECT_TRUE(std::isfinite(value)) << metric;
+      EXPECT_GE(value, m.low - past * std::max(1.0, std::fabs(m.low))) << metric;
+      EXPECT_LE(value, m.high + past * m.high) << metric;
+    }
+  };
+  for (const auto& [key, by_sample] : got.samples)
+    for (const auto& [sample, value] : by_sample) check(std::get<0>(key), value);
+  for (const auto& [key, value] : got.values) check(std::get<0>(key), value.value);
+}
+
 TEST_P(LensContract, EveryValueIsFiniteAndInItsRange) {
   for (uint64_t seed = 1; seed <= 3; ++seed)
-    for (const MaskKind mask : {MaskKind{}, MaskKind{true, 0}, MaskKind{true, 4}}) {
-      const Collected got = run(*GetParam(), random_inputs(seed, mask, seed == 1), Feeding::one_batch);
-      const auto check = [&](const std::string& metric, double value) {
-        for (const MetricInfo& m : GetParam()->metrics) {
-          if (m.name != metric) continue;
-          EXPECT_TRUE(std::isfinite(value)) << metric;
-          EXPECT_GE(value, m.low) << metric;
-          EXPECT_LE(value, m.high * (1 + 1e-14)) << metric;
-        }
-      };
-      for (const auto& [key, by_sample] : got.samples)
-        for (const auto& [sample, value] : by_sample) check(std::get<0>(key), value);
-      for (const auto& [key, value] : got.values) check(std::get<0>(key), value.value);
-    }
+    for (const MaskKind mask : {MaskKind{}, MaskKind{true, 0}, MaskKind{true, 4}})
+      expect_in_range(*GetParam(), random_inputs(seed, mask, seed == 1));
+}
+
+// Inputs whose numbers lie on the edges: tokens that are all alike, that cancel, that are orthogonal, that
+// are zero; attention that is uniform, that stays where it is, that goes round, that rests on one key.
+Inputs at_the_edges(bool causal) {
+  Inputs in = random_inputs(7, {causal, 0}, false);
+  in.lengths = {12, 30, 2, 24, 5, 64, 64, 9};
+  const at::Tensor token = at::randn({1, kWidth}), half = at::randn({15, kWidth});
+  in.x = at::cat({token.repeat({12, 1}), half, -half, token, -token, at::eye(kWidth), at::zeros({5, kWidth}),
+                  token.repeat({64, 1}) * 1e10, at::randn({64, kWidth}), token.repeat({9, 1}) * 1e-10});
+  in.z = at::randn({in.x.size(0), kHeads, kHeadWidth});
+  in.content.assign(static_cast<size_t>(in.x.size(0)), 1);
+  const auto uniform = [&](int64_t T) {
+    const at::Tensor seen = causal ? at::ones({T, T}).tril() : at::ones({T, T});
+    return seen / seen.sum(1, true);
+  };
+  const auto one_key = [](int64_t T) { return at::cat({at::ones({T, 1}), at::zeros({T, T - 1})}, 1); };
+  const auto round = [&](int64_t T) { return causal ? at::eye(T) : at::eye(T).roll(1, 0); };
+  in.patterns.clear();
+  for (const at::Tensor& p :
+       {uniform(12), round(30), one_key(2), at::eye(24), uniform(5), uniform(64), one_key(64), round(9)})
+    in.patterns.push_back(p.expand({kHeads, p.size(0), p.size(1)}).contiguous());
+  return in;
+}
+
+TEST_P(LensContract, AtTheEdgesOfItsRangeItStepsOverByNoMoreThanRounding) {
+  for (const bool causal : {false, true}) expect_in_range(*GetParam(), at_the_edges(causal));
 }
 
 TEST_P(LensContract, TokensAreAllOrContentAndHeadsExist) {
