@@ -85,6 +85,7 @@ struct LensContext {
   int64_t layer;    // of the block, -1 for the embeddings
   uint64_t seed;    // for sampled rows
   int64_t samples;  // in all
+  double sink;      // attention on one key, above uniform, that makes a head a sink: --threshold sink=
 };
 
 /// One lens at one site of one state of the network: it is shown the site batch by batch, in the form it

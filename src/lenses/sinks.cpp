@@ -17,7 +17,6 @@ namespace rankscope {
 namespace {
 
 enum Metric : size_t { kMass, kPosition, kUniform, kRatio, kMetrics };  // as they are declared below
-constexpr double kExcess = 0.3;  // mass above uniform that makes a head count for sink_ratio
 
 /// Mean and spread of what one key of one head received, sample by sample (Welford).
 struct Received {
@@ -38,6 +37,10 @@ struct Received {
 };
 
 class Sinks : public Measurement {
+ public:
+  explicit Sinks(double excess) : excess_(excess) {}
+
+ private:
   at::Tensor tile(const TileView& view) override {
     const at::Tensor p = host(view.tile);
     const int64_t samples = p.size(0), heads = p.size(1), rows = p.size(2), T = p.size(3);
@@ -85,13 +88,14 @@ class Sinks : public Measurement {
       totals.set(head, kMass, largest->mean, largest->stderr_of_mean(), largest->samples);
       totals.set(head, kPosition, static_cast<double>(largest - keys.begin()), kNone, largest->samples);
       totals.set(head, kUniform, largest->uniform, kNone, largest->samples);
-      sinks += largest->mean > largest->uniform + kExcess;
+      sinks += largest->mean > largest->uniform + excess_;
       samples = std::max(samples, keys.front().samples);
     }
     totals.set(kRatio, static_cast<double>(sinks) / static_cast<double>(by_head_.size()), kNone, samples);
     return totals.tensor();
   }
 
+  double excess_;             // mass above uniform that makes a head count for sink_ratio
   std::vector<double> sums_;  // [sample, head, key] of the view, over the tiles so far
   std::vector<std::vector<Received>> by_head_;
 };
@@ -117,9 +121,11 @@ extern const Lens lens_sinks{
           .meaning = "the floor under sink_mass: 1/T without a mask, more for early keys of a causal one",
           .high = 1.0},
          {.name = "sink_ratio",
-          .formula = "share of the layer's heads with sink_mass > sink_uniform + 0.3",
+          .formula = "share of the layer's heads with sink_mass > sink_uniform + 0.3 (--threshold sink=)",
           .meaning = "how much of the layer rests on sinks",
           .high = 1.0}},
-    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Sinks>(); }};
+    .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Sinks>(context.sink);
+    }};
 
 }  // namespace rankscope

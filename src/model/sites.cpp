@@ -48,6 +48,9 @@ bool pre_norm_mlp(const Model&, const Block& b) { return b.mlp_branch() && b.mlp
 bool has_hidden(const Model&, const Block& b) {
   return b.mlp_branch() && b.mlp_branch()->part.name != "activation";
 }
+bool is_gated(const Model&, const Block& b) {
+  return b.mlp_branch() && b.mlp_branch()->part.name == "gated_mlp";
+}
 bool final_norm(const Model& m, const Block&) { return m.final_norm.there(); }
 
 }  // namespace
@@ -85,6 +88,7 @@ const std::vector<SiteInfo>& sites() {
       {"ln2.hook_normalized", whole, "pre-norm: what the MLP reads", tokens_by_width, pre_norm_mlp},
       {"mlp.hook_pre", whole, "what the activation is applied to; of a gated MLP the gate", hidden,
        has_hidden},
+      {"mlp.hook_pre_linear", whole, "gated MLP: what the activated gate multiplies", hidden, is_gated},
       {"mlp.hook_post", whole, "what the MLP's last matrix reads", hidden, has_hidden},
       {"hook_mlp_out", whole, "what the MLP writes", tokens_by_width, has_mlp},
       {"hook_resid_post", whole, "the block's output, post-norm: after the norm", tokens_by_width, always},

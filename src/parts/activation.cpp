@@ -7,6 +7,6 @@ extern const Part part_activation{
     .name = "activation",
     .summary = "act(x): an MLP whose matrices are the identity",
     .kind = Part::Kind::mlp,
-    .build = [](PartBuilder& b) { b.activation(kInput, b.mlp().activation, "mlp.hook_post"); }};
+    .build = [](PartBuilder& b) { b.activation(kInput, b.mlp().activation); }};
 
 }  // namespace rankscope

@@ -42,7 +42,8 @@ class SiteLenses {
     for (const Batch& b : plan.inputs.front()) samples += b.count();
     for (const Lens* lens : plan.lenses)
       if (reads(*lens, site.name))
-        lenses_.emplace_back(*lens, LensContext{spec, site.layer, plan.seed, samples}, site, variants);
+        lenses_.emplace_back(*lens, LensContext{spec, site.layer, plan.seed, samples, plan.sink}, site,
+                             variants);
   }
 
   bool empty() const { return lenses_.empty(); }
@@ -392,7 +393,7 @@ class Pass {
   }
 
   const PassPlan& no_lenses() const {
-    static const PassPlan none{{}, {}, {{}}, {}, {}, 0, nullptr};
+    static const PassPlan none{{}, {}, {{}}, {}, {}};
     return none;
   }
 

@@ -26,7 +26,8 @@ const Lens& own_metrics() {
 Reading::Reading(std::string variant, const Site& site, const ModelSpec& spec)
     : variant_(std::move(variant)), own_(own_metrics(), site, {Name(variant_)}) {
   for (const Lens* lens : choose_lenses({"residual", "spectra"}))
-    lenses_.emplace_back(*lens, LensContext{spec, site.layer, 0, 0}, site, std::vector<Name>{Name(variant_)});
+    lenses_.emplace_back(*lens, LensContext{spec, site.layer, 0, 0, Thresholds().sink}, site,
+                         std::vector<Name>{Name(variant_)});
 }
 
 void Reading::see(const at::Tensor& x, const Batch& batch) {

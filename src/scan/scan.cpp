@@ -61,6 +61,7 @@ class Scan {
     plan_.lenses = choose_lenses(request_.lenses);
     plan_.layers = parse_layers(request_.layers, spec().depth());
     plan_.seed = request_.seed;
+    plan_.sink = request_.thresholds.sink;
     if (request_.null_models) add_null_models();
     for (const Variant& v : plan_.variants) names_.push_back(v.name);
     if (request_.show) show_first_sample();
@@ -159,6 +160,7 @@ class Scan {
                       ? plan_.layers
                       : std::vector<bool>(static_cast<size_t>(other.spec().depth()), true);
     plan.seed = request_.seed;
+    plan.sink = request_.thresholds.sink;
     names_.emplace_back("baseline");
     const std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
     compare_outputs(full(), plan_, {&states.front()}, plan, result_.table, result_.notes);

@@ -77,6 +77,25 @@ TEST(Sinks, ACausalSinkAtPositionZeroIsFound) {
   EXPECT_EQ(got.total("sink_ratio").n, 3);
 }
 
+TEST(Sinks, TheRatioCountsHeadsAboveTheThresholdItIsGiven) {
+  // Of four keys, the first gets 0.25 + 0.1 h from every query of head h.
+  at::Tensor p = at::empty({4, 4, 4}, at::kDouble);
+  for (int64_t h = 0; h < 4; ++h) {
+    const double first = 0.25 + 0.1 * static_cast<double>(h);
+    p[h].fill_((1 - first) / 3);
+    p[h].select(1, 0).fill_(first);
+  }
+  const Packed packed({4});
+  const Packing packing = packed.packing();
+  for (const auto& [threshold, ratio] : {std::pair{0.05, 0.75}, {0.15, 0.5}, {0.25, 0.25}, {0.35, 0.0}}) {
+    LensContext context = any_context();
+    context.sink = threshold;
+    Seeing seeing(lens_named("sinks"), context);
+    seeing.tile({p.unsqueeze(0), {0, 0, 4}, false, 0, packing});
+    EXPECT_EQ(seeing.finish().total("sink_ratio").value, ratio) << threshold;
+  }
+}
+
 TEST(Sinks, UniformCausalAttentionIsNoSink) {
   // Position 0 receives 1/(i + 1) from query i: far above 1/T, and no sink.
   const at::Tensor u = reference::uniform(32, true, 0).unsqueeze(0);

@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "model/block.h"
 #include "model/ends.h"
-#include "model/norm.h"
 #include "model/random_source.h"
 #include "support/tiny.h"
+#include "tensors/norm.h"
 
 namespace rankscope {
 namespace {
@@ -65,10 +65,14 @@ Ran run(ModelSpec spec, int64_t length) {
 std::vector<ModelSpec> kinds() {
   std::vector<ModelSpec> out;
   for (const NormPlace place : {NormPlace::pre, NormPlace::post})
-    for (const MlpKind mlp : {MlpKind::plain, MlpKind::gated, MlpKind::activation, MlpKind::none}) {
+    for (const std::string mlp : {"mlp", "gated_mlp", "activation", ""}) {
       out.push_back(tiny_spec(place, 1));
-      out.back().blocks[0].attention.kv_heads = 2;
-      out.back().blocks[0].mlp.kind = mlp;
+      BlockSpec& block = out.back().blocks[0];
+      block.attention().kv_heads = 2;
+      if (mlp.empty())
+        block.branches.pop_back();
+      else
+        block.mlp_branch()->part.name = mlp;
     }
   return out;
 }
@@ -105,9 +109,11 @@ void expect_close(const at::Tensor& a, const at::Tensor& b, const char* what) {
 TEST(Sites, EveryTensorIsWhatItsNameSays) {
   for (const ModelSpec& spec : kinds()) {
     const Ran r = run(spec, 600);
-    const AttentionSpec& a = r.block().attention;
+    const AttentionSpec& a = r.block().attention();
     const Weights& w = r.weights;
-    const bool pre = r.block().norm.place == NormPlace::pre;
+    const BranchSpec& first = r.block().branches[0];
+    const bool pre = first.before.there();
+    const BranchSpec* mlp = r.block().mlp_branch();
     const auto project = [&](const char* W, const char* b, int64_t heads) {
       return at::linear(pre ? r.at("ln1.hook_normalized") : r.x, w.get(W), w.get(b)).view({600, heads, -1});
     };
@@ -134,18 +140,18 @@ TEST(Sites, EveryTensorIsWhatItsNameSays) {
     expect_close(r.at("hook_attn_out"),
                  at::linear(r.at("attn.hook_z").flatten(1), w.get("attn.W_O"), w.get("attn.b_O")),
                  "attn_out");
-    if (r.block().mlp.kind == MlpKind::none) continue;
+    if (mlp == nullptr) continue;
     const at::Tensor sum = r.x + r.at("hook_attn_out"), &mid = r.at("hook_resid_mid");
-    expect_close(mid, pre ? sum : apply_norm(sum, r.block().norm, w, "ln1"), "mid");
+    expect_close(mid, pre ? sum : apply_norm(sum, first.behind, w, "ln1"), "mid");
     const at::Tensor out = mid + r.at("hook_mlp_out");
-    expect_close(pre ? out : apply_norm(out, r.block().norm, w, "ln2"), r.y, "mlp_out");
-    if (r.block().mlp.kind == MlpKind::activation) continue;
-    const bool gated = r.block().mlp.kind == MlpKind::gated;
+    expect_close(pre ? out : apply_norm(out, mlp->behind, w, "ln2"), r.y, "mlp_out");
+    if (mlp->part.name == "activation") continue;
+    const bool gated = mlp->part.name == "gated_mlp";
     const at::Tensor& read = pre ? r.at("ln2.hook_normalized") : mid;
     const at::Tensor in = at::linear(read, w.get("mlp.W_in"), w.get_or_none("mlp.b_in"));
     const at::Tensor gate = gated ? at::linear(read, w.get("mlp.W_gate"), w.get_or_none("mlp.b_gate")) : in;
     expect_close(r.at("mlp.hook_pre"), gate, "pre");
-    const at::Tensor acted = apply_activation(gate.clone(), r.block().mlp.activation);
+    const at::Tensor acted = apply_activation(gate.clone(), mlp->mlp()->activation);
     expect_close(r.at("mlp.hook_post"), gated ? acted * in : acted, "post");
     expect_close(r.at("hook_mlp_out"),
                  at::linear(r.at("mlp.hook_post"), w.get("mlp.W_out"), w.get_or_none("mlp.b_out")), "out");

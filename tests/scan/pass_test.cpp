@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/random_source.h"
+#include "scan/fixture_request.h"
 #include "scan/output.h"
 #include "scan/variants.h"
 #include "spec/edit.h"
@@ -262,6 +263,21 @@ TEST(Pass, StopsWithTheSiteWhereTheFullModelIsNoLongerFinite) {
   } catch (const Error& e) {
     EXPECT_EQ(e.message(), "the activations hold NaN or Inf");
     EXPECT_EQ(e.place(), "blocks.1.hook_resid_post");
+  }
+}
+
+TEST(Scan, TheThresholdOfASinkIsTheOneSinkRatioCountsBy) {
+  for (const auto& [threshold, ratio] : {std::pair{-1.0, 1.0}, {1.0, 0.0}}) {  // above any head, above none
+    ScanRequest request = test::random_tokens_through("gpt2", 3, 8);
+    request.lenses = {"sinks"};
+    request.baseline = request.model;
+    request.thresholds.sink = threshold;
+    const ScanResult result = scan(request, {});
+    for (const char* variant : {"full", "baseline"}) {
+      const Row* row = result.table.find(variant, "sink_ratio", 1);
+      ASSERT_NE(row, nullptr) << variant;
+      EXPECT_EQ(row->value, ratio) << variant;
+    }
   }
 }
 

@@ -109,7 +109,7 @@ struct Packed {
 
 inline LensContext any_context() {
   static const ModelSpec spec;
-  return {spec, 0, 17, 0};
+  return {spec, 0, 17, 0, 0.3};
 }
 
 /// A lens at one site, and what it reported there.
