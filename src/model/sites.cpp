@@ -6,6 +6,7 @@
 
 #include "attention/variant.h"
 #include "base/error.h"
+#include "parts/program.h"
 
 namespace rankscope {
 namespace {
@@ -48,10 +49,51 @@ bool pre_norm_mlp(const Model&, const Block& b) { return b.mlp_branch() && b.mlp
 bool has_hidden(const Model&, const Block& b) {
   return b.mlp_branch() && b.mlp_branch()->part.name != "activation";
 }
-bool is_gated(const Model&, const Block& b) {
-  return b.mlp_branch() && b.mlp_branch()->part.name == "gated_mlp";
-}
 bool final_norm(const Model& m, const Block&) { return m.final_norm.there(); }
+
+std::vector<SiteInfo> common_sites() {
+  using enum SiteForm;
+  return {
+      {"hook_resid_pre", whole, "the residual stream before the block", tokens_by_width, always},
+      {"ln1.hook_normalized", whole, "pre-norm: what attention reads", tokens_by_width, pre_norm},
+      {"attn.hook_q", whole, "queries, before positions turn them", queries, attends},
+      {"attn.hook_k", whole, "keys, before positions turn them", keys, attends},
+      {"attn.hook_v", whole, "values", values, attends},
+      {"attn.hook_attn_scores", tiles, "scaled scores; -inf where the mask hides a key", pairs, has_scores},
+      {"attn.hook_pattern", tiles, "attention: how much each query takes of each key", pairs, attends},
+      {"attn.hook_z", whole, "attention times values; 0 for heads taken out", mixed_values, attends},
+      {"attn.hook_result", factored, "what each head writes: z times its part of W_O", result, attends},
+      {"attn", weights, "W_Q, W_K, W_V and W_O of the block, and the gain of its first norm", maps, attends},
+      {"hook_attn_out", whole, "what attention writes: all heads and the bias", tokens_by_width, attends},
+      {"hook_resid_mid", whole, "between attention and MLP, post-norm: after the norm", tokens_by_width,
+       has_mlp},
+      {"ln2.hook_normalized", whole, "pre-norm: what the MLP reads", tokens_by_width, pre_norm_mlp},
+      {"mlp.hook_pre", whole, "what the activation is applied to; of a gated MLP the gate", hidden,
+       has_hidden},
+      {"mlp.hook_post", whole, "what the MLP's last matrix reads", hidden, has_hidden},
+      {"hook_mlp_out", whole, "what the MLP writes", tokens_by_width, has_mlp},
+      {"hook_resid_post", whole, "the block's output, post-norm: after the norm", tokens_by_width, always},
+      {"ln_final.hook_normalized", whole, "after the norm behind the last block", tokens_by_width, final_norm,
+       false}};
+}
+
+// The branch of the block that runs the part; nullptr where none does.
+const BranchSpec* branch_with(const Block& block, std::string_view part) {
+  for (const BranchSpec& b : block.branches)
+    if (b.part.name == part) return &b;
+  return nullptr;
+}
+
+SiteInfo site_of(const Part& part, const PartSite& site) {
+  return {site.name, SiteForm::whole, site.meaning,
+          [&part, &site](const Model& m, const Block& b) {
+            for (const Operation& o : program_of(*branch_with(b, part.name), m.width).operations)
+              if (o.site == site.name)
+                return o.heads > 0 ? by_head(o.heads, o.width / o.heads) : fmt::format("tokens x {}", o.width);
+            return std::string();
+          },
+          [&part](const Model&, const Block& b) { return branch_with(b, part.name) != nullptr; }};
+}
 
 }  // namespace
 
@@ -70,30 +112,12 @@ std::string_view to_string(SiteForm form) {
 }
 
 const std::vector<SiteInfo>& sites() {
-  using enum SiteForm;
-  static const std::vector<SiteInfo> list{
-      {"hook_resid_pre", whole, "the residual stream before the block", tokens_by_width, always},
-      {"ln1.hook_normalized", whole, "pre-norm: what attention reads", tokens_by_width, pre_norm},
-      {"attn.hook_q", whole, "queries, before positions turn them", queries, attends},
-      {"attn.hook_k", whole, "keys, before positions turn them", keys, attends},
-      {"attn.hook_v", whole, "values", values, attends},
-      {"attn.hook_attn_scores", tiles, "scaled scores; -inf where the mask hides a key", pairs, has_scores},
-      {"attn.hook_pattern", tiles, "attention: how much each query takes of each key", pairs, attends},
-      {"attn.hook_z", whole, "attention times values; 0 for heads taken out", mixed_values, attends},
-      {"attn.hook_result", factored, "what each head writes: z times its part of W_O", result, attends},
-      {"attn", weights, "W_Q, W_K, W_V and W_O of the block, and the gain of its first norm", maps, attends},
-      {"hook_attn_out", whole, "what attention writes: all heads and the bias", tokens_by_width, attends},
-      {"hook_resid_mid", whole, "between attention and MLP, post-norm: after the norm", tokens_by_width,
-       has_mlp},
-      {"ln2.hook_normalized", whole, "pre-norm: what the MLP reads", tokens_by_width, pre_norm_mlp},
-      {"mlp.hook_pre", whole, "what the activation is applied to; of a gated MLP the gate", hidden,
-       has_hidden},
-      {"mlp.hook_pre_linear", whole, "gated MLP: what the activated gate multiplies", hidden, is_gated},
-      {"mlp.hook_post", whole, "what the MLP's last matrix reads", hidden, has_hidden},
-      {"hook_mlp_out", whole, "what the MLP writes", tokens_by_width, has_mlp},
-      {"hook_resid_post", whole, "the block's output, post-norm: after the norm", tokens_by_width, always},
-      {"ln_final.hook_normalized", whole, "after the norm behind the last block", tokens_by_width, final_norm,
-       false}};
+  static const std::vector<SiteInfo> list = [] {
+    std::vector<SiteInfo> all = common_sites();
+    for (const Part* part : parts())
+      for (const PartSite& site : part->sites) all.push_back(site_of(*part, site));
+    return all;
+  }();
   return list;
 }
 

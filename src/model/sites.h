@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,12 +26,12 @@ struct SiteInfo {
   std::string_view name;  // within a block: "attn.hook_pattern"; outside: "ln_final.hook_normalized"
   SiteForm form;
   std::string_view meaning;
-  std::string (*shape)(const ModelSpec&, const BlockSpec&);  // in words
-  bool (*present)(const ModelSpec&, const BlockSpec&);       // in this model, in this block
+  std::function<std::string(const ModelSpec&, const BlockSpec&)> shape;  // in words
+  std::function<bool(const ModelSpec&, const BlockSpec&)> present;       // in this model, in this block
   bool in_block = true;
 };
 
-/// Every site, in the order of the pass.
+/// Every site, in the order of the pass; those that only some parts have (parts/program.h) come last.
 const std::vector<SiteInfo>& sites();
 
 /// The site of that name, "blocks.3." in front or not; an Error suggests the nearest where there is none.

@@ -50,6 +50,12 @@ struct PartOption {
   std::string_view meaning;
 };
 
+/// A value of the program that can be looked at, beside those every part of its kind has (model/sites.h).
+struct PartSite {
+  std::string_view name;     // "attn.hook_gate"
+  std::string_view meaning;  // one line
+};
+
 class PartBuilder;
 
 struct Part {
@@ -57,6 +63,8 @@ struct Part {
   std::string_view summary;
   enum class Kind { attention, mlp } kind;
   std::vector<PartOption> options = {};
+  std::vector<PartSite> sites = {};
+  std::string_view variant = {};  // attention: the only file of attention/ it goes with; empty: any
   /// Trials of a stack may differ in heads and score scale: the shapes of the parameters do not.
   bool heads_are_a_reshape = false;
   void (*build)(PartBuilder& builder);

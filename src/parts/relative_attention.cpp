@@ -22,6 +22,7 @@ extern const Part part_relative_attention{
     .name = "relative_attention",
     .summary = "XLNet: attention whose scores also see distances and segments",
     .kind = Part::Kind::attention,
+    .variant = "relative",
     .build = build};
 
 }  // namespace rankscope

@@ -127,10 +127,19 @@ const Key& find_key(const std::vector<Key>& keys, std::string_view name, const s
   throw unknown_name("key", name, known).in(place);
 }
 
+std::string text_or(const Config& config, const std::string& key, std::string otherwise) {
+  return config.count(key) > 0 ? text(config, key) : std::move(otherwise);
+}
+
 Config complete(const std::vector<Key>& keys, const Config& given, const std::string& place) {
   Config out;
-  for (const Key& key : keys) out[key.name] = key.otherwise;
-  for (const auto& [name, value] : given) out[name] = checked(find_key(keys, name, place), value, place);
+  for (const Key& key : keys)
+    if (!key.later) out[key.name] = key.otherwise;
+  for (const auto& [name, value] : given) {
+    const Key& key = find_key(keys, name, place);
+    out[name] = checked(key, value, place);
+    if (key.later && out[name] == key.otherwise) out.erase(name);
+  }
   return out;
 }
 

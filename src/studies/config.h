@@ -21,6 +21,8 @@ struct Key {
   std::string help;
   double low = -1e300, high = 1e300;      // numbers: the range allowed, ends included
   std::vector<std::string> choices = {};  // texts: the words allowed, empty for any
+  /// It came when trials had names already: at its default it is left out of configurations and names.
+  bool later = false;
 };
 
 /// Checked access; a missing key or another type is a fault of the program, not of the user.
@@ -28,6 +30,8 @@ bool flag(const Config& config, std::string_view key);
 int64_t integer(const Config& config, std::string_view key);
 double number(const Config& config, std::string_view key);  // whole numbers too
 const std::string& text(const Config& config, std::string_view key);
+/// Of a key that came later; `otherwise` where it has its default.
+std::string text_or(const Config& config, const std::string& key, std::string otherwise);
 
 /// "0.003" for 0.003, "64" for 64, "true", "farthest": the shortest text that reads back as the same value.
 std::string to_text(const Scalar& value);

@@ -33,6 +33,9 @@ void check_part(const BranchSpec& branch) {
   if ((part.kind == Part::Kind::attention) != (branch.attention() != nullptr))
     throw Error(
         fmt::format("the branch {} has not the words that the part {} needs", branch.name, part.name));
+  if (!part.variant.empty() && branch.attention()->variant != part.variant)
+    throw Error(fmt::format("the part {} goes with {} attention, not with {}", part.name, part.variant,
+                            branch.attention()->variant));
   for (const auto& [name, value] : branch.part.options) {
     const auto it = std::find_if(part.options.begin(), part.options.end(),
                                  [&](const PartOption& o) { return o.name == name; });

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/philox.h"
 #include "parts/check.h"
+#include "parts/program.h"
 #include "theory/certificate.h"
 #include "theory/limits.h"
 #include "train/networks.h"
@@ -25,6 +28,40 @@ NormKind norm_of(const std::string& name) {
   for (const NormKind kind : norm_kinds())
     if (name == to_string(kind)) return kind;
   return NormKind::none;
+}
+
+constexpr const char *kUsualAttention = "attention", *kUsualMlp = "mlp";
+
+std::vector<std::string> part_names(Part::Kind kind) {
+  std::vector<std::string> names;
+  for (const Part* part : parts())
+    if (part->kind == kind) names.emplace_back(part->name);
+  return names;
+}
+
+// "experts=4,active=1": each goes to the branches whose part declares it.
+void set_options(ModelSpec& spec, const std::string& given) {
+  if (given.empty()) return;
+  std::stringstream list(given);
+  for (std::string item; std::getline(list, item, ',');) {
+    const size_t at = item.find('=');
+    double value = 0;
+    const char* end = item.data() + item.size();
+    if (at == std::string::npos ||
+        std::from_chars(item.data() + at + 1, end, value).ptr != end || at + 1 == item.size())
+      throw usage_error(fmt::format("\"{}\" is no option of a part", printable(item))).hint("options=name=1");
+    bool known = false;
+    for (BlockSpec& block : spec.blocks)
+      for (BranchSpec& branch : block.branches)
+        for (const PartOption& o : part_named(branch.part.name).options)
+          if (o.name == item.substr(0, at)) {
+            known = true;
+            if (value != o.otherwise) branch.part.options[std::string(o.name)] = value;
+          }
+    if (!known)
+      throw usage_error(fmt::format("no part of this network has an option \"{}\"", printable(item.substr(0, at))))
+          .hint("rankscope study keys");
+  }
 }
 
 std::vector<std::string> task_names() {
@@ -95,8 +132,11 @@ ModelSpec encoder_of(const Config& c, const TaskSpec& task, const Task& t) {
                     .activation = Activation::relu,
                     .bias = a.bias};
   const NormPlace place = text(c, "norm_place") == "pre" ? NormPlace::pre : NormPlace::post;
-  const BlockSpec block =
-      classic_block(place, fused_norm(norm_of(text(c, "norm"))), a, mlp.width > 0 ? "mlp" : "", mlp);
+  BlockSpec block = classic_block(place, fused_norm(norm_of(text(c, "norm"))), a,
+                                  mlp.width > 0 ? text_or(c, "mlp_part", kUsualMlp) : "", mlp);
+  const Part& part = part_named(text_or(c, "part", kUsualAttention));
+  block.attention_branch()->part.name = part.name;
+  if (!part.variant.empty()) block.attention().variant = part.variant;
   ModelSpec s = points_encoder(d, block, integer(c, "layers"), answer);
   s.width = D;
   s.init.same_blocks = flag(c, "same_init");
@@ -112,6 +152,7 @@ ModelSpec encoder_of(const Config& c, const TaskSpec& task, const Task& t) {
         .hint("embed=64");
   }
   s.output.last_token = t.last_token;
+  set_options(s, text_or(c, "options", ""));
   return s;
 }
 
@@ -147,6 +188,11 @@ std::vector<Key> train_keys() {
        0,
        {"rank", "width"}},
       {"attention", std::string("soft"), "softmax, or the largest score takes all", 0, 0, {"soft", "hard"}},
+      {"part", std::string(kUsualAttention), "file of parts/ that attends", 0, 0,
+       part_names(Part::Kind::attention), true},
+      {"mlp_part", std::string(kUsualMlp), "file of parts/ that is the MLP", 0, 0, part_names(Part::Kind::mlp),
+       true},
+      {"options", std::string(), "options of these parts: experts=4,active=1", 0, 0, {}, true},
       {"mlp", int64_t{-1}, "hidden width of the MLP; 0: none, -1: 2048 in the encoder, none in the layer", -1,
        65536},
       {"norm", std::string("unit"), "of the residual stream", 0, 0, {"none", "unit", "layer", "rms"}},
