@@ -1,0 +1,75 @@
+// The output gate against its formula, and at its two ends.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "model/ends.h"
+#include "model/random_source.h"
+#include "support/tiny.h"
+
+namespace rankscope {
+namespace {
+
+using test::random_samples;
+using test::tiny_spec;
+
+struct Gated {
+  Gated() {
+    for (BlockSpec& block : spec.blocks) block.attention_branch()->part.name = "gated_attention";
+    source = random_source(spec, 5, "float64", "cpu");
+    weights = source->load("blocks.0");
+    batch = make_batches(random_samples({9}, 50), spec, 8).front();
+    x = embed(batch, spec, source->load("embed"), *source);
+  }
+  at::Tensor attention(const std::string& part, const Weights& w) const {
+    BlockSpec block = spec.blocks[0];
+    block.branches.resize(1);
+    block.branches[0].part.name = part;
+    block.branches[0].skip = false;
+    block.branches[0].before = {};
+    BlockObserver nobody;
+    return run_block(x, block, w, batch, nobody);
+  }
+  ModelSpec spec = tiny_spec(NormPlace::pre, 1);
+  std::unique_ptr<WeightSource> source;
+  Weights weights;
+  Batch batch;
+  at::Tensor x;
+};
+
+// Sums of 24 terms in double precision.
+constexpr double kRounding = 1e-13;
+
+TEST(GatedAttention, MultipliesTheHeadsByTheirGate) {
+  class Kept : public BlockObserver {
+   public:
+    void see(std::string_view site, const at::Tensor& t, const TilePlace&) override {
+      if (site == "attn.hook_z") z = t.clone();
+      if (site == "attn.hook_gate") gate = t.clone();
+      if (site == "hook_attn_out") out = t.clone();
+      if (site == "ln1.hook_normalized") read = t.clone();
+    }
+    at::Tensor z, gate, out, read;
+  } seen;
+  const Gated m;
+  run_block(m.x, m.spec.blocks[0], m.weights, m.batch, seen);
+  const at::Tensor gate =
+      at::sigmoid(at::linear(seen.read, m.weights.get("attn.W_G"), m.weights.get("attn.b_G")));
+  EXPECT_LT((seen.gate.flatten(1) - gate).abs().max().item<double>(), kRounding);
+  const at::Tensor out =
+      at::linear(seen.z.flatten(1) * gate, m.weights.get("attn.W_O"), m.weights.get("attn.b_O"));
+  EXPECT_LT((seen.out - out).abs().max().item<double>(), kRounding * out.abs().max().item<double>());
+}
+
+TEST(GatedAttention, AGateThatIsOpenIsPlainAttentionAndAShutOneWritesTheBias) {
+  Gated m;
+  const at::Tensor plain = m.attention("attention", m.weights);
+  m.weights.set("attn.W_G", at::zeros_like(m.weights.get("attn.W_G")));
+  m.weights.set("attn.b_G", at::full_like(m.weights.get("attn.b_G"), 50.0));  // 1 - sigmoid(50) is 2e-22
+  EXPECT_TRUE(at::equal(m.attention("gated_attention", m.weights), plain));
+  m.weights.set("attn.b_G", at::full_like(m.weights.get("attn.b_G"), -800.0));  // exp(-800) is no double
+  EXPECT_TRUE(at::equal(m.attention("gated_attention", m.weights),
+                        m.weights.get("attn.b_O").expand_as(plain).contiguous()));
+}
+
+}  // namespace
+}  // namespace rankscope
