@@ -80,6 +80,8 @@ class Run {
         at::Tensor carried = value(o.from);
         return own ? carried.mul_(value(o.second)) : carried * value(o.second);
       }
+      case Operation::Kind::share:
+        return shares_of(value(o.from), o.active, o.width);
       case Operation::Kind::attend: {
         const Batch& keys = step_.reads.empty() ? c_.batch : other().batch;
         const Attending in{std::get<AttentionSpec>(step_.part.words),

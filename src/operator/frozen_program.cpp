@@ -204,6 +204,8 @@ class Freezing {
       case Operation::Kind::attend:
         links_.push_back({{}, {}, {}, &mixing(o)});
         return o.third;
+      case Operation::Kind::share:
+        break;  // held, never carried
     }
     throw Error("an operation that nobody freezes");
   }
@@ -238,6 +240,8 @@ class Freezing {
         return apply_activation(value(o.from).clone(), o.activation);
       case Operation::Kind::multiply:
         return value(o.from) * value(o.second);
+      case Operation::Kind::share:
+        return shares_of(value(o.from), o.active, o.width);
       case Operation::Kind::attend:
         return mixing(o).apply(value(o.third).unsqueeze(0)).squeeze(0).flatten(1);
     }

@@ -186,6 +186,8 @@ class SplitProgram {
         return product(value(o.second), value(o.from));
       case Operation::Kind::attend:
         return attended(o);
+      case Operation::Kind::share:
+        break;  // which experts a token takes jumps from token to token
     }
     throw Error("an operation that the split arithmetic does not know");
   }

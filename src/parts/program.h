@@ -24,6 +24,7 @@ struct Operation {
     linear,      // from W^T * scale + b
     activation,  // act(from)
     multiply,    // from * second, number by number; frozen, `second` is held
+    share,       // softmax over the `active` largest scores of `from`, 0 for the rest; each repeated
     attend,      // heads of queries `from`, keys `second`, values `third`: pattern times values
   } kind;
   Value from = kInput, second = -1, third = -1;
@@ -32,6 +33,7 @@ struct Operation {
   double scale = 1.0;          // linear
   Activation activation = Activation::identity;
   std::string site = {};  // its name for those who look: "attn.hook_q", "mlp.hook_pre"
+  int64_t active = 0;     // share
   int64_t heads = 0;      // it is shown as [tokens, heads, ..]; 0: as [tokens, width]
 };
 
@@ -105,6 +107,9 @@ class PartBuilder {
   Value activation(Value from, Activation activation, std::string_view site = {});
   Value multiply(Value carried, Value held, std::string_view site = {});
   Value attend(Value q, Value k, Value v);
+  /// How much a token takes of each of the choices that `scores` are about: the softmax over the `active`
+  /// largest, zero for the others, each number repeated `times`. To be held by a multiply.
+  Value share(Value scores, int64_t active, int64_t times);
   /// A parameter that no linear map has.
   void parameter(std::string_view name, std::vector<int64_t> shape, int head_axis = -1);
 

@@ -83,4 +83,10 @@ at::Tensor apply_activation(at::Tensor x, Activation activation, bool in_place) 
   return x;
 }
 
+at::Tensor shares_of(const at::Tensor& scores, int64_t active, int64_t width) {
+  const auto [largest, which] = at::topk(scores, active, -1);
+  const at::Tensor shares = at::zeros_like(scores).scatter(-1, which, at::softmax(largest, -1));
+  return shares.repeat_interleave(width / scores.size(-1), -1);
+}
+
 }  // namespace rankscope

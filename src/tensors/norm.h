@@ -19,6 +19,10 @@ at::Tensor apply_norm(const at::Tensor& x, const NormSpec& norm, const Weights& 
 /// ||x||.
 at::Tensor norm_scale(const at::Tensor& x, const NormSpec& norm);
 
+/// The softmax of scores [N, E] over the `active` largest of a row, zero for the rest, each repeated until the
+/// row has `width` numbers.
+at::Tensor shares_of(const at::Tensor& scores, int64_t active, int64_t width);
+
 /// `in_place`: x itself is used up where the function allows it.
 at::Tensor apply_activation(at::Tensor x, Activation activation, bool in_place = true);
 

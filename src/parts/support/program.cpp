@@ -132,6 +132,13 @@ Value PartBuilder::attend(Value q, Value k, Value v) {
               .heads = attention().heads});
 }
 
+Value PartBuilder::share(Value scores, int64_t active, int64_t times) {
+  return add({.kind = Operation::Kind::share,
+              .from = scores,
+              .width = width_of(scores) * times,
+              .active = active});
+}
+
 void PartBuilder::parameter(std::string_view name, std::vector<int64_t> shape, int head_axis) {
   program_.parameters.push_back({.name = fmt::format("{}.{}", branch_.name, name),
                                  .shape = std::move(shape),
