@@ -56,13 +56,13 @@ class Attention {
                                      heads_);  // [S*H, T', d_v]
     const bool whole = c_.differentiated || std::max(g.length, g.key_length) <= kWholePattern;
     const int64_t step = whole ? g.length : tile_rows(g);
-    const bool show_scores = c_.observer.wants("attn.hook_attn_scores");
+    const bool show_scores = c_.observer.wants(in_.name + ".hook_attn_scores");
     for (int64_t row = 0; row < g.length; row += step) {
       const int64_t rows = std::min(step, g.length - row);
       at::Tensor scores, pattern = g.ready->pattern(0, g.count, row, rows, show_scores ? &scores : nullptr);
       const TilePlace place{g.first, row, g.length};
-      if (scores.defined()) c_.observer.see("attn.hook_attn_scores", scores, place);
-      c_.observer.see("attn.hook_pattern", pattern, place);
+      if (scores.defined()) c_.observer.see(in_.name + ".hook_attn_scores", scores, place);
+      c_.observer.see(in_.name + ".hook_pattern", pattern, place);
       if (c_.dropout != nullptr) pattern = (*c_.dropout)(pattern);
       keep(g, row, rows,
            at::bmm(pattern.view({g.count * heads_, rows, g.key_length}), v)

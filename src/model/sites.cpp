@@ -28,9 +28,14 @@ std::string pairs(const Model&, const Block& b) {
   return fmt::format("{} heads x queries x keys", b.attention().heads);
 }
 std::string result(const Model& m, const Block& b) { return by_head(b.attention().heads, m.width); }
-std::string hidden(const Model&, const Block& b) {
-  return fmt::format("tokens x {}", b.mlp_branch()->mlp()->width);
+// The width of an MLP's hidden layer; 0 where it has none.
+int64_t hidden_width(const Model& m, const Block& b) {
+  if (b.mlp_branch() == nullptr) return 0;
+  for (const Operation& o : program_of(*b.mlp_branch(), m.width).operations)
+    if (o.site == "mlp.hook_post") return o.width;
+  return 0;
 }
+std::string hidden(const Model& m, const Block& b) { return fmt::format("tokens x {}", hidden_width(m, b)); }
 std::string maps(const Model& m, const Block& b) {
   const AttentionSpec& a = b.attention();
   return fmt::format("{} heads, width {} to {} and {}", a.heads, m.width, a.d_qk, a.d_v);
@@ -46,9 +51,7 @@ bool has_scores(const Model&, const Block& b) {
 }
 bool has_mlp(const Model&, const Block& b) { return b.mlp_branch() != nullptr; }
 bool pre_norm_mlp(const Model&, const Block& b) { return b.mlp_branch() && b.mlp_branch()->before.there(); }
-bool has_hidden(const Model&, const Block& b) {
-  return b.mlp_branch() && b.mlp_branch()->part.name != "activation";
-}
+bool has_hidden(const Model& m, const Block& b) { return hidden_width(m, b) > 0; }
 bool final_norm(const Model& m, const Block&) { return m.final_norm.there(); }
 
 std::vector<SiteInfo> common_sites() {

@@ -19,13 +19,13 @@ void build(PartBuilder& b) {
   const auto map = [&](const char* letter, int64_t width, const char* site) {
     return b.linear(letter, kInput, width, {.spread = in, .site = site});
   };
-  const Value scores = map("router", experts, "mlp.hook_router");
-  Value h = map("in", hidden, b.option("gated") != 0 ? "" : "mlp.hook_pre");
+  const Value scores = map("router", experts, "hook_router");
+  Value h = map("in", hidden, b.option("gated") != 0 ? "" : "hook_pre");
   if (b.option("gated") != 0)
-    h = b.multiply(h, b.activation(map("gate", hidden, "mlp.hook_pre"), b.mlp().activation));
+    h = b.multiply(h, b.activation(map("gate", hidden, "hook_pre"), b.mlp().activation));
   else
     h = b.activation(h, b.mlp().activation);
-  h = b.multiply(h, b.share(scores, std::min(active, experts), b.mlp().width), "mlp.hook_post");
+  h = b.multiply(h, b.share(scores, std::min(active, experts), b.mlp().width), "hook_post");
   b.linear("out", h, b.width(), {.spread = 1 / std::sqrt(static_cast<double>(b.mlp().width))});
 }
 

@@ -16,7 +16,7 @@ void build(PartBuilder& b) {
                                  .spread = spread,
                                  .bias_spread = spread,
                                  .head_axis = 0});
-  output_map(b, b.multiply(z, b.activation(scores, Activation::sigmoid, "attn.hook_gate")));
+  output_map(b, b.multiply(z, b.activation(scores, Activation::sigmoid, "hook_gate")));
 }
 
 }  // namespace

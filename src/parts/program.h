@@ -100,7 +100,7 @@ class PartBuilder {
     bool carries_values = false;
     int head_axis = -1;
     bool per_kv_head = false;
-    std::string_view site = {};
+    std::string_view site = {};  // within the branch: "hook_q"
   };
   /// W_<letter> [out, in] and, where asked for, b_<letter>.
   Value linear(std::string_view letter, Value from, int64_t out, const Linear& how);

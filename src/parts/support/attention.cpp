@@ -32,9 +32,9 @@ Value attended(PartBuilder& b) {
                      .per_kv_head = kv,
                      .site = site});
   };
-  const Value q = map("Q", kInput, a.heads, a.d_qk, false, "attn.hook_q");
-  const Value k = map("K", kOther, a.kv_heads, a.d_qk, true, "attn.hook_k");
-  const Value v = a.value_map ? map("V", kOther, a.kv_heads, a.d_v, true, "attn.hook_v", true) : kOther;
+  const Value q = map("Q", kInput, a.heads, a.d_qk, false, "hook_q");
+  const Value k = map("K", kOther, a.kv_heads, a.d_qk, true, "hook_k");
+  const Value v = a.value_map ? map("V", kOther, a.kv_heads, a.d_v, true, "hook_v", true) : kOther;
   return b.attend(q, k, v);
 }
 

@@ -15,15 +15,15 @@ Value map(PartBuilder& b, const char* letter, Value from, int64_t out, const cha
 }  // namespace
 
 void plain_mlp(PartBuilder& b) {
-  const Value hidden = map(b, "in", kInput, b.mlp().width, "mlp.hook_pre");
-  map(b, "out", b.activation(hidden, b.mlp().activation, "mlp.hook_post"), b.width(), "");
+  const Value hidden = map(b, "in", kInput, b.mlp().width, "hook_pre");
+  map(b, "out", b.activation(hidden, b.mlp().activation, "hook_post"), b.width(), "");
 }
 
 void gated_mlp(PartBuilder& b) {
-  const Value hidden = map(b, "in", kInput, b.mlp().width, "mlp.hook_pre_linear");
-  const Value gate = map(b, "gate", kInput, b.mlp().width, "mlp.hook_pre");
+  const Value hidden = map(b, "in", kInput, b.mlp().width, "hook_pre_linear");
+  const Value gate = map(b, "gate", kInput, b.mlp().width, "hook_pre");
   const Value open = b.activation(gate, b.mlp().activation);
-  map(b, "out", b.multiply(hidden, open, "mlp.hook_post"), b.width(), "");
+  map(b, "out", b.multiply(hidden, open, "hook_post"), b.width(), "");
 }
 
 }  // namespace rankscope

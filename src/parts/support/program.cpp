@@ -11,6 +11,11 @@ namespace {
 
 using Role = Parameter::Role;
 
+// "hook_q" of the branch "attn" is "attn.hook_q"; what has no name stays without.
+std::string site_named_after(const BranchSpec& branch, std::string_view site) {
+  return site.empty() ? "" : fmt::format("{}.{}", branch.name, site);
+}
+
 }  // namespace
 
 const Operation* Program::attend() const {
@@ -102,7 +107,7 @@ Value PartBuilder::linear(std::string_view letter, Value from, int64_t out, cons
               .b = b,
               .width = out,
               .scale = how.scale,
-              .site = std::string(how.site),
+              .site = site_named_after(branch_, how.site),
               .heads = how.head_axis != 0 ? 0 : how.per_kv_head ? attention().kv_heads : attention().heads});
 }
 
@@ -111,7 +116,7 @@ Value PartBuilder::activation(Value from, Activation activation, std::string_vie
               .from = from,
               .width = width_of(from),
               .activation = activation,
-              .site = std::string(site)});
+              .site = site_named_after(branch_, site)});
 }
 
 Value PartBuilder::multiply(Value carried, Value held, std::string_view site) {
@@ -119,7 +124,7 @@ Value PartBuilder::multiply(Value carried, Value held, std::string_view site) {
               .from = carried,
               .second = held,
               .width = width_of(carried),
-              .site = std::string(site)});
+              .site = site_named_after(branch_, site)});
 }
 
 Value PartBuilder::attend(Value q, Value k, Value v) {
@@ -128,7 +133,7 @@ Value PartBuilder::attend(Value q, Value k, Value v) {
               .second = k,
               .third = v,
               .width = attention().heads * attention().d_v,
-              .site = branch_.name + ".hook_z",
+              .site = site_named_after(branch_, "hook_z"),
               .heads = attention().heads});
 }
 
