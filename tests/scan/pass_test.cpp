@@ -154,7 +154,8 @@ TEST(Pass, ShowsALensEverySiteItNamesOnceABatch) {
   const auto source = random_source(spec, 1, "float64", "cpu");
   std::vector<SiteUse> whole;
   for (const SiteInfo& site : sites())
-    if (site.form == SiteForm::whole) whole.push_back({site.name, SiteForm::whole});
+    if (site.form == SiteForm::whole && site.present(spec, spec.blocks[0]))
+      whole.push_back({site.name, SiteForm::whole});
   const Lens lens = lens_reading(whole);
   PassPlan plan = plan_of(spec, *source, {"mlp", "skip"}, 2);
   plan.lenses = {&lens};
