@@ -20,7 +20,9 @@ std::string by_head(int64_t heads, int64_t width) {
 }
 std::string queries(const Model&, const Block& b) { return by_head(b.attention().heads, b.attention().d_qk); }
 std::string keys(const Model&, const Block& b) { return by_head(b.attention().kv_heads, b.attention().d_qk); }
-std::string values(const Model&, const Block& b) { return by_head(b.attention().kv_heads, b.attention().d_v); }
+std::string values(const Model&, const Block& b) {
+  return by_head(b.attention().kv_heads, b.attention().d_v);
+}
 std::string mixed_values(const Model&, const Block& b) {
   return by_head(b.attention().heads, b.attention().d_v);
 }
@@ -92,7 +94,8 @@ SiteInfo site_of(const Part& part, const PartSite& site) {
           [&part, &site](const Model& m, const Block& b) {
             for (const Operation& o : program_of(*branch_with(b, part.name), m.width).operations)
               if (o.site == site.name)
-                return o.heads > 0 ? by_head(o.heads, o.width / o.heads) : fmt::format("tokens x {}", o.width);
+                return o.heads > 0 ? by_head(o.heads, o.width / o.heads)
+                                   : fmt::format("tokens x {}", o.width);
             return std::string();
           },
           [&part](const Model&, const Block& b) { return branch_with(b, part.name) != nullptr; }};

@@ -3,10 +3,9 @@
 
 namespace rankscope {
 
-extern const Part part_activation{
-    .name = "activation",
-    .summary = "act(x): an MLP whose matrices are the identity",
-    .kind = Part::Kind::mlp,
-    .build = [](PartBuilder& b) { b.activation(kInput, b.mlp().activation); }};
+extern const Part part_activation{.name = "activation",
+                                  .summary = "act(x): an MLP whose matrices are the identity",
+                                  .kind = Part::Kind::mlp,
+                                  .build = [](PartBuilder& b) { b.activation(kInput, b.mlp().activation); }};
 
 }  // namespace rankscope

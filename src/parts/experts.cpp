@@ -2,8 +2,8 @@
 // weighed by the softmax over these, and every expert is a gated or plain MLP of its own.
 //
 // Together the experts are one wide MLP whose hidden layer is multiplied by the shares: expert e has rows
-// [e f, (e + 1) f) of W_in and W_gate and the same columns of W_out. Every expert is computed for every token;
-// those a token does not take are multiplied by zero.
+// [e f, (e + 1) f) of W_in and W_gate and the same columns of W_out. Every expert is computed for every
+// token; those a token does not take are multiplied by zero.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,8 @@ namespace rankscope {
 namespace {
 
 void build(PartBuilder& b) {
-  const auto experts = static_cast<int64_t>(b.option("experts")), active = static_cast<int64_t>(b.option("active"));
+  const auto experts = static_cast<int64_t>(b.option("experts")),
+             active = static_cast<int64_t>(b.option("active"));
   const int64_t hidden = experts * b.mlp().width;
   const double in = 1 / std::sqrt(static_cast<double>(b.width()));
   const auto map = [&](const char* letter, int64_t width, const char* site) {

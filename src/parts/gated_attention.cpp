@@ -11,11 +11,9 @@ namespace {
 void build(PartBuilder& b) {
   const Value z = attended(b);
   const double spread = 1 / std::sqrt(static_cast<double>(b.width()));
-  const Value scores = b.linear("G", kInput, b.width_of(z),
-                                {.bias = b.option("bias") != 0,
-                                 .spread = spread,
-                                 .bias_spread = spread,
-                                 .head_axis = 0});
+  const Value scores =
+      b.linear("G", kInput, b.width_of(z),
+               {.bias = b.option("bias") != 0, .spread = spread, .bias_spread = spread, .head_axis = 0});
   output_map(b, b.multiply(z, b.activation(scores, Activation::sigmoid, "hook_gate")));
 }
 

@@ -85,8 +85,9 @@ TEST_P(PartContract, FrozenIsTheForwardPassAtItsInput) {
     at::Tensor x = m.x;
     for (const BlockSpec& b : m.spec.blocks)
       x = run_block(x, b, m.source->load("blocks." + std::to_string(b.weights)), m.batch, nobody);
-    if (m.spec.final_norm.there()) x = at::layer_norm(x, {x.size(1)}, m.source->load("ln_final").get("w"),
-                                                      m.source->load("ln_final").get("b"), m.spec.final_norm.epsilon);
+    if (m.spec.final_norm.there())
+      x = at::layer_norm(x, {x.size(1)}, m.source->load("ln_final").get("w"),
+                         m.source->load("ln_final").get("b"), m.spec.final_norm.epsilon);
     EXPECT_LT(distance(frozen.output(), x), 1e-12);
     EXPECT_LT(distance(frozen.trunk().affine(m.x), x), 1e-12);
     // The adjoint is the adjoint: <y, T v> = <T* y, v>.
@@ -123,13 +124,19 @@ TEST_P(PartContract, ShowsTheSitesItDeclares) {
   const Run m(model(NormPlace::pre));
   m.block(names);
   for (const std::string& site : names.seen) EXPECT_NO_THROW(site_named(site)) << site;
-  for (const PartSite& site : GetParam()->sites) EXPECT_TRUE(names.seen.count(std::string(site.name))) << site.name;
+  for (const PartSite& site : GetParam()->sites)
+    EXPECT_TRUE(names.seen.count(std::string(site.name))) << site.name;
 }
 
 Config small_config(const Part& part) {
-  Config given{{"task", std::string("farthest")}, {"d", int64_t{6}},    {"n", int64_t{4}},
-               {"layers", int64_t{2}},            {"heads", int64_t{2}}, {"rank", int64_t{3}},
-               {"mlp", int64_t{8}},               {"norm", std::string("layer")}};
+  Config given{{"task", std::string("farthest")},
+               {"d", int64_t{6}},
+               {"n", int64_t{4}},
+               {"layers", int64_t{2}},
+               {"heads", int64_t{2}},
+               {"rank", int64_t{3}},
+               {"mlp", int64_t{8}},
+               {"norm", std::string("layer")}};
   given[part.kind == Part::Kind::attention ? "part" : "mlp_part"] = std::string(part.name);
   return complete(train_keys(), given, "test");
 }
@@ -156,7 +163,9 @@ TEST_P(PartContract, GradientsAreDerivatives) {
   const at::Tensor direction = at::randn_like(p) * 0.1;
   double slope = 0;
   for (size_t i = 0; i < gradients.size(); ++i)
-    slope += (gradients[i].flatten() * direction.narrow(0, views.offsets()[i], gradients[i].numel())).sum().item<double>();
+    slope += (gradients[i].flatten() * direction.narrow(0, views.offsets()[i], gradients[i].numel()))
+                 .sum()
+                 .item<double>();
   const double h = 1e-6;
   const auto at_point = [&](double step) {
     return loss_of(ParameterViews(layout, p + direction * step, false, false)).item<double>();

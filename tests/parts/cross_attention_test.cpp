@@ -31,8 +31,15 @@ BranchSpec cross_branch() {
 // A pre-norm encoder over the points; a decoder over the queries that looks back, then at the encoder, then
 // thinks.
 TrialSpec encoder_decoder() {
-  TrialSpec t = trial_of({.d = kWidth, .layers = 1, .modules = 1, .heads = 2, .rank = 3, .v_rank = 3, .mlp = 10,
-                          .norm = NormKind::layer, .place = NormPlace::pre});
+  TrialSpec t = trial_of({.d = kWidth,
+                          .layers = 1,
+                          .modules = 1,
+                          .heads = 2,
+                          .rank = 3,
+                          .v_rank = 3,
+                          .mlp = 10,
+                          .norm = NormKind::layer,
+                          .place = NormPlace::pre});
   StreamSpec encoder = t.network;
   encoder.name = "encoder";
   t.network.sources = {encoder};
@@ -52,7 +59,8 @@ at::Tensor layer_norm(const at::Tensor& x, const Weights& w, const std::string& 
 at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const AttentionSpec& a, const Weights& w,
                      const std::string& name, bool causal) {
   const auto part = [&](const at::Tensor& x, const char* letter, int64_t h, int64_t d) {
-    return at::linear(x, w.get(name + ".W_" + letter).narrow(0, h * d, d), w.get(name + ".b_" + letter).narrow(0, h * d, d));
+    return at::linear(x, w.get(name + ".W_" + letter).narrow(0, h * d, d),
+                      w.get(name + ".b_" + letter).narrow(0, h * d, d));
   };
   at::Tensor out = w.get(name + ".b_O").expand({q.size(0), kWidth}).clone();
   for (int64_t h = 0; h < a.heads; ++h) {
@@ -65,7 +73,8 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const AttentionSp
 }
 
 at::Tensor mlp(const at::Tensor& x, const Weights& w) {
-  return at::linear(at::relu(at::linear(x, w.get("mlp.W_in"), w.get("mlp.b_in"))), w.get("mlp.W_out"), w.get("mlp.b_out"));
+  return at::linear(at::relu(at::linear(x, w.get("mlp.W_in"), w.get("mlp.b_in"))), w.get("mlp.W_out"),
+                    w.get("mlp.b_out"));
 }
 
 // Sums of at most 10 terms in double precision, a dozen behind one another.
@@ -114,7 +123,8 @@ TEST(CrossAttention, TrainsInBothStreams) {
   EXPECT_LT(stack->evaluate().front().mse, error);
   const std::vector<float> after = stack->state(0).parameters;
   const Layout layout(t.network);
-  for (const char* name : {"encoder.blocks.0.attn.W_Q", "encoder.blocks.0.mlp.W_in", "blocks.0.cross_attn.W_K"}) {
+  for (const char* name :
+       {"encoder.blocks.0.attn.W_Q", "encoder.blocks.0.mlp.W_in", "blocks.0.cross_attn.W_K"}) {
     const int64_t at = layout.offset_of(name);
     ASSERT_GE(at, 0) << name;
     EXPECT_NE(before[size_t(at)], after[size_t(at)]) << name;
@@ -135,14 +145,17 @@ TEST(CrossAttention, IsRefusedByNameWhereOneStreamIsMeant) {
     }
     return std::string();
   };
-  EXPECT_NE(said([&] { freeze_program(at::zeros({4, kWidth}), plan.steps[1], plan.programs[0], Weights(), batch, written); })
-                .find("reads the stream encoder"),
-            std::string::npos);
+  EXPECT_NE(
+      said([&] {
+        freeze_program(at::zeros({4, kWidth}), plan.steps[1], plan.programs[0], Weights(), batch, written);
+      }).find("reads the stream encoder"),
+      std::string::npos);
   Weights norm;
   norm.set("ln_cross.w", at::ones({kWidth}, at::kDouble));
   norm.set("ln_cross.b", at::zeros({kWidth}, at::kDouble));
   SplitTokens tokens(at::randn({4, kWidth}, at::kDouble));
-  EXPECT_NE(said([&] { tokens.advance(block, norm, batch); }).find("reads the stream encoder"), std::string::npos);
+  EXPECT_NE(said([&] { tokens.advance(block, norm, batch); }).find("reads the stream encoder"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ using test::tiny_spec;
 ModelSpec mixture(double experts, double active, bool gated) {
   ModelSpec spec = tiny_spec(NormPlace::pre, 1);
   BranchSpec& b = *spec.blocks[0].mlp_branch();
-  b.part = {"experts", MlpSpec{.width = 10, .activation = Activation::silu}, {{"experts", experts}, {"active", active}}};
+  b.part = {"experts",
+            MlpSpec{.width = 10, .activation = Activation::silu},
+            {{"experts", experts}, {"active", active}}};
   if (!gated) b.part.options["gated"] = 0;
   return spec;
 }
@@ -54,7 +56,8 @@ TEST(Experts, AddUpTheBestOnesWeighedByTheirSoftmax) {
       for (int64_t k = 0; k < 2; ++k) {
         const int64_t first = which[k].item<int64_t>() * 10;
         const auto rows = [&](const char* name) { return at::mv(w.get(name).narrow(0, first, 10), x); };
-        const at::Tensor hidden = gated ? at::silu(rows("mlp.W_gate")) * rows("mlp.W_in") : at::silu(rows("mlp.W_in"));
+        const at::Tensor hidden =
+            gated ? at::silu(rows("mlp.W_gate")) * rows("mlp.W_in") : at::silu(rows("mlp.W_in"));
         out = out + share[k] * at::mv(w.get("mlp.W_out").narrow(1, first, 10), hidden);
       }
       EXPECT_LT((out - seen.out[i]).abs().max().item<double>(), 1e-12 * (1 + out.abs().max().item<double>()));
@@ -65,8 +68,9 @@ TEST(Experts, AddUpTheBestOnesWeighedByTheirSoftmax) {
 TEST(Experts, OneOfOneIsAGatedMlp) {
   Weights w;
   const Seen seen = run(mixture(1, 1, true), w);
-  const at::Tensor plain =
-      at::linear(at::silu(at::linear(seen.read, w.get("mlp.W_gate"))) * at::linear(seen.read, w.get("mlp.W_in")), w.get("mlp.W_out"));
+  const at::Tensor plain = at::linear(
+      at::silu(at::linear(seen.read, w.get("mlp.W_gate"))) * at::linear(seen.read, w.get("mlp.W_in")),
+      w.get("mlp.W_out"));
   EXPECT_LT((plain - seen.out).abs().max().item<double>(), 1e-13 * plain.abs().max().item<double>());
 }
 

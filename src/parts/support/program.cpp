@@ -108,7 +108,9 @@ Value PartBuilder::linear(std::string_view letter, Value from, int64_t out, cons
               .width = out,
               .scale = how.scale,
               .site = site_named_after(branch_, how.site),
-              .heads = how.head_axis != 0 ? 0 : how.per_kv_head ? attention().kv_heads : attention().heads});
+              .heads = how.head_axis != 0 ? 0
+                       : how.per_kv_head  ? attention().kv_heads
+                                          : attention().heads});
 }
 
 Value PartBuilder::activation(Value from, Activation activation, std::string_view site) {
@@ -138,10 +140,8 @@ Value PartBuilder::attend(Value q, Value k, Value v) {
 }
 
 Value PartBuilder::share(Value scores, int64_t active, int64_t times) {
-  return add({.kind = Operation::Kind::share,
-              .from = scores,
-              .width = width_of(scores) * times,
-              .active = active});
+  return add(
+      {.kind = Operation::Kind::share, .from = scores, .width = width_of(scores) * times, .active = active});
 }
 
 void PartBuilder::parameter(std::string_view name, std::vector<int64_t> shape, int head_axis) {

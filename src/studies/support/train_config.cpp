@@ -47,8 +47,8 @@ void set_options(ModelSpec& spec, const std::string& given) {
     const size_t at = item.find('=');
     double value = 0;
     const char* end = item.data() + item.size();
-    if (at == std::string::npos ||
-        std::from_chars(item.data() + at + 1, end, value).ptr != end || at + 1 == item.size())
+    if (at == std::string::npos || std::from_chars(item.data() + at + 1, end, value).ptr != end ||
+        at + 1 == item.size())
       throw usage_error(fmt::format("\"{}\" is no option of a part", printable(item))).hint("options=name=1");
     bool known = false;
     for (BlockSpec& block : spec.blocks)
@@ -59,7 +59,8 @@ void set_options(ModelSpec& spec, const std::string& given) {
             if (value != o.otherwise) branch.part.options[std::string(o.name)] = value;
           }
     if (!known)
-      throw usage_error(fmt::format("no part of this network has an option \"{}\"", printable(item.substr(0, at))))
+      throw usage_error(
+          fmt::format("no part of this network has an option \"{}\"", printable(item.substr(0, at))))
           .hint("rankscope study keys");
   }
 }
@@ -190,8 +191,8 @@ std::vector<Key> train_keys() {
       {"attention", std::string("soft"), "softmax, or the largest score takes all", 0, 0, {"soft", "hard"}},
       {"part", std::string(kUsualAttention), "file of parts/ that attends", 0, 0,
        part_names(Part::Kind::attention), true},
-      {"mlp_part", std::string(kUsualMlp), "file of parts/ that is the MLP", 0, 0, part_names(Part::Kind::mlp),
-       true},
+      {"mlp_part", std::string(kUsualMlp), "file of parts/ that is the MLP", 0, 0,
+       part_names(Part::Kind::mlp), true},
       {"options", std::string(), "options of these parts: experts=4,active=1", 0, 0, {}, true},
       {"mlp", int64_t{-1}, "hidden width of the MLP; 0: none, -1: 2048 in the encoder, none in the layer", -1,
        65536},
