@@ -53,7 +53,7 @@ class PlainBert {
 
   at::Tensor forward(const at::Tensor& ids) const {  // [B, T]
     const int64_t B = ids.size(0), T = ids.size(1);
-    const AttentionSpec& a = spec_.blocks[0].attention;
+    const AttentionSpec& a = spec_.blocks[0].attention();
     at::Tensor x = at::embedding(table_, ids) + embed_.get("W_pos").narrow(0, 0, T) + embed_.get("W_type")[0];
     x = norm(x, embed_, "ln");
     for (const Weights& w : blocks_) {

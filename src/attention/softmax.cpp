@@ -1,15 +1,25 @@
 // softmax(scale Q K^T): the attention of nearly every model, with rotary positions where the spec has them.
 #include "attention/variant.h"
 
+#include <map>
+
 namespace rankscope {
 namespace {
+
+// Kept, so that no step uploads them again.
+at::Tensor frequencies_on(const at::Device& device, const std::vector<double>& values) {
+  thread_local std::map<std::pair<std::string, std::vector<double>>, at::Tensor> known;
+  at::Tensor& there = known[{device.str(), values}];
+  if (!there.defined()) there = at::tensor(values, at::kDouble).to(device);
+  return there;
+}
 
 // Rotates pairs (x_i, x_{i + n/2}) of the first n channels by position times frequency (the half-split layout
 // of Llama's checkpoints). The angles are computed in double: position 8,000 times 1 is not exact enough in
 // float.
 at::Tensor rotate(const at::Tensor& x, const AttentionSpec& spec, const at::Tensor& positions) {
   const auto pairs = static_cast<int64_t>(spec.rotary_frequencies.size());
-  const at::Tensor frequencies = at::tensor(spec.rotary_frequencies, at::kDouble).to(x.device());
+  const at::Tensor frequencies = frequencies_on(x.device(), spec.rotary_frequencies);
   const at::Tensor angles = positions.to(at::kDouble).unsqueeze(-1) * frequencies;  // [S, T, pairs]
   const at::Tensor cos = (angles.cos() * spec.rotary_scale).to(x.scalar_type()).unsqueeze(2);
   const at::Tensor sin = (angles.sin() * spec.rotary_scale).to(x.scalar_type()).unsqueeze(2);
@@ -33,7 +43,8 @@ class Softmax : public PreparedAttention {
     const int64_t H = spec_.heads;
     const at::Tensor q = q_.narrow(0, first * H, count * H).narrow(1, first_row, rows) * spec_.scale;
     const at::Tensor k = k_.narrow(0, first * H, count * H);
-    return masked_softmax(at::bmm(q, k.transpose(1, 2)).view({count, H, rows, keys_}), spec_, first_row, kept);
+    return masked_softmax(at::bmm(q, k.transpose(1, 2)).view({count, H, rows, keys_}), spec_, first_row,
+                          kept);
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/batch_tensors.h"
 
 namespace rankscope {
 namespace {
@@ -18,12 +19,9 @@ int64_t equally_long(const Batch& batch, const Batch& keys, int64_t first) {
   return last - first;
 }
 
-at::Tensor integers(const std::vector<int64_t>& values, int64_t begin, int64_t count, int64_t length,
-                    const at::Tensor& like) {
-  return at::tensor(at::ArrayRef<int64_t>(values.data() + begin, static_cast<size_t>(count * length)),
-                    at::kLong)
-      .view({count, length})
-      .to(like.device());
+// Samples [count, length] of numbers [N].
+at::Tensor rows_of(const at::Tensor& all, int64_t begin, int64_t count, int64_t length) {
+  return all.defined() ? all.narrow(0, begin, count * length).view({count, length}) : all;
 }
 
 // [N, H * d] to samples [count, length, H, d].
@@ -99,6 +97,7 @@ void for_each_group(const Attending& in, const std::function<int64_t(int64_t, in
   const bool own = &in.batch == &in.keys;
   if (!own && variant.own_tokens_only)
     throw Error(fmt::format("{} attention cannot look at another stream", variant.name));
+  const BatchTensors &own_tensors = tensors_of(in.batch, in.q), &key_tensors = tensors_of(in.keys, in.q);
   for (int64_t s = 0; s < in.batch.count();) {
     const int64_t T = in.batch.length(s), K = in.keys.length(s);
     const int64_t count = std::min(equally_long(in.batch, in.keys, s), most(T, K));
@@ -107,10 +106,9 @@ void for_each_group(const Attending& in, const std::function<int64_t(int64_t, in
         K, nullptr};
     const at::Tensor q = samples_of(in.q, g.begin, count, T, in.spec.heads);
     const at::Tensor k = samples_of(in.k, g.key_begin, count, K, in.spec.kv_heads);
-    const at::Tensor positions = integers(in.batch.positions, g.begin, count, T, q);
-    const at::Tensor key_positions = own ? positions : integers(in.keys.positions, g.key_begin, count, K, q);
-    const at::Tensor types =
-        in.batch.has_types ? integers(in.batch.types, g.begin, count, T, q) : at::Tensor();
+    const at::Tensor positions = rows_of(own_tensors.positions, g.begin, count, T);
+    const at::Tensor key_positions = rows_of(key_tensors.positions, g.key_begin, count, K);
+    const at::Tensor types = rows_of(own_tensors.types, g.begin, count, T);
     g.ready = variant.prepare({in.spec, in.weights, in.name, q, k, positions, key_positions, types});
     each(g);
     s += count;

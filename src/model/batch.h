@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "spec/model.h"
@@ -19,13 +20,16 @@ struct Sample {
   std::vector<float> pixels;       // instead of ids: [channels, size, size]
 };
 
+struct BatchTensors;  // model/batch_tensors.h
+
 struct Batch {
-  std::vector<int64_t> ids, types, positions;  // [N]; ids empty for images
-  std::vector<uint8_t> content;                // [N]
-  std::vector<int64_t> offsets;                // [S + 1]
-  std::vector<int64_t> samples;                // [S] numbers of the samples in the scan
-  std::vector<float> pixels;                   // [S, channels, size, size]
-  bool has_types = false;                      // whether the samples came with token types
+  std::vector<int64_t> ids, types, positions;                // [N]; ids empty for images
+  std::vector<uint8_t> content;                              // [N]
+  std::vector<int64_t> offsets;                              // [S + 1]
+  std::vector<int64_t> samples;                              // [S] numbers of the samples in the scan
+  std::vector<float> pixels;                                 // [S, channels, size, size]
+  bool has_types = false;                                    // whether the samples came with token types
+  mutable std::shared_ptr<const BatchTensors> tensors = {};  // made when first asked for
 
   int64_t count() const { return static_cast<int64_t>(samples.size()); }
   int64_t tokens() const { return offsets.back(); }

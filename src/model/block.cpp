@@ -27,19 +27,20 @@ class Run {
     const bool in_parts = program_.attend() == nullptr && !c_.differentiated;
     if (!in_parts)
       return once(x, [&](const Operation& o, const at::Tensor& made) {
-        if (made.size(0) != x.size(0)) return;  // keys and values of another stream are not its tokens
+        if (!step_.reads.empty() && o.from == kOther) return;  // keys and values of another stream
         c_.observer.see(o.site, o.heads > 0 ? made.view({made.size(0), o.heads, -1}) : made);
       });
     at::Tensor out = at::empty({x.size(0), program_.width}, x.options());
     std::map<std::string, at::Tensor> gathered;  // what somebody wants of it, put together again
     for (int64_t first = 0; first < x.size(0); first += kTokensAtOnce) {
       const int64_t count = std::min(kTokensAtOnce, x.size(0) - first);
-      const at::Tensor written = once(x.narrow(0, first, count), [&](const Operation& o, const at::Tensor& made) {
-        if (!c_.observer.wants(o.site)) return;
-        at::Tensor& whole = gathered[o.site];
-        if (!whole.defined()) whole = at::empty({x.size(0), made.size(1)}, made.options());
-        whole.narrow(0, first, count).copy_(made);
-      });
+      const at::Tensor written =
+          once(x.narrow(0, first, count), [&](const Operation& o, const at::Tensor& made) {
+            if (!c_.observer.wants(o.site)) return;
+            at::Tensor& whole = gathered[o.site];
+            if (!whole.defined()) whole = at::empty({x.size(0), made.size(1)}, made.options());
+            whole.narrow(0, first, count).copy_(made);
+          });
       out.narrow(0, first, count).copy_(written);
     }
     for (const auto& [site, whole] : gathered) c_.observer.see(site, whole);

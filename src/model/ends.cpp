@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/batch_tensors.h"
 #include "tensors/norm.h"
 
 namespace rankscope {
@@ -39,7 +40,8 @@ at::Tensor embedded(at::Tensor x, const Batch& batch, const EmbeddingSpec& e, co
   if (e.point_map) x = at::linear(x, w.get("W_in"), w.get_or_none("b_in"));
   if (e.point_activation) x = at::gelu(x);
   if (e.positions > 0 && e.use_positions)
-    x = with_positions(x, e, w.get("W_pos").index_select(0, indices(batch.positions, x, e.position_offset)));
+    x = with_positions(x, e,
+                       w.get("W_pos").index_select(0, tensors_of(batch, x).positions + e.position_offset));
   else if (e.position_width > 0)  // nothing stands where others have their position
     x = at::constant_pad_nd(x, {0, e.position_width});
   if (e.types > 0) x = x + w.get("W_type").index_select(0, indices(batch.types, x));

@@ -1,6 +1,8 @@
 #include <cmath>
 
+#include "base/error.h"
 #include "model/truncate.h"
+#include "parts/program.h"
 
 namespace rankscope {
 namespace {
@@ -104,6 +106,12 @@ bool is_truncated(const BlockSpec& block) {
 }
 
 Weights truncated(const Weights& weights, BlockSpec& block) {
+  const BranchSpec& branch = *block.attention_branch();
+  const int64_t width = weights.get("attn.W_Q").size(1);
+  if (branch.name != "attn" || !branch.attention()->value_map || !program_of(branch, width).writes_heads())
+    throw Error(
+        fmt::format("the heads of the part {} have no QK and OV maps of their own to cut", branch.part.name))
+        .hint("leave --rank out");
   AttentionSpec& a = block.attention();
   Weights w = weights.shallow_copy();
   if (a.truncate_qk > 0)

@@ -44,11 +44,13 @@ struct Program {
 
   const Operation& made(Value value) const { return operations[static_cast<size_t>(value - kFirstMade)]; }
   const Operation* attend() const;  // nullptr: tokens do not see each other in this part
+  /// Whether the heads' output goes straight into the output map, nothing in between.
+  bool writes_heads() const;
 };
 
 struct PartOption {
   std::string_view name;
-  double otherwise = 0, low = 0, high = 0;
+  double otherwise = 0, low = 0, high = 0;  // whole numbers
   std::string_view meaning;
 };
 
@@ -110,6 +112,8 @@ class PartBuilder {
   /// How much a token takes of each of the choices that `scores` are about: the softmax over the `active`
   /// largest, zero for the others, each number repeated `times`. To be held by a multiply.
   Value share(Value scores, int64_t active, int64_t times);
+  /// Gives a value a name for those who look, [tokens, heads, ..] where there are heads.
+  void show(Value value, std::string_view site, int64_t heads = 0);
   /// A parameter that no linear map has.
   void parameter(std::string_view name, std::vector<int64_t> shape, int head_axis = -1);
 

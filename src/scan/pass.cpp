@@ -72,10 +72,9 @@ class Observer : public BlockObserver {
  public:
   Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
            ShownSample* shown)
-      : attention_(spec.blocks[static_cast<size_t>(layer)].attention()),
-        layer_(layer),
-        shown_(shown),
-        prefix_(fmt::format("blocks.{}.", layer)) {
+      : layer_(layer), shown_(shown), prefix_(fmt::format("blocks.{}.", layer)) {
+    if (const BranchSpec* b = spec.blocks[static_cast<size_t>(layer)].attention_branch())
+      attention_ = *b->attention();
     for (const SiteInfo& site : sites()) {
       if (!site.in_block || (layer == 0 && site.name == "hook_resid_pre")) continue;  // seen after embedding
       const int depth = site.name == "hook_resid_post" ? layer + 1 : layer;
@@ -99,7 +98,7 @@ class Observer : public BlockObserver {
     if (site == "hook_resid_pre") before_ = x;
     if (site == "attn.hook_z")
       if (SiteLenses* result = find("attn.hook_result"))
-        result->factored({x, weights_->get("attn.W_O"), before_, packing_});
+        result->factored({x, averaged(weights_->get("attn.W_O")), before_, packing_});
     SiteLenses* const lenses = find(site);
     if (lenses == nullptr) return;
     if (place.queries == 0) return lenses->whole({x, packing_});
@@ -126,13 +125,17 @@ class Observer : public BlockObserver {
   bool has(std::string_view site) const {
     return std::any_of(sites_.begin(), sites_.end(), [&](auto& s) { return s.first == site; });
   }
+  // The heads' modules are averaged.
+  at::Tensor averaged(const at::Tensor& W_O) const {
+    return attention_.modules == 1 ? W_O : W_O / static_cast<double>(attention_.modules);
+  }
   SiteLenses* find(std::string_view site) {
     for (auto& [name, lenses] : sites_)
       if (name == site) return &lenses;
     return nullptr;
   }
 
-  const AttentionSpec& attention_;
+  AttentionSpec attention_;
   int layer_;
   ShownSample* shown_;
   std::string prefix_;
@@ -203,7 +206,7 @@ class SharedPrefixes {
       if (const BlockState* known = last ? nullptr : find(steps, n, held, batch)) {
         state = *known;
         if (step.kind == Step::Kind::read && step.branch == 0 && step.norm.there())
-          context.observer.see("ln1.hook_normalized", state.value, {});
+          context.observer.see(step.norm_name + ".hook_normalized", state.value, {});
         continue;
       }
       run_step(step, context, state, true);
@@ -342,7 +345,8 @@ class Pass {
                                    : held ? held_[b]
                                           : stored,
                                    batches(state)[b], observer};
-        out.x.push_back(cut ? run_block(state.x[b], context) : shared.run(state.x[b], context, observer, held, b));
+        out.x.push_back(cut ? run_block(state.x[b], context)
+                            : shared.run(state.x[b], context, observer, held, b));
         if (last) state.x[b].reset();
         observer.output(out.x.back());
       }

@@ -153,9 +153,9 @@ class Writer {
   void number(const char* key, double v, double otherwise, double, double) { put(key, v, otherwise); }
   void flag(const char* key, bool v, bool otherwise) { put(key, v, otherwise); }
   void text(const char* key, const std::string& v, const std::string& otherwise) { put(key, v, otherwise); }
-  void integers(const char* key, const std::vector<int64_t>& v, int64_t) { put(key, v, {}); }
-  void numbers(const char* key, const std::vector<double>& v) { put(key, v, {}); }
-  void options(const char* key, const std::map<std::string, double>& v) { put(key, v, {}); }
+  void integers(const char* key, const std::vector<int64_t>& v, int64_t) { put_unless_empty(key, v); }
+  void numbers(const char* key, const std::vector<double>& v) { put_unless_empty(key, v); }
+  void options(const char* key, const std::map<std::string, double>& v) { put_unless_empty(key, v); }
   template <class T>
   void word(const char* key, T v, T otherwise, const std::vector<T>&) {
     if (v != otherwise) out[key] = to_string(v);
@@ -187,6 +187,10 @@ class Writer {
   template <class T>
   void put(const char* key, const T& v, const T& otherwise) {
     if (v != otherwise) out[key] = v;
+  }
+  template <class T>
+  void put_unless_empty(const char* key, const T& v) {
+    if (!v.empty()) out[key] = v;
   }
 };
 

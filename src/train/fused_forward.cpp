@@ -137,7 +137,8 @@ class Fused {
           value = norm(stream, {}, step.norm, b + step.norm_name);
           break;
         case Step::Kind::run:
-          value = step.name == "attn" ? attention(value, b) : mlp(value, b);
+          value =
+              std::holds_alternative<AttentionSpec>(step.part.words) ? attention(value, b) : mlp(value, b);
           break;
         case Step::Kind::write:
           break;

@@ -33,7 +33,7 @@ class Masks : public Dropout {
 };
 
 // `sequences` of `tokens` each, or as long as `lengths` says, one behind another.
-Batch packed(int64_t sequences, int64_t tokens, const std::vector<int64_t>& lengths) {
+Batch fresh_packing(int64_t sequences, int64_t tokens, const std::vector<int64_t>& lengths) {
   Batch b;
   b.offsets.push_back(0);
   for (int64_t s = 0; s < sequences; ++s) {
@@ -45,6 +45,23 @@ Batch packed(int64_t sequences, int64_t tokens, const std::vector<int64_t>& leng
   b.types.assign(b.positions.size(), 0);
   b.content.assign(b.positions.size(), 1);
   return b;
+}
+
+// The same, kept: every step of a trial packs its sequences alike, and what lies on the device stays there.
+std::shared_ptr<const Batch> packed(int64_t sequences, int64_t tokens, const std::vector<int64_t>& lengths) {
+  constexpr size_t kKept = 8;
+  struct Entry {
+    int64_t sequences, tokens;
+    std::vector<int64_t> lengths;
+    std::shared_ptr<const Batch> batch;
+  };
+  thread_local std::deque<Entry> known;
+  for (const Entry& e : known)
+    if (e.sequences == sequences && e.tokens == tokens && e.lengths == lengths) return e.batch;
+  if (known.size() == kKept) known.pop_front();
+  known.push_back(
+      {sequences, tokens, lengths, std::make_shared<const Batch>(fresh_packing(sequences, tokens, lengths))});
+  return known.back().batch;
 }
 
 class Plain {
@@ -102,14 +119,14 @@ Tensor plain_forward(const ModelSpec& spec, const ParameterViews& parameters, co
                      Dropout* dropout, int64_t trial) {
   Plain pass(spec, parameters, dropout, trial);
   if (batch.ids.defined()) {  // words, already one behind another
-    const Batch packing = packed(batch.sequences, 0, batch.lengths);
-    return pass.readout(pass.stream(spec, batch.ids, packing), 0);
+    const auto packing = packed(batch.sequences, 0, batch.lengths);
+    return pass.readout(pass.stream(spec, batch.ids, *packing), 0);
   }
   const Tensor tokens = batch.tokens, asks = batch.queries.defined() ? batch.queries : tokens;
-  const Batch packing = packed(asks.size(0), asks.size(1), batch.lengths);
-  const Batch sources = packed(tokens.size(0), tokens.size(1), {});
-  for (const StreamSpec& s : spec.sources) pass.source(s, tokens.flatten(0, 1), sources);
-  const Tensor answers = pass.readout(pass.stream(spec, asks.flatten(0, 1), packing), asks.size(1));
+  const auto packing = packed(asks.size(0), asks.size(1), batch.lengths);
+  const auto sources = packed(tokens.size(0), tokens.size(1), {});
+  for (const StreamSpec& s : spec.sources) pass.source(s, tokens.flatten(0, 1), *sources);
+  const Tensor answers = pass.readout(pass.stream(spec, asks.flatten(0, 1), *packing), asks.size(1));
   return batch.target.defined() ? answers.reshape(batch.target.sizes()) : answers;
 }
 

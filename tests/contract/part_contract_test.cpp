@@ -44,8 +44,8 @@ class PartContract : public testing::TestWithParam<const Part*> {
   }
 };
 
-struct Run {
-  explicit Run(const ModelSpec& s, const std::vector<int64_t>& lengths = {7, 4, 7})
+struct Ready {
+  explicit Ready(const ModelSpec& s, const std::vector<int64_t>& lengths = {7, 4, 7})
       : spec(s),
         source(random_source(spec, 5, "float64", "cpu")),
         batch(make_batches(random_samples(lengths, 50), spec, 8).front()),
@@ -79,7 +79,7 @@ TEST_P(PartContract, DeclaresOptionsWithARangeTheirDefaultLiesIn) {
 // Exact at the input it was frozen at: sums of at most 48 terms in double precision.
 TEST_P(PartContract, FrozenIsTheForwardPassAtItsInput) {
   for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
-    const Run m(model(place));
+    const Ready m(model(place));
     const FrozenNetwork frozen(m.spec, *m.source, m.batch);
     BlockObserver nobody;
     at::Tensor x = m.x;
@@ -102,7 +102,7 @@ TEST_P(PartContract, FrozenIsTheForwardPassAtItsInput) {
 // Split arithmetic follows the same network, or says that it cannot.
 TEST_P(PartContract, SplitArithmeticIsTheSameNetwork) {
   ModelSpec s = model(NormPlace::post);
-  const Run m(s, {7});
+  const Ready m(s, {7});
   BlockObserver nobody;
   SplitTokens split(m.x);
   try {
@@ -121,7 +121,7 @@ TEST_P(PartContract, ShowsTheSitesItDeclares) {
     void see(std::string_view site, const at::Tensor&, const TilePlace&) override { seen.emplace(site); }
     std::set<std::string> seen;
   } names;
-  const Run m(model(NormPlace::pre));
+  const Ready m(model(NormPlace::pre));
   m.block(names);
   for (const std::string& site : names.seen) EXPECT_NO_THROW(site_named(site)) << site;
   for (const PartSite& site : GetParam()->sites)
@@ -201,7 +201,7 @@ TEST_P(PartContract, ScansAsItWasTrained) {
   const FrozenNetwork scanned(model.spec(), model, batch);
   TaskBatch ask = task_named(t.task.name).sample(t.task, *cpu_draw(kTestSeed, 0, 0, sequences));
   ask.tokens = ask.tokens.to(at::kDouble);
-  ask.target = {};
+  ask.target.reset();
   const ParameterViews views(Layout(t.network), tensor_of(parameters).to(at::kDouble), false, false);
   EXPECT_LT(distance(scanned.output(), plain_forward(t.network, views, ask)), 1e-12);
 }

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "model/block.h"
 #include "model/ends.h"
 #include "model/random_source.h"
 #include "support/tiny.h"

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "model/block.h"
 #include "model/ends.h"
 #include "model/random_source.h"
 #include "support/tiny.h"
@@ -39,25 +40,32 @@ struct Gated {
 // Sums of 24 terms in double precision.
 constexpr double kRounding = 1e-13;
 
+class Kept : public BlockObserver {
+ public:
+  void see(std::string_view site, const at::Tensor& t, const TilePlace&) override {
+    if (site == "attn.hook_z") z = t.clone().flatten(1);
+    if (site == "attn.hook_gate") gate = t.clone().flatten(1);
+    if (site == "hook_attn_out") out = t.clone();
+    if (site == "ln1.hook_normalized") read = t.clone();
+  }
+  at::Tensor z, gate, out, read;
+};
+
+// hook_z is what the output map reads: of plain attention the heads' values, of the gated one their product
+// with the gate.
 TEST(GatedAttention, MultipliesTheHeadsByTheirGate) {
-  class Kept : public BlockObserver {
-   public:
-    void see(std::string_view site, const at::Tensor& t, const TilePlace&) override {
-      if (site == "attn.hook_z") z = t.clone();
-      if (site == "attn.hook_gate") gate = t.clone();
-      if (site == "hook_attn_out") out = t.clone();
-      if (site == "ln1.hook_normalized") read = t.clone();
-    }
-    at::Tensor z, gate, out, read;
-  } seen;
+  Kept gated, plain;
   const Gated m;
-  run_block(m.x, m.spec.blocks[0], m.weights, m.batch, seen);
+  run_block(m.x, m.spec.blocks[0], m.weights, m.batch, gated);
+  BlockSpec open = m.spec.blocks[0];
+  open.attention_branch()->part.name = "attention";
+  run_block(m.x, open, m.weights, m.batch, plain);
   const at::Tensor gate =
-      at::sigmoid(at::linear(seen.read, m.weights.get("attn.W_G"), m.weights.get("attn.b_G")));
-  EXPECT_LT((seen.gate.flatten(1) - gate).abs().max().item<double>(), kRounding);
-  const at::Tensor out =
-      at::linear(seen.z.flatten(1) * gate, m.weights.get("attn.W_O"), m.weights.get("attn.b_O"));
-  EXPECT_LT((seen.out - out).abs().max().item<double>(), kRounding * out.abs().max().item<double>());
+      at::sigmoid(at::linear(gated.read, m.weights.get("attn.W_G"), m.weights.get("attn.b_G")));
+  EXPECT_LT((gated.gate - gate).abs().max().item<double>(), kRounding);
+  EXPECT_LT((gated.z - plain.z * gate).abs().max().item<double>(), kRounding);
+  const at::Tensor out = at::linear(gated.z, m.weights.get("attn.W_O"), m.weights.get("attn.b_O"));
+  EXPECT_LT((gated.out - out).abs().max().item<double>(), kRounding * out.abs().max().item<double>());
 }
 
 TEST(GatedAttention, AGateThatIsOpenIsPlainAttentionAndAShutOneWritesTheBias) {

@@ -40,6 +40,7 @@ Value attended(PartBuilder& b) {
 
 Value output_map(PartBuilder& b, Value z) {
   const AttentionSpec& a = b.attention();
+  b.show(z, "hook_z", a.heads);  // what the output map reads
   const int64_t out = a.output_width > 0 ? a.output_width : b.width();
   const int64_t in = b.width_of(z) / a.modules;
   return b.linear("O", z, out,

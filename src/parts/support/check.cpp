@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "parts/program.h"
@@ -16,9 +17,9 @@ class Check {
 
   void run() const {
     if (spec_.width < 1) refuse("it has no width");
-    for (const StreamSpec& source : spec_.sources) stream(source);
+    for (const StreamSpec& s : spec_.sources) source(s);
+    if (spec_.blocks.empty()) refuse("it has no blocks");
     stream(spec_);
-    embedding(spec_.embedding);
     if (spec_.output.kind != HeadKind::none && spec_.output.vocabulary < 1) refuse("its readout has no rows");
     if (spec_.output.kind == HeadKind::linear && spec_.output.width != spec_.width)
       refuse("its readout reads another width than the stream has");
@@ -41,25 +42,51 @@ class Check {
       refuse(fmt::format("its points have width {}, its tokens {}", e.points, e.width));
   }
 
+  void source(const StreamSpec& s) const {
+    const auto taken = [&](const char* word) { return s.name == word; };
+    if (s.name.empty() || s.name.find('.') != std::string::npos || taken("embed") || taken("blocks") ||
+        taken("ln_final") || taken("unembed"))
+      refuse(fmt::format("a stream cannot be called \"{}\"", printable(s.name)));
+    if (std::count_if(spec_.sources.begin(), spec_.sources.end(), [&](auto& o) { return o.name == s.name; }) >
+        1)
+      refuse(fmt::format("two streams are called \"{}\"", printable(s.name)));
+    stream(s);
+  }
+
   void stream(const StreamSpec& s) const {
+    embedding(s.embedding);
+    if (s.stored_blocks > s.depth())
+      refuse(fmt::format("it stores {} blocks and has {}", s.stored_blocks, s.depth()));
     for (const BlockSpec& block : s.blocks) {
       if (block.weights < 0 || block.weights >= s.stored_blocks)
         refuse(fmt::format("a block uses weights {} of {}", block.weights, s.stored_blocks));
       if (block.branches.empty()) refuse("a block has no branch");
-      for (const BranchSpec& branch : block.branches)
+      std::set<std::string> names;
+      for (const BranchSpec& branch : block.branches) {
+        if (!names.insert(branch.name).second || !names.insert(branch.norm_name).second)
+          refuse("two branches of a block share a name");
         this->branch(branch, &branch == &s.blocks.back().branches.back());
+      }
     }
   }
 
   void branch(const BranchSpec& b, bool last) const {
     if (b.name.empty() || b.norm_name.empty()) refuse("a branch has no name");
     check_part(b);
+    if (b.before.there() && b.behind.there())
+      refuse(fmt::format("the branch {} has a norm before and one behind, which share their gains", b.name));
     if (const AttentionSpec* a = b.attention()) {
       if (a->heads % a->kv_heads != 0)
         refuse(fmt::format("{} key and value heads do not divide {} heads", a->kv_heads, a->heads));
       if (a->heads % a->modules != 0)
         refuse(fmt::format("{} modules do not divide {} heads", a->modules, a->heads));
       if (!a->value_map && a->d_v != spec_.width) refuse("its values are not as wide as the tokens they are");
+      if (a->truncate_qk > a->d_qk || a->truncate_ov > a->d_v)
+        refuse(fmt::format("a head of width {} and {} cannot be cut to rank {} and {}", a->d_qk, a->d_v,
+                           a->truncate_qk, a->truncate_ov));
+      if (2 * static_cast<int64_t>(a->rotary_frequencies.size()) > a->d_qk)
+        refuse(
+            fmt::format("{} rotated pairs do not fit a width of {}", a->rotary_frequencies.size(), a->d_qk));
       for (const int64_t h : a->heads_off)
         if (h >= a->heads) refuse(fmt::format("there is no head {} to be off", h));
     }

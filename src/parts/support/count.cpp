@@ -15,11 +15,19 @@ double branch_flops(const BranchSpec& branch, int64_t width, int64_t tokens, int
   double total = 0;
   for (const Operation& o : program.operations) {
     const int64_t count = rows[static_cast<size_t>(o.from)];
-    if (o.kind == Operation::Kind::linear)
-      total += linear(count, widths[static_cast<size_t>(o.from)], o.width);
-    if (o.kind == Operation::Kind::attend) {
-      const AttentionSpec& a = *branch.attention();
-      total += linear(count, a.heads * (a.d_qk + a.d_v), rows[static_cast<size_t>(o.second)]);
+    switch (o.kind) {
+      case Operation::Kind::linear:
+        total += linear(count, widths[static_cast<size_t>(o.from)], o.width);
+        break;
+      case Operation::Kind::attend: {
+        const AttentionSpec& a = *branch.attention();
+        total += linear(count, a.heads * (a.d_qk + a.d_v), rows[static_cast<size_t>(o.second)]);
+        break;
+      }
+      case Operation::Kind::activation:
+      case Operation::Kind::multiply:
+      case Operation::Kind::share:
+        break;  // a few operations a number
     }
     rows.push_back(count);
     widths.push_back(o.width);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -24,6 +25,12 @@ const Operation* Program::attend() const {
   return nullptr;
 }
 
+bool Program::writes_heads() const {
+  const Operation& last = operations.back();
+  return last.kind == Operation::Kind::linear && last.from >= kFirstMade &&
+         made(last.from).kind == Operation::Kind::attend;
+}
+
 const Part& part_named(std::string_view name) {
   std::vector<std::string> known;
   for (const Part* part : parts()) {
@@ -43,15 +50,19 @@ void check_part(const BranchSpec& branch) {
                             branch.attention()->variant));
   for (const auto& [name, value] : branch.part.options) {
     const auto it = std::find_if(part.options.begin(), part.options.end(),
-                                 [&](const PartOption& o) { return o.name == name; });
+                                 [&, &wanted = name](const PartOption& o) { return o.name == wanted; });
     if (it == part.options.end()) {
       std::vector<std::string> known;
       for (const PartOption& o : part.options) known.emplace_back(o.name);
       throw unknown_name(fmt::format("option of the part {}", part.name), name, known);
     }
-    if (!(value >= it->low && value <= it->high))
-      throw usage_error(fmt::format("the option {} of the part {} is {}, but should be from {} to {}", name,
-                                    part.name, value, it->low, it->high));
+    if (value == it->otherwise)
+      throw Error(fmt::format("the option {} of the part {} has its default, {}: it is left out then", name,
+                              part.name, value));
+    if (!(value >= it->low && value <= it->high) || value != std::floor(value))
+      throw usage_error(
+          fmt::format("the option {} of the part {} is {}, but should be a whole number from {} to {}", name,
+                      part.name, value, it->low, it->high));
   }
 }
 
@@ -134,14 +145,18 @@ Value PartBuilder::attend(Value q, Value k, Value v) {
               .from = q,
               .second = k,
               .third = v,
-              .width = attention().heads * attention().d_v,
-              .site = site_named_after(branch_, "hook_z"),
-              .heads = attention().heads});
+              .width = attention().heads * attention().d_v});
 }
 
 Value PartBuilder::share(Value scores, int64_t active, int64_t times) {
   return add(
       {.kind = Operation::Kind::share, .from = scores, .width = width_of(scores) * times, .active = active});
+}
+
+void PartBuilder::show(Value value, std::string_view site, int64_t heads) {
+  Operation& o = program_.operations[static_cast<size_t>(value - kFirstMade)];
+  o.site = site_named_after(branch_, site);
+  o.heads = heads;
 }
 
 void PartBuilder::parameter(std::string_view name, std::vector<int64_t> shape, int head_axis) {

@@ -39,17 +39,18 @@ std::vector<std::string> part_names(Part::Kind kind) {
   return names;
 }
 
-// "experts=4,active=1": each goes to the branches whose part declares it.
+// "experts=4+active=1": each goes to the branches whose part declares it.
 void set_options(ModelSpec& spec, const std::string& given) {
   if (given.empty()) return;
   std::stringstream list(given);
-  for (std::string item; std::getline(list, item, ',');) {
+  for (std::string item; std::getline(list, item, '+');) {
     const size_t at = item.find('=');
     double value = 0;
     const char* end = item.data() + item.size();
     if (at == std::string::npos || std::from_chars(item.data() + at + 1, end, value).ptr != end ||
         at + 1 == item.size())
-      throw usage_error(fmt::format("\"{}\" is no option of a part", printable(item))).hint("options=name=1");
+      throw usage_error(fmt::format("\"{}\" is no option of a part", printable(item)))
+          .hint("options=experts=4+active=1");
     bool known = false;
     for (BlockSpec& block : spec.blocks)
       for (BranchSpec& branch : block.branches)
@@ -61,7 +62,7 @@ void set_options(ModelSpec& spec, const std::string& given) {
     if (!known)
       throw usage_error(
           fmt::format("no part of this network has an option \"{}\"", printable(item.substr(0, at))))
-          .hint("rankscope study keys");
+          .hint("another part= or mlp_part=");
   }
 }
 
@@ -103,6 +104,10 @@ ModelSpec layer_of(const Config& c, const TaskSpec& task, const Task& t) {
       integer(c, "embed") != 0)
     throw usage_error("the one-layer model has one layer, width 1, no MLP and no embedding")
         .hint("layers=1 width=1 mlp=0 embed=0, or model=encoder");
+  for (const char* key : {"part", "mlp_part", "options"})
+    if (c.count(key) > 0)
+      throw usage_error(fmt::format("the one-layer model has plain attention: {} is the encoder's", key))
+          .hint("model=encoder");
   if (positions == "additive")
     throw usage_error("the one-layer model knows positions none and concatenated")
         .hint("positions=concatenated");
@@ -137,7 +142,12 @@ ModelSpec encoder_of(const Config& c, const TaskSpec& task, const Task& t) {
                                   mlp.width > 0 ? text_or(c, "mlp_part", kUsualMlp) : "", mlp);
   const Part& part = part_named(text_or(c, "part", kUsualAttention));
   block.attention_branch()->part.name = part.name;
-  if (!part.variant.empty()) block.attention().variant = part.variant;
+  if (!part.variant.empty()) {
+    if (a.variant != "softmax")
+      throw usage_error(fmt::format("the part {} has a pattern of its own", part.name))
+          .hint("attention=soft");
+    block.attention().variant = part.variant;
+  }
   ModelSpec s = points_encoder(d, block, integer(c, "layers"), answer);
   s.width = D;
   s.init.same_blocks = flag(c, "same_init");
@@ -193,7 +203,7 @@ std::vector<Key> train_keys() {
        part_names(Part::Kind::attention), true},
       {"mlp_part", std::string(kUsualMlp), "file of parts/ that is the MLP", 0, 0,
        part_names(Part::Kind::mlp), true},
-      {"options", std::string(), "options of these parts: experts=4,active=1", 0, 0, {}, true},
+      {"options", std::string(), "options of these parts: experts=4+active=1", 0, 0, {}, true},
       {"mlp", int64_t{-1}, "hidden width of the MLP; 0: none, -1: 2048 in the encoder, none in the layer", -1,
        65536},
       {"norm", std::string("unit"), "of the residual stream", 0, 0, {"none", "unit", "layer", "rms"}},

@@ -9,7 +9,7 @@ const Task& task_named(std::string_view name) {
     if (task->name == name) return *task;
     known.emplace_back(task->name);
   }
-  throw unknown_name("task", name, known, "rankscope study keys");
+  throw unknown_name("task", name, known);
 }
 
 int64_t token_count(const TaskSpec& spec) { return spec.data == "doubled" ? 2 * spec.n : spec.n; }
