@@ -28,7 +28,7 @@ struct Source {
       {};  // the exact shape in the file; empty: the parameter's own, transposed
 };
 
-/// Parameter name (model/parameters.h) -> its place.
+/// Parameter name (parts/parameters.h) -> its place.
 using WeightMap = std::map<std::string, Source>;
 
 struct Architecture {
