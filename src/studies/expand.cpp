@@ -135,6 +135,7 @@ std::vector<Trial> trials(const Study& study, const Runner& runner, const std::v
         rest /= axis.points.size();
         for (size_t i = 0; i < axis.names.size(); ++i) config[axis.names[i]] = point[i];
       }
+      config = complete(runner.keys, config, study.place);  // keys that came later leave its name alone
       refuse_impossible(study, runner, plan.axes, config);
       std::string id = trial_id(runner.name, config);
       if (seen.insert(id).second) out.push_back({std::move(id), std::move(config)});

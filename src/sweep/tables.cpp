@@ -52,11 +52,15 @@ Summary summarise(const Point& point, const std::string& metric) {
 
 std::vector<std::string> varying(const std::vector<Point>& points) {
   std::map<std::string, std::set<std::string>> seen;
+  std::map<std::string, size_t> said;  // a key that came later is not there at its default
   for (const Point& point : points)
-    for (const auto& [name, value] : point.config) seen[name].insert(to_text(value));
+    for (const auto& [name, value] : point.config) {
+      seen[name].insert(to_text(value));
+      ++said[name];
+    }
   std::vector<std::string> out;
   for (const auto& [name, values] : seen)
-    if (values.size() > 1) out.push_back(name);
+    if (values.size() > 1 || said[name] < points.size()) out.push_back(name);
   return out;
 }
 

@@ -2,6 +2,7 @@
 // them.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -34,6 +35,38 @@ TEST_P(StudyContract, ItsFigureAndItsPublishedColumnsAreKeysOfTheRunner) {
   for (const Published& table : study.published)
     names.insert(names.end(), table.columns.begin(), table.columns.end());
   for (const std::string& name : names) EXPECT_NO_THROW(find_key(runner.keys, name, study.place)) << name;
+}
+
+// Golden record: how many trials a study has and a hash (FNV-1a) of their ids, one behind another. Stores
+// that people have keep their trials only as long as these stay.
+TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
+  static const std::map<std::string, std::pair<size_t, uint64_t>> known{
+      {"circle", {288, 0xc601e67b0148fc53}},
+      {"feature-representation", {114, 0xdd9c9c0bbb7c19fe}},
+      {"fig1", {189, 0x2077b452a7dfd819}},
+      {"figN", {60, 0x0842774d86a719dc}},
+      {"fig_d", {60, 0xc9fbb361102c965d}},
+      {"hull", {147, 0x2a9026098f846cdf}},
+      {"in-context-regression", {21, 0x31c16afd6792752a}},
+      {"layernorm-history", {84, 0x45b71de396123f93}},
+      {"memorise", {294, 0xc366aff77c78a39e}},
+      {"n2-trained", {90, 0x688d1dc0fb804bd3}},
+      {"perfect", {9, 0xcfeeab95ed379825}},
+      {"positions", {126, 0x8bb17cc66f9d5add}},
+      {"quick", {15, 0x9cd9545a61045cfd}},
+      {"random-features", {420, 0x17e813faa9c7c4f3}},
+      {"sort", {147, 0x559e1eab449b9129}},
+      {"square-wave", {12, 0x0f6395fcd28a13bf}},
+      {"vote", {13, 0x6b789800d4e7fc56}},
+      {"warm-start", {30, 0x08cda946bddd78c3}}};
+  const Study study = load_study(GetParam());
+  const std::vector<Trial> all = trials(study, find_runner(runners(), study.runner, study.place), {});
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const Trial& trial : all)
+    for (const char c : trial.id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  ASSERT_TRUE(known.contains(GetParam())) << "a new study: " << all.size() << " trials, hash " << hash;
+  EXPECT_EQ(all.size(), known.at(GetParam()).first);
+  EXPECT_EQ(hash, known.at(GetParam()).second);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StudyContract, testing::ValuesIn(builtin_studies()), [](const auto& study) {

@@ -47,14 +47,14 @@ Seen run(const ModelSpec& spec, Weights& w) {
 TEST(Experts, AddUpTheBestOnesWeighedByTheirSoftmax) {
   for (const bool gated : {true, false}) {
     Weights w;
-    const Seen seen = run(mixture(5, 2, gated), w);
+    const Seen seen = run(mixture(5, 3, gated), w);
     for (int64_t i = 0; i < seen.read.size(0); ++i) {
       const at::Tensor x = seen.read[i], scores = at::mv(w.get("mlp.W_router"), x);
       EXPECT_LT((scores - seen.router[i]).abs().max().item<double>(), 1e-12);
-      const auto [best, which] = at::topk(scores, 2);
+      const auto [best, which] = at::topk(scores, 3);
       const at::Tensor share = at::softmax(best, -1);
       at::Tensor out = at::zeros_like(x);
-      for (int64_t k = 0; k < 2; ++k) {
+      for (int64_t k = 0; k < 3; ++k) {
         const int64_t first = which[k].item<int64_t>() * 10;
         const auto rows = [&](const char* name) { return at::mv(w.get(name).narrow(0, first, 10), x); };
         const at::Tensor hidden =
