@@ -16,6 +16,9 @@ constexpr double kNothing = -std::numeric_limits<double>::infinity();
 constexpr double kLargeScore = 2;  // a row whose scores differ by more than this differs from q at order one
 constexpr double kTiny =
     1e-200;  // below this a scale is only a factor: second orders are zero beside the first
+// Tokens whose common part is less than this of the largest residual have nothing in common that is worth
+// keeping apart. Norms divide by it and lose 2^-53 over this; at 2^-26 half of the digits are left.
+constexpr double kApart = 0x1p-26;
 
 // x is common to all tokens, e^log_scale R what tells them apart.
 struct Split {
@@ -70,6 +73,13 @@ at::Tensor by_head(const at::Tensor& t, int64_t kv, int64_t heads) {
 
 at::Tensor together(const at::Tensor& z) { return z.transpose(0, 1).flatten(1); }  // [H, T, d] to [T, H * d]
 
+// Of tokens with nothing in common: put together nothing cancels, and what they have in common then is split
+// off again.
+Split norm_apart(const Split& t, const NormSpec& norm, const Weights& w, std::string_view name) {
+  const at::Tensor y = apply_norm(t.x + t.R * t.scale(), norm, w, name), common = y.mean(0);
+  return {common, y - common, 0.0};
+}
+
 Split split_norm(const Split& t, const NormSpec& norm, const Weights& w, std::string_view name) {
   if (!norm.acts()) return t;
   const std::string stem = name.empty() ? "" : std::string(name) + ".";
@@ -79,8 +89,10 @@ Split split_norm(const Split& t, const NormSpec& norm, const Weights& w, std::st
   const at::Tensor m = centred ? t.x - t.x.mean() : t.x;
   const at::Tensor delta = centred ? t.R - t.R.mean(1, true) : t.R;
   const double v0 = m.square().sum().item<double>() / count + epsilon;
-  const at::Tensor eta =
-      (delta * m).sum(1, true).mul_(2.0).add_(delta.square().sum(1, true), s).div_(count * v0);  // [T, 1]
+  const at::Tensor squares = delta.square().sum(1, true);  // [T, 1]
+  if (count * v0 < kApart * kApart * s * s * squares.max().item<double>())
+    return norm_apart(t, norm, w, name);
+  const at::Tensor eta = (delta * m).sum(1, true).mul_(2.0).add_(squares, s).div_(count * v0);  // [T, 1]
   const at::Tensor f = inverse_root_over(eta, s);
   Split out{m / std::sqrt(v0), (delta * (1 + f * s) + m * f) / std::sqrt(v0), t.log_scale};
   const at::Tensor& gain = w.get(stem + "w");

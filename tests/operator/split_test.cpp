@@ -120,6 +120,31 @@ TEST(Split, AMaskMakesItGeometric) {
   EXPECT_GT(r.back(), std::log(1e-40));
 }
 
+// X = r 1 u^T + R with R of mean zero exactly: from tokens that have much in common to some with nothing at
+// all, where a norm of their common part would be 0 / 0.
+TEST(Split, NormsTokensThatHaveNothingInCommon) {
+  at::manual_seed(3);
+  const at::Tensor half = at::randn({3, 16}, at::kDouble), u = at::randn({16}, at::kDouble);
+  const at::Tensor R = at::cat({half, -half});
+  for (const NormKind kind : {NormKind::layer, NormKind::rms, NormKind::unit})
+    for (const double r : {0.0, 1e-300, 1e-16, 1e-12, 1e-9, 1e-7, 1e-4, 1.0}) {
+      const NormSpec norm{kind, 0.0};
+      Weights w;
+      w.set("ln.w",
+            kind == NormKind::unit ? at::full({1}, 1.5, at::kDouble) : at::rand({16}, at::kDouble) + 0.5);
+      w.set("ln.b", at::randn({16}, at::kDouble));
+      const at::Tensor X = R + r * u;
+      SplitTokens split(X);
+      split.norm(norm, w, "ln");
+      const at::Tensor y = apply_norm(X, norm, w, "ln");
+      // Halves kept apart lose 2^-53 over the size of the common one, put together 2^-53; a norm has some
+      // ten roundings.
+      const double rounding = 10 * 0x1p-53 / (r < 0x1p-27 ? 1.0 : r);
+      EXPECT_LE(distance(split.whole(), y), rounding) << r;
+      EXPECT_LE(distance(split.unit() * std::exp(split.log_scale()), y - y.mean(0)), rounding) << r;
+    }
+}
+
 TEST(Split, EqualTokensHaveNoResidual) {
   const ModelSpec spec = pure_attention(2);
   const auto source = random_source(spec, 1, "float64", "cpu");
