@@ -1,7 +1,7 @@
 // The maps a head applies whatever the input: W_QK, which scores pairs of tokens, and W_OV, which moves them.
 // Both are d x d of rank at most the head's width, so everything is read from the thin factors. Query head h
-// uses KV head h / (heads / kv_heads). In a pre-norm block the norm's gain belongs to the map; under RoPE it
-// is the one at offset 0.
+// uses KV head h / (heads / kv_heads). In a pre-norm block the norm's gain belongs to the map, unless the
+// norm was taken out; under RoPE it is the one at offset 0.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -30,7 +30,7 @@ class Circuits : public Measurement {
   void weights(const WeightsView& view) override {
     const BranchSpec& branch = *view.block.attention_branch();
     const AttentionSpec& a = *branch.attention();
-    const at::Tensor gain = branch.before.there() ? view.weights.get(branch.norm_name + ".w") : at::Tensor();
+    const at::Tensor gain = branch.before.acts() ? view.weights.get(branch.norm_name + ".w") : at::Tensor();
     const at::Tensor &W_Q = view.weights.get("attn.W_Q"), &W_K = view.weights.get("attn.W_K"),
                      &W_V = view.weights.get("attn.W_V"), &W_O = view.weights.get("attn.W_O");
     // Head by head: the maps of all heads together would be as large as the block.
@@ -78,19 +78,24 @@ extern const Lens lens_circuits{
                  .formula =
                      "tr(W)^2 / ||W||_F^2, W = W_Q^T W_K with norm gains folded in (under RoPE: at offset 0)",
                  .meaning =
-                     "directions in which a token scores tokens like itself alike; at most the head's width"},
+                     "directions in which a token scores tokens like itself alike; at most the head's width",
+                 .version = 2},
                 {.name = "qk_effective_rank",
                  .formula = "exp(entropy of sigma / sum sigma) of the same W",
-                 .meaning = "directions a head compares; low: it looks at few features"},
+                 .meaning = "directions a head compares; low: it looks at few features",
+                 .version = 2},
                 {.name = "ov_effective_rank",
                  .formula = "exp(entropy of sigma / sum sigma) of W_O W_V with norm gains folded in",
-                 .meaning = "directions a head moves; low: it could be narrower"},
+                 .meaning = "directions a head moves; low: it could be narrower",
+                 .version = 2},
                 {.name = "qk_stable_rank",
                  .formula = "sum sigma^2 / sigma_1^2 of the QK map",
-                 .meaning = "its energy in units of its strongest direction"},
+                 .meaning = "its energy in units of its strongest direction",
+                 .version = 2},
                 {.name = "ov_stable_rank",
                  .formula = "sum sigma^2 / sigma_1^2 of the OV map",
-                 .meaning = "its energy in units of its strongest direction"}},
+                 .meaning = "its energy in units of its strongest direction",
+                 .version = 2}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Circuits>(); },
     .arrays = {"ov_spectrum", "qk_spectrum"}};
 

@@ -32,14 +32,18 @@ Collected see_weights(const Case& c) {
   return seeing.finish();
 }
 
-TEST(Circuits, MatchTheFormedMapsWithGroupedHeadsAndFoldedGains) {
+// Where the norm stands whose gain is in the weights: only the one that acts before the head is its own.
+enum class Gain { before, behind, taken_out };
+
+TEST(Circuits, MatchTheFormedMapsWithGroupedHeadsAndTheGainsThatAct) {
   at::manual_seed(1);
-  for (const NormPlace place : {NormPlace::pre, NormPlace::post})
+  for (const Gain folded : {Gain::before, Gain::behind, Gain::taken_out})
     for (const int64_t kv : {4, 2, 1}) {
-      const Case c = random_case(15, 4, kv, 3, 5, place);
+      Case c = random_case(15, 4, kv, 3, 5, folded == Gain::behind ? NormPlace::post : NormPlace::pre);
+      c.block.branches.front().before.off = folded == Gain::taken_out;
       const Collected got = see_weights(c);
       const at::Tensor gain =
-          place == NormPlace::pre ? at::diag(c.weights.get("ln1.w")) : at::eye(c.d, at::kDouble);
+          folded == Gain::before ? at::diag(c.weights.get("ln1.w")) : at::eye(c.d, at::kDouble);
       for (int h = 0; h < 4; ++h) {
         const int64_t g = h / (4 / kv);
         const at::Tensor q = c.weights.get("attn.W_Q").narrow(0, h * 3, 3),
