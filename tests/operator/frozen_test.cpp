@@ -132,7 +132,85 @@ TEST(Frozen, AZeroActivationTakesTheSlopeAtZero) {
   EXPECT_LE(distance(frozen.output(), network_output(m.spec, *m.source, m.batch)), 1e-12);
 }
 
-TEST(Frozen, PartsTakenOutAndRanksCutAreFollowed) {
+// A network of tiny_spec in the most obvious way: each head's W_Q^T W_K, with the biases as one more row and
+// column, and its W_O W_V are formed, cut to their best approximations of these ranks (0: not cut), and used.
+class CutByHand {
+ public:
+  CutByHand(int64_t qk, int64_t ov) : qk_(qk), ov_(ov) {}
+
+  at::Tensor output(const Tiny& m) const {
+    at::Tensor x = embed(m.batch, m.spec, m.source->load("embed"), *m.source);
+    for (const BlockSpec& block : m.spec.blocks) {
+      const Weights w = m.source->load("blocks." + std::to_string(block.weights));
+      const bool pre = block.branches.front().before.there();
+      const auto norm = [&](const at::Tensor& t, const std::string& name) {
+        return at::layer_norm(t, {t.size(1)}, w.get(name + ".w"), w.get(name + ".b"), 1e-6);
+      };
+      const auto mlp = [&](const at::Tensor& t) {
+        return at::linear(at::gelu(at::linear(t, w.get("mlp.W_in"), w.get("mlp.b_in"))), w.get("mlp.W_out"),
+                          w.get("mlp.b_out"));
+      };
+      const AttentionSpec& a = block.attention();
+      x = pre ? x + attention(norm(x, "ln1"), a, w) : norm(x + attention(x, a, w), "ln1");
+      x = pre ? x + mlp(norm(x, "ln2")) : norm(x + mlp(x), "ln2");
+    }
+    if (!m.spec.final_norm.there()) return x;
+    const Weights w = m.source->load("ln_final");
+    return at::layer_norm(x, {x.size(1)}, w.get("w"), w.get("b"), 1e-6);
+  }
+
+ private:
+  static at::Tensor best(const at::Tensor& m, int64_t rank) {
+    if (rank == 0) return m;
+    const auto [U, S, Vh] = at::linalg_svd(m, false);
+    return (U.narrow(1, 0, rank) * S.narrow(0, 0, rank)).matmul(Vh.narrow(0, 0, rank));
+  }
+
+  at::Tensor attention(const at::Tensor& x, const AttentionSpec& a, const Weights& w) const {
+    const at::Tensor one = at::cat({x, at::ones({x.size(0), 1}, at::kDouble)}, 1);  // [T, d + 1]
+    const auto rows = [&](const char* W, const char* b, int64_t head, int64_t width) {
+      return at::cat({w.get(W), w.get(b).unsqueeze(1)}, 1).narrow(0, head * width, width);
+    };
+    const int64_t T = x.size(0), d = x.size(1);
+    at::Tensor out = w.get("attn.b_O").expand({T, d});
+    for (int64_t h = 0; h < a.heads; ++h) {
+      const int64_t shared = h / (a.heads / a.kv_heads);
+      const at::Tensor QK = best(
+          rows("attn.W_Q", "attn.b_Q", h, a.d_qk).t().matmul(rows("attn.W_K", "attn.b_K", shared, a.d_qk)),
+          qk_);
+      at::Tensor scores = a.scale * one.matmul(QK).matmul(one.t());
+      if (a.causal) scores = scores.masked_fill(at::ones({T, T}, at::kBool).triu(1), -INFINITY);
+      const at::Tensor W_O = w.get("attn.W_O").narrow(1, h * a.d_v, a.d_v),
+                       v = rows("attn.W_V", "attn.b_V", shared, a.d_v);
+      const at::Tensor OV = best(W_O.matmul(v.narrow(1, 0, d)), ov_);
+      out = out + at::softmax(scores, 1).matmul(x).matmul(OV.t()) + W_O.matmul(v.select(1, d));
+    }
+    return out;
+  }
+
+  int64_t qk_, ov_;
+};
+
+TEST(Frozen, RanksCutAreFollowed) {
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post})
+    for (const int64_t kv : {4, 2, 1}) {
+      Tiny m(place, "", [kv](ModelSpec& s) {
+        for (BlockSpec& b : s.blocks) b.attention().kv_heads = kv;
+      });
+      const at::Tensor uncut = CutByHand(0, 0).output(m);
+      EXPECT_LE(distance(m.freeze().output(), uncut), 1e-12);
+      const ModelSpec whole = m.spec;
+      for (const auto& [ranks, qk, ov] : {std::tuple{"qk=2", 2, 0}, {"ov=3", 0, 3}, {"qk=2+ov=3", 2, 3}}) {
+        const at::Tensor expected = CutByHand(qk, ov).output(m);
+        m.spec = with_rank(whole, ranks);
+        EXPECT_LE(distance(m.freeze().output(), expected), 1e-12) << ranks << " of " << kv;
+        EXPECT_GT(distance(uncut, expected), 1e-3) << ranks << " cuts nothing that shows";
+        m.spec = whole;
+      }
+    }
+}
+
+TEST(Frozen, PartsTakenOutAreFollowed) {
   for (const char* off :
        {"skip", "attention-skip", "mlp", "norm", "mlp-skip+norm", "head:L1H2", "position"}) {
     const Tiny m(NormPlace::post, off);
