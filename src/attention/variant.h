@@ -41,7 +41,7 @@ struct AttentionVariant {
   std::string_view name;
   std::string_view summary;
   bool row_stochastic;   // every row of a pattern sums to one; the contract test holds it to this
-  bool only_tokens;      // without a mask and positions, equal tokens give equal rows of softmax(Q K^T)
+  bool only_tokens;      // without a mask and positions the pattern is softmax(scale Q K^T)
   bool own_tokens_only;  // cannot look at another stream than its own
   bool has_scores;       // the pattern is made of scores, larger for more attention
   std::unique_ptr<PreparedAttention> (*prepare)(const AttentionInput& input);

@@ -29,27 +29,67 @@ class AttentionContract : public testing::TestWithParam<const AttentionVariant*>
     weights.set("attn.seg_embed", at::randn({2, H * d}, options));
   }
   std::unique_ptr<PreparedAttention> prepare() {
-    return GetParam()->prepare({spec, weights, name, q, k, positions, positions, types});
+    const at::Tensor& keys = key_positions.defined() ? key_positions : positions;
+    return GetParam()->prepare({spec, weights, name, q, k, positions, keys, types});
   }
   at::Tensor whole() { return prepare()->pattern(0, S, 0, T); }
 
   AttentionSpec spec;
   Weights weights;
   const std::string name = "attn";
-  at::Tensor q, k, positions, types;
+  at::Tensor q, k, positions, key_positions, types;  // undefined key_positions: those of the queries
 };
 
 double distance(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
-TEST_P(AttentionContract, RowsSumToOneWhereItSaysSo) {
-  if (!GetParam()->row_stochastic) GTEST_SKIP() << "declares otherwise";
+constexpr double kSum = 2 * T * 0x1p-53;  // T entries, each rounded when it is made and when it is added
+
+TEST_P(AttentionContract, RowsSumToOneWhereItSaysSoAndOnlyThere) {
   for (const bool causal : {false, true}) {
     spec.causal = causal;
     const at::Tensor p = whole();
     EXPECT_EQ(p.sizes(), (at::IntArrayRef{S, H, T, T}));
-    EXPECT_GE(p.min().item<double>(), 0.0);
-    EXPECT_LT(distance(p.sum(-1), at::ones({S, H, T}, at::kDouble)), 1e-14);
+    EXPECT_TRUE(at::isfinite(p).all().item<bool>());
+    const double off = distance(p.sum(-1), at::ones({S, H, T}, at::kDouble));
+    if (GetParam()->row_stochastic) {
+      EXPECT_GE(p.min().item<double>(), 0.0);
+      EXPECT_LE(off, kSum);
+    } else {
+      EXPECT_GT(off, kSum) << "every row sums to one: it need not declare otherwise";
+    }
   }
+}
+
+// What the split arithmetic and the cubic bound take as given. Token types may be there, masks and positions
+// not.
+TEST_P(AttentionContract, NothingButTheTokensDecidesWhereItSaysSoAndOnlyThere) {
+  spec.positions = false;
+  const at::Tensor keys = k.repeat_interleave(H / 2, 2);
+  const at::Tensor scores = at::einsum("sihd,sjhd->shij", {q, keys}) * spec.scale;
+  // Scores are sums of d products, at most a few tens here: a softmax moves by what they do.
+  const double rounding = 4 * d * 0x1p-53 * scores.abs().max().item<double>();
+  const double off = distance(whole(), at::softmax(scores, -1));
+  if (GetParam()->only_tokens)
+    EXPECT_LE(off, rounding);
+  else
+    EXPECT_GT(off, rounding) << "the pattern is softmax(Q K^T): it need not declare otherwise";
+}
+
+// More keys than queries, in an order of their own: the columns are in that order.
+TEST_P(AttentionContract, AnotherStreamsTokensAreReadUnlessItSaysThatItCannot) {
+  types = at::Tensor();
+  k = at::randn({S, T + 2, 2, d}, at::kDouble);
+  key_positions = at::arange(T + 2, at::kLong).expand({S, T + 2}).contiguous();
+  if (GetParam()->own_tokens_only) {
+    EXPECT_ANY_THROW(whole()) << "it reads them: it need not declare otherwise";
+    return;
+  }
+  const at::Tensor p = whole();
+  EXPECT_EQ(p.sizes(), (at::IntArrayRef{S, H, T, T + 2}));
+  const at::Tensor order = at::randperm(T + 2, at::kLong);
+  k = k.index_select(1, order);
+  key_positions = key_positions.index_select(1, order);
+  EXPECT_LE(distance(whole(), p.index_select(3, order)), kSum);
 }
 
 TEST_P(AttentionContract, MasksHideWhatTheyShould) {
@@ -119,6 +159,41 @@ TEST_P(AttentionContract, OnlyDistancesCount) {
   EXPECT_LT(distance(whole(), p), 1e-11);  // angles of 100 carry 1e-14 each
 }
 
+// Declares nothing, so that the tests above meet the other side of each declaration, too: every key is seen
+// or not on its own account, and rows sum to what they sum to.
+class Sigmoid : public PreparedAttention {
+ public:
+  explicit Sigmoid(const AttentionInput& in) : spec_(in.spec), T_(in.q.size(1)) {
+    const int64_t H = in.spec.heads;
+    q_ = heads_first(in.q, H).view({-1, H, T_, in.spec.d_qk});
+    k_ = heads_first(in.k, H).view({-1, H, in.k.size(1), in.spec.d_qk});
+  }
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
+    const at::Tensor scores = at::matmul(q_, k_.transpose(2, 3)) * spec_.scale;
+    at::Tensor seen;
+    masked_softmax(scores.clone(), spec_, 0, &seen);
+    return at::sigmoid(seen).narrow(0, first, count).narrow(2, first_row, rows);
+  }
+
+ private:
+  const AttentionSpec& spec_;
+  int64_t T_;
+  at::Tensor q_, k_;
+};
+
+const AttentionVariant kSigmoid{
+    .name = "sigmoid_of_this_test",
+    .summary = "sigmoid(scale Q K^T)",
+    .row_stochastic = false,
+    .only_tokens = false,
+    .own_tokens_only = false,
+    .has_scores = false,
+    .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
+      return std::make_unique<Sigmoid>(in);
+    }};
+
+INSTANTIATE_TEST_SUITE_P(NothingDeclared, AttentionContract, testing::Values(&kSigmoid),
+                         [](const auto& variant) { return std::string(variant.param->name); });
 INSTANTIATE_TEST_SUITE_P(Every, AttentionContract, testing::ValuesIn(attention_variants()),
                          [](const auto& variant) { return std::string(variant.param->name); });
 
