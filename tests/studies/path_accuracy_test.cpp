@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "base/philox.h"
 #include "operator/frozen.h"
@@ -82,6 +84,25 @@ TEST_F(PathsOfARandomNetwork, SumsOverAllPathsAreSumsOverTheList) {
                     .item<double>(),
                 1e-10);
   }
+}
+
+// Two tokens (a, b) and (a, -b) have the residual b / sqrt(a^2 + b^2).
+TEST(PathResidual, IsTheGeometricMeanOverSequences) {
+  const at::Tensor x = at::tensor({3.0, 4.0, 3.0, -4.0, 12.0, 5.0, 12.0, -5.0}, at::kDouble).view({4, 2});
+  Batch two;
+  two.offsets = {0, 2, 4};
+  two.samples = {0, 1};
+  // A few roundings of 2^-53 each. The arithmetic mean is 0.592 instead of 0.555.
+  EXPECT_NEAR(relative_residual(x, two), std::sqrt(4.0 / 5 * 5 / 13), 8 * 0x1p-53);
+  EXPECT_EQ(relative_residual(at::ones({4, 2}, at::kDouble), two), 0);
+}
+
+TEST_F(PathsOfARandomNetwork, AReadingHoldsTheResidualOfItsSum) {
+  const Batch batch = make_batches(samples_of(set_), model_.spec(), 30).front();
+  const FrozenNetwork frozen(model_.spec(), model_, batch);
+  const at::Tensor lengths = path_sums(frozen.trunk(), frozen.input()).sum(2).sum(1);
+  for (int64_t k = 0; k <= 3; ++k)
+    EXPECT_EQ(paths_.read(Semantics::frozen, "only", k).residual, relative_residual(lengths[k], batch));
 }
 
 TEST(PathReadings, ThatDoNotExistAreRefused) {

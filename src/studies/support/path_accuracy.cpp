@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/stats.h"
 #include "operator/frozen.h"
 #include "operator/paths.h"
 #include "theory/path_counts.h"
@@ -34,16 +35,16 @@ bool takes_all(const std::string& reading, int64_t paths, const PathDraws& draws
   return reading == kAll || (!draws.replacement && paths <= number_of(reading));
 }
 
+}  // namespace
+
 double relative_residual(const Tensor& x, const Batch& batch) {
-  double sum = 0;
+  std::vector<double> each;
   for (int64_t s = 0; s < batch.count(); ++s) {
     const Tensor X = x.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s));
-    sum += ((X - X.mean(0, true)).norm() / X.norm()).item<double>();
+    each.push_back(((X - X.mean(0, true)).norm() / X.norm()).item<double>());
   }
-  return sum / static_cast<double>(batch.count());
+  return geometric_mean(each).value;
 }
-
-}  // namespace
 
 void check_reading(Semantics semantics, const std::string& reading) {
   if (semantics == Semantics::frozen) {

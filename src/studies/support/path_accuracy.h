@@ -24,7 +24,7 @@ struct PathScore {
   double accuracy = 0;
   double spread = 0;    // standard deviation from draw to draw
   double rms = 0;       // frozen, only: root mean square of the sum over the paths
-  double residual = 0;  // frozen, only: its Frobenius residual over its norm, mean over sequences
+  double residual = 0;  // frozen, only: relative_residual of the sum
   int64_t paths = 0, draws = 1;
 };
 
@@ -34,6 +34,10 @@ struct PathDraws {
       false;  // as published: a path may be drawn twice, and lengths with few paths are not summed whole
   uint64_t seed = 0;
 };
+
+/// ||X - 1 x^T||_F / ||X||_F of each sequence X of x [N, d], with x the mean token: the geometric mean over
+/// the sequences.
+double relative_residual(const at::Tensor& x, const Batch& batch);
 
 /// Refuses a reading that the semantics does not have.
 void check_reading(Semantics semantics, const std::string& reading);
