@@ -24,9 +24,10 @@ double value(const OperatorResult& r, const char* metric) {
 
 TEST(OperatorReadings, AreCompleteForModelsWithAndWithoutHeads) {
   for (const char* name : {"bert", "gpt2", "llama", "xlnet", "vit"}) {
-    const OperatorResult r = measure_operator(on_fixture(name), {});
+    const OperatorRequest request = on_fixture(name);
+    const OperatorResult r = measure_operator(request, {});
     EXPECT_LT(value(r, "completeness"), 1e-10) << name;
-    EXPECT_LE(value(r, "sigma_1_residual"), 1e-4) << name;
+    EXPECT_LE(value(r, "sigma_1_residual"), request.tolerance) << name;  // what it is asked to reach
     EXPECT_GE(value(r, "sigma_1"), value(r, "sigma_2")) << name;
     EXPECT_GE(value(r, "operator_stable_rank"), 1.0) << name;
     EXPECT_GT(value(r, "jacobian_distance"), 0.0) << name;

@@ -10,6 +10,7 @@
 #include "checkpoint/load.h"
 #include "operator/frozen.h"
 #include "studies/support/token_config.h"
+#include "support/rounding.h"
 #include "support/temporary_folder.h"
 #include "train/export.h"
 #include "train/train_support.h"
@@ -96,8 +97,9 @@ TEST_P(LabelledSets, EqualTheirTwinInTheRestOfTheProgram) {
   for (int64_t s = 0; s < batch.count(); ++s) {
     const Tensor ours = answers(flat(), in_double(data_.test, {batch.samples[size_t(s)]}));
     const Tensor slice = theirs.narrow(0, batch.offsets[size_t(s)], batch.length(s));
-    // Points reach training as floats: 2^-24 of their size, through a few layers of gain about ten.
-    const double rounding = data_.vocabulary > 0 ? 1e-10 : 1e-4;
+    // Points reach training as floats; the norms let through no more than their share of it.
+    const double rounding =
+        data_.vocabulary > 0 ? 1e-10 : test::kFloatRounding * slice.abs().max().item<double>();
     EXPECT_LT((ours - slice).abs().max().item<double>(), rounding);
   }
 }
@@ -125,8 +127,8 @@ TEST_P(LabelledSets, AreReadBackFromTheirFolder) {
   const Batch batch = make_batches(samples_of(data_.test), checkpoint.spec(), 6).front();
   const Tensor read = FrozenNetwork(checkpoint.spec(), *source, batch).output(),
                made = FrozenNetwork(model.spec(), model, batch).output();
-  // The folder holds floats: the folded tables lose what lies beyond 2^-24.
-  EXPECT_LT((read - made).abs().max().item<double>(), 1e-4 * made.abs().max().item<double>());
+  // The folder holds floats: the folded tables are rounded, and the norms let no more of it through.
+  EXPECT_LT((read - made).abs().max().item<double>(), test::kFloatRounding * made.abs().max().item<double>());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LabelledSets, testing::ValuesIn(cases()),
