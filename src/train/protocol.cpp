@@ -94,7 +94,10 @@ int64_t tokens_of(const TrialSpec& t) { return t.set ? t.set->tokens : token_cou
 
 double training_flops(const TrialSpec& t) {
   const double sequence = forward_flops(t.network, tokens_of(t), t.set ? 0 : t.task.queries);
-  return 3.0 * sequence * static_cast<double>(t.protocol.batch * t.protocol.steps);
+  const Protocol& p = t.protocol;
+  // The last batch of an epoch may be short.
+  const int64_t sequences = t.set ? p.steps / p.window * t.set->sequences() : p.batch * p.steps;
+  return 3.0 * sequence * static_cast<double>(sequences);
 }
 
 }  // namespace rankscope

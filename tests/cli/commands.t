@@ -101,7 +101,7 @@ lenses: what can be measured, what it means, what it costs.
     after the norm behind the last block
     read by massive, residual, residual_min, similarity, spectra, trimmed
   $ rankscope lenses --sites models/llama --json | grep -c '"form"'
-  18
+  19
   $ rankscope lenses --sites nowhere
   error: there is no such folder
     in   nowhere

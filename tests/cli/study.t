@@ -125,9 +125,9 @@ Trials that look at one network in different ways share its training.
   $ rankscope study run sort --dry-run | tail -1 | cut -d, -f1
   147 trials in 3 stacks
   $ rankscope study run sort --seeds 1 --dry-run | tail -1 | cut -d, -f1-2
-  49 trials in 1 stacks, 2.49e+11 FLOP
+  49 trials in 1 stacks, 2.48e+11 FLOP
   $ rankscope study run sort --seeds 1 reading=only length=0 --dry-run | tail -1 | cut -d, -f1-2
-  1 trials in 1 stacks, 1.95e+11 FLOP
+  1 trials in 1 stacks, 1.94e+11 FLOP
   $ rankscope study run sort length=7
   error: reading=only semantics=frozen length=7 seed=0: a network of 6 layers has no path of length 7
     in   study sort

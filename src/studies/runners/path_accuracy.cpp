@@ -45,22 +45,15 @@ void check_config(const Config& c) {
 
 Config network_of(const Config& c) { return without_view(c, keys(), kView); }
 
-// Without the data: what it costs hardly depends on the vocabulary.
-TrialSpec planned_training(const TokenTrial& t) {
-  TrialSpec plan;
-  plan.network = token_network(t.recipe, 1, 2);
-  plan.protocol = protocol_of(t.recipe, t.recipe.train);
-  plan.task.n = t.recipe.tokens;
-  return plan;
-}
-
 PathDraws draws_of(const Config& c, const TokenTrial& t) {
   return {integer(c, "draws"), t.reference, t.draw_seed};
 }
 
 double shared_flops(const Config& c) {
   const TokenTrial t = token_trial_of(c);
-  return training_flops(planned_training(t));
+  // Without the data: what it costs hardly depends on the vocabulary.
+  return 3.0 * forward_flops(token_network(t.recipe, 1, 2), t.recipe.tokens) *
+         static_cast<double>(t.recipe.epochs * t.recipe.train);
 }
 
 double flops(const Config& c) {
