@@ -66,7 +66,10 @@ std::vector<SiteInfo> common_sites() {
       {"attn.hook_v", whole, "values", values, attends},
       {"attn.hook_attn_scores", tiles, "scaled scores; -inf where the mask hides a key", pairs, has_scores},
       {"attn.hook_pattern", tiles, "attention: how much each query takes of each key", pairs, attends},
-      {"attn.hook_z", whole, "attention times values; 0 for heads taken out", mixed_values, attends},
+      {"attn.hook_z", whole,
+       "what the output map reads: attention times values, gated where there is a gate; 0 for heads taken "
+       "out",
+       mixed_values, attends},
       {"attn.hook_result", factored, "what each head writes: z times its part of W_O", result, attends},
       {"attn", weights, "W_Q, W_K, W_V and W_O of the block, and the gain of its first norm", maps, attends},
       {"hook_attn_out", whole, "what attention writes: all heads and the bias", tokens_by_width, attends},

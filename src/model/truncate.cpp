@@ -109,8 +109,9 @@ Weights truncated(const Weights& weights, BlockSpec& block) {
   const BranchSpec& branch = *block.attention_branch();
   const int64_t width = weights.get("attn.W_Q").size(1);
   if (branch.name != "attn" || !branch.attention()->value_map || !program_of(branch, width).writes_heads())
-    throw Error(
-        fmt::format("the heads of the part {} have no QK and OV maps of their own to cut", branch.part.name))
+    throw Error(fmt::format("what stands between the heads of the part {} and their output map is no part of "
+                            "a map, so none is cut",
+                            branch.part.name))
         .hint("leave --rank out");
   AttentionSpec& a = block.attention();
   Weights w = weights.shallow_copy();

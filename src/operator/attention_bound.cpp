@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attention/variant.h"
+#include "parts/program.h"
 #include "theory/collapse_bound.h"
 
 namespace rankscope {
@@ -50,6 +51,10 @@ AttentionBound attention_bound(const SplitTokens& tokens, const AttentionSpec& s
   return out;
 }
 
-bool bound_applies(const AttentionSpec& spec) { return only_tokens_decide(spec); }
+bool bound_applies(const BlockSpec& block) {
+  const BranchSpec* b = block.attention_branch();
+  // The width matters to no answer here.
+  return b && b->reads.empty() && only_tokens_decide(*b->attention()) && program_of(*b, 1).writes_heads();
+}
 
 }  // namespace rankscope

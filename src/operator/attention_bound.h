@@ -19,8 +19,8 @@ struct AttentionBound {
 
 AttentionBound attention_bound(const SplitTokens& tokens, const AttentionSpec& spec, const Weights& weights);
 
-/// Whether the theorem speaks of this attention: softmax over all tokens, without positions inside the
-/// scores.
-bool bound_applies(const AttentionSpec& spec);
+/// Whether the theorem speaks of the block's attention: softmax over all tokens, without positions inside the
+/// scores, and nothing between the heads and their output map.
+bool bound_applies(const BlockSpec& block);
 
 }  // namespace rankscope

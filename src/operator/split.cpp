@@ -201,7 +201,9 @@ class SplitProgram {
       case Operation::Kind::share:
         break;  // which experts a token takes jumps from token to token
     }
-    throw Error("an operation that the split arithmetic does not know");
+    throw Error(fmt::format("the split arithmetic does not follow the part {}", step_.part.name))
+        .in("--arithmetic split")
+        .hint("leave it out, or take this part out with --off");
   }
 
   Split attended(const Operation& o) const {

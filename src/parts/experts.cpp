@@ -4,9 +4,11 @@
 // Together the experts are one wide MLP whose hidden layer is multiplied by the shares: expert e has rows
 // [e f, (e + 1) f) of W_in and W_gate and the same columns of W_out. Every expert is computed for every
 // token; those a token does not take are multiplied by zero.
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <cmath>
 
+#include "base/error.h"
 #include "parts/program.h"
 
 namespace rankscope {
@@ -15,6 +17,9 @@ namespace {
 void build(PartBuilder& b) {
   const auto experts = static_cast<int64_t>(b.option("experts")),
              active = static_cast<int64_t>(b.option("active"));
+  if (active > experts)
+    throw usage_error(fmt::format("a token cannot take {} of {} experts", active, experts))
+        .hint("active of at most experts");
   const int64_t hidden = experts * b.mlp().width;
   const double in = 1 / std::sqrt(static_cast<double>(b.width()));
   const auto map = [&](const char* letter, int64_t width, const char* site) {
@@ -26,7 +31,7 @@ void build(PartBuilder& b) {
     h = b.multiply(h, b.activation(map("gate", hidden, "hook_pre"), b.mlp().activation));
   else
     h = b.activation(h, b.mlp().activation);
-  h = b.multiply(h, b.share(scores, std::min(active, experts), b.mlp().width), "hook_post");
+  h = b.multiply(h, b.share(scores, active, b.mlp().width), "hook_post");
   b.linear("out", h, b.width(), {.spread = 1 / std::sqrt(static_cast<double>(b.mlp().width))});
 }
 

@@ -29,10 +29,10 @@ Finding said(std::string sentence, double value, double threshold, bool known = 
 
 std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source, const Batch& batch,
                                      ResultTable& table) {
-  if (!bound_applies(spec.blocks.front().attention()))
+  if (!std::all_of(spec.blocks.begin(), spec.blocks.end(), bound_applies))
     return {
-        said("the cubic bound does not speak of this attention: it needs softmax over all tokens, without a "
-             "mask and without positions inside the scores",
+        said("the cubic bound does not speak of this attention: it needs softmax over all tokens in every "
+             "block, without a mask, positions inside the scores or a gate",
              kNone, kNone, false)};
   const ModelSpec pure = without(spec, "attention-skip+mlp+norm");
   SplitTokens tokens(embed(batch, pure, source.load("embed"), source));

@@ -53,6 +53,18 @@ ModelSpec spec(const JsonObject& config) {
   if (!config.has("spec")) return spec_from_keys(config);
   const ModelSpec s = spec_from_json(config.at("spec"), config.place() + ", spec");
   check(s, config.place());
+  if (s.embedding.points > 0)
+    throw Error("the network reads points, and the tokens of a checkpoint are words or patches")
+        .in(config.place())
+        .hint("rankscope study export --model writes a table of words");
+  if (!s.sources.empty())
+    throw Error(fmt::format("the network reads the stream \"{}\" too, and a scan follows one stream",
+                            printable(s.sources.front().name)))
+        .in(config.place());
+  for (size_t l = 0; l < s.blocks.size(); ++l)
+    if (s.blocks[l].attention_branch() == nullptr)
+      throw Error(fmt::format("block {} has no attention, so there is nothing of it to scan", l))
+          .in(config.place());
   return s;
 }
 

@@ -21,6 +21,8 @@ class Check {
     if (spec_.blocks.empty()) refuse("it has no blocks");
     stream(spec_);
     if (spec_.output.kind != HeadKind::none && spec_.output.vocabulary < 1) refuse("its readout has no rows");
+    if (spec_.output.channels > spec_.width)
+      refuse(fmt::format("its answer has {} channels, its stream {}", spec_.output.channels, spec_.width));
     if (spec_.output.kind == HeadKind::linear && spec_.output.width != spec_.width)
       refuse("its readout reads another width than the stream has");
   }

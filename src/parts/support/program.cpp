@@ -48,6 +48,10 @@ void check_part(const BranchSpec& branch) {
   if (!part.variant.empty() && branch.attention()->variant != part.variant)
     throw Error(fmt::format("the part {} goes with {} attention, not with {}", part.name, part.variant,
                             branch.attention()->variant));
+  for (const Part* other : parts())
+    if (branch.attention() && branch.attention()->variant == other->variant && part.variant != other->variant)
+      throw Error(fmt::format("{} attention has parameters of its own: it goes with the part {}, not with {}",
+                              other->variant, other->name, part.name));
   for (const auto& [name, value] : branch.part.options) {
     const auto it = std::find_if(part.options.begin(), part.options.end(),
                                  [&, &wanted = name](const PartOption& o) { return o.name == wanted; });

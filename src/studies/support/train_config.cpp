@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <sstream>
 
 #include "base/error.h"
@@ -39,31 +40,43 @@ std::vector<std::string> part_names(Part::Kind kind) {
   return names;
 }
 
-// "experts=4+active=1": each goes to the branches whose part declares it.
+// "active=1+experts=4": each goes to the branches whose part declares it. One network has one text, since the
+// text is part of a trial's name: sorted, once each, nothing that has its default.
 void set_options(ModelSpec& spec, const std::string& given) {
   if (given.empty()) return;
+  std::map<std::string, double> said;
   std::stringstream list(given);
   for (std::string item; std::getline(list, item, '+');) {
     const size_t at = item.find('=');
     double value = 0;
     const char* end = item.data() + item.size();
-    if (at == std::string::npos || std::from_chars(item.data() + at + 1, end, value).ptr != end ||
-        at + 1 == item.size())
+    if (at == std::string::npos || at + 1 == item.size() ||
+        std::from_chars(item.data() + at + 1, end, value).ptr != end)
       throw usage_error(fmt::format("\"{}\" is no option of a part", printable(item)))
-          .hint("options=experts=4+active=1");
-    bool known = false;
+          .hint("options=active=1+experts=3");
+    said[item.substr(0, at)] = value;
+  }
+  std::string canonical;
+  for (const auto& [name, value] : said) {
+    bool known = false, differs = false;
     for (BlockSpec& block : spec.blocks)
       for (BranchSpec& branch : block.branches)
-        for (const PartOption& o : part_named(branch.part.name).options)
-          if (o.name == item.substr(0, at)) {
-            known = true;
-            if (value != o.otherwise) branch.part.options[std::string(o.name)] = value;
-          }
+        for (const PartOption& o : part_named(branch.part.name).options) {
+          if (o.name != name) continue;
+          known = true;
+          if (value == o.otherwise) continue;
+          differs = true;
+          branch.part.options[name] = value;
+        }
     if (!known)
-      throw usage_error(
-          fmt::format("no part of this network has an option \"{}\"", printable(item.substr(0, at))))
+      throw usage_error(fmt::format("no part of this network has an option \"{}\"", printable(name)))
           .hint("another part= or mlp_part=");
+    if (differs) canonical += fmt::format("{}{}={:g}", canonical.empty() ? "" : "+", name, value);
   }
+  if (canonical != given)
+    throw usage_error(
+        fmt::format("options are sorted, once each, without defaults: \"{}\"", printable(given)))
+        .hint(canonical.empty() ? "leave options out" : "options=" + canonical);
 }
 
 std::vector<std::string> task_names() {
@@ -140,6 +153,8 @@ ModelSpec encoder_of(const Config& c, const TaskSpec& task, const Task& t) {
   const NormPlace place = text(c, "norm_place") == "pre" ? NormPlace::pre : NormPlace::post;
   BlockSpec block = classic_block(place, fused_norm(norm_of(text(c, "norm"))), a,
                                   mlp.width > 0 ? text_or(c, "mlp_part", kUsualMlp) : "", mlp);
+  if (mlp.width == 0 && c.count("mlp_part") > 0)
+    throw usage_error("the network has no MLP for mlp_part to be").hint("mlp=64, or leave mlp_part out");
   const Part& part = part_named(text_or(c, "part", kUsualAttention));
   block.attention_branch()->part.name = part.name;
   if (!part.variant.empty()) {
@@ -203,7 +218,7 @@ std::vector<Key> train_keys() {
        part_names(Part::Kind::attention), true},
       {"mlp_part", std::string(kUsualMlp), "file of parts/ that is the MLP", 0, 0,
        part_names(Part::Kind::mlp), true},
-      {"options", std::string(), "options of these parts: experts=4+active=1", 0, 0, {}, true},
+      {"options", std::string(), "options of these parts: active=1+experts=3", 0, 0, {}, true},
       {"mlp", int64_t{-1}, "hidden width of the MLP; 0: none, -1: 2048 in the encoder, none in the layer", -1,
        65536},
       {"norm", std::string("unit"), "of the residual stream", 0, 0, {"none", "unit", "layer", "rms"}},
