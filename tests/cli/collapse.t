@@ -77,8 +77,8 @@ A mask is outside the theorem, and it says so.
 
   $ rankscope collapse "$TREE/tests/fixtures/models/gpt2" --random-tokens --samples 1 --max-length 8 | grep -A2 '^? theory'
   ? theory    the cubic bound does not speak of this attention: it needs softmax
-              over all tokens, without a mask and without positions inside the
-              scores
+              over all tokens in every block, without a mask, positions inside the
+              scores or a gate
 
 What is wrong is said in a line or two.
 
