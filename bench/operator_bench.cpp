@@ -16,14 +16,14 @@
 #include <string>
 
 #include "checkpoint/load.h"
+#include "collapse/collapse.h"
 #include "model/block.h"
 #include "model/ends.h"
 #include "operator/frozen.h"
 #include "operator/paths.h"
 #include "operator/spectrum.h"
-#include "scan/collapse.h"
-#include "scan/pass.h"
-#include "scan/variants.h"
+#include "pass/pass.h"
+#include "pass/variants.h"
 #include "support/random_checkpoint.h"
 #include "support/temporary_folder.h"
 #include "support/tiny.h"

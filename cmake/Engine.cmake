@@ -9,7 +9,7 @@ rankscope_register(tasks Task task tasks/task.h tasks TASK_SOURCES)
 rankscope_register(tasks/tokens TokenTask token_task tasks/token_task.h token_tasks TOKEN_TASK_SOURCES)
 rankscope_register(studies/runners Runner runner studies/runner.h runners RUNNER_SOURCES)
 file(GLOB ENGINE_SOURCES CONFIGURE_DEPENDS src/kernels/cpu/*.cpp src/spectral/*.cpp src/lenses/support/*.cpp src/tensors/*.cpp src/attention/support/*.cpp src/model/*.cpp
-  src/operator/*.cpp src/tasks/support/*.cpp src/studies/support/*.cpp src/ops/*.cpp src/train/*.cpp src/scan/*.cpp src/bench/*.cpp src/engine/*.cpp)
+  src/operator/*.cpp src/tasks/support/*.cpp src/studies/support/*.cpp src/ops/*.cpp src/train/*.cpp src/pass/*.cpp src/collapse/*.cpp src/paths/*.cpp src/scan/*.cpp src/bench/*.cpp src/engine/*.cpp)
 list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/kernels/cpu/dispatch.cpp)
 
 # A missing library is a file, not an #ifdef (a per-target define would also spoil the precompiled header).

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bench/bench.h"
-#include "scan/collapse.h"
-#include "scan/operator.h"
-#include "scan/paths.h"
+#include "collapse/collapse.h"
+#include "paths/operator.h"
+#include "paths/paths.h"
 #include "scan/scan.h"
 #include "scan/site_list.h"
 #include "scan/verify.h"

@@ -8,15 +8,15 @@
 
 #include "base/error.h"
 #include "checkpoint/load.h"
+#include "collapse/parts.h"
 #include "model/random_source.h"
-#include "scan/collapse_parts.h"
-#include "scan/input.h"
-#include "scan/manifest.h"
-#include "scan/output.h"
-#include "scan/pass.h"
-#include "scan/paths_shown.h"
-#include "scan/subject.h"
-#include "scan/variants.h"
+#include "pass/input.h"
+#include "pass/manifest.h"
+#include "pass/output.h"
+#include "pass/pass.h"
+#include "pass/scanned_model.h"
+#include "pass/variants.h"
+#include "paths/shares.h"
 
 namespace rankscope {
 namespace {
@@ -85,8 +85,8 @@ class Scan {
         if (b.samples[static_cast<size_t>(s)] == kShownSample) length = b.length(s);
     const bool seen = std::any_of(plan_.lenses.begin(), plan_.lenses.end(),
                                   [](const Lens* lens) { return reads(*lens, "attn.hook_pattern"); });
-    shown_ = std::make_unique<ShownSample>(spec(), length, plan_.layers,
-                                           seen ? request_.patterns : std::nullopt, result_.notes);
+    shown_ = std::make_unique<ReportSample>(spec(), length, plan_.layers,
+                                            seen ? request_.patterns : std::nullopt, result_.notes);
     plan_.shown = shown_.get();
   }
 
@@ -235,7 +235,7 @@ class Scan {
   Checkpoint checkpoint_;
   ScanInput input_;
   std::unique_ptr<WeightSource> source_, random_;
-  std::unique_ptr<ShownSample> shown_;
+  std::unique_ptr<ReportSample> shown_;
   PassPlan plan_;
   std::vector<FinalState> states_;
   std::vector<std::string> names_;

@@ -11,7 +11,7 @@
 #include "checkpoint/load.h"
 #include "model/block.h"
 #include "model/ends.h"
-#include "scan/input.h"
+#include "pass/input.h"
 #include "tensors/norm.h"
 #include "tensors/torch_compat.h"
 

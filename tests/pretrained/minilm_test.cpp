@@ -5,8 +5,9 @@
 #include <cstdlib>
 
 #include "checkpoint/load.h"
-#include "scan/pass.h"
-#include "scan/variants.h"
+#include "pass/pass.h"
+#include "pass/variants.h"
+#include "scan/scan.h"
 #include "support/temporary_folder.h"
 #include "text/tokenizer.h"
 

@@ -1,5 +1,6 @@
 // rankscope collapse from the inside: its networks, its curves beside the published ones, what it says.
-#include "scan/collapse.h"
+#include "collapse/collapse.h"
+#include "scan/scan.h"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +12,12 @@
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/load.h"
+#include "collapse/parts.h"
 #include "model/block.h"
 #include "model/ends.h"
 #include "model/random_source.h"
-#include "scan/collapse_parts.h"
-#include "scan/input.h"
-#include "scan/shapes.h"
+#include "pass/input.h"
+#include "pass/shapes.h"
 #include "spec/edit.h"
 #include "support/reference.h"
 #include "support/source_tree.h"

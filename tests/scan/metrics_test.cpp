@@ -1,14 +1,14 @@
 // Every metric that reaches a table is described, and the manifest says its version.
-#include "scan/metrics.h"
+#include "pass/metrics.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "scan/collapse.h"
+#include "collapse/collapse.h"
+#include "paths/operator.h"
+#include "paths/paths.h"
 #include "scan/fixture_request.h"
-#include "scan/operator.h"
-#include "scan/paths.h"
 
 namespace rankscope {
 namespace {

@@ -1,5 +1,5 @@
 // rankscope operator from the inside.
-#include "scan/operator.h"
+#include "paths/operator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // The observed pass: prefixes are shared, batches do not matter, and what is reported is what was computed.
-#include "scan/pass.h"
+#include "pass/pass.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "model/random_source.h"
+#include "pass/output.h"
+#include "pass/variants.h"
 #include "scan/fixture_request.h"
-#include "scan/output.h"
-#include "scan/variants.h"
 #include "spec/edit.h"
 #include "support/tiny.h"
 

@@ -1,5 +1,5 @@
 // rankscope paths from the inside: readings that must agree with each other.
-#include "scan/paths.h"
+#include "paths/paths.h"
 
 #include <gtest/gtest.h>
 

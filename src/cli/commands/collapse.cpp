@@ -1,5 +1,5 @@
 // rankscope collapse: every combination of parts on the same texts, and who holds the rank up.
-#include "scan/collapse.h"
+#include "collapse/collapse.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // rankscope operator: the whole network as one linear map.
-#include "scan/operator.h"
+#include "paths/operator.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // rankscope paths: what the paths of each length carry.
-#include "scan/paths.h"
+#include "paths/paths.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,0 +1,29 @@
+// The samples of a scan: from text, token ids, images or a generator, cut and counted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/batch.h"
+#include "pass/request.h"
+
+namespace rankscope {
+
+struct ScanInput {
+  std::vector<Sample> samples;
+  std::string description;                       // "text FILE, 32 samples"
+  std::vector<std::string> notes;                // what was cut
+  std::vector<std::string> shown;                // the first sample's tokens, as the vocabulary spells them
+  std::vector<std::filesystem::path> tokenizer;  // the files behind the ids, empty where none was used
+};
+
+ScanInput read_input(const ScanRequest& request, const ModelSpec& spec);
+
+/// `pixel_values` of a safetensors file, one sample an image.
+std::vector<Sample> read_pixels(const std::filesystem::path& path, int64_t most);
+
+/// The same samples with their tokens in another order; special tokens keep their places. The null model that
+/// asks what order alone is worth.
+std::vector<Sample> shuffled(std::vector<Sample> samples, uint64_t seed);
+
+}  // namespace rankscope

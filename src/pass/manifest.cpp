@@ -1,0 +1,108 @@
+#include "pass/manifest.h"
+
+#include <sys/resource.h>
+
+#include <set>
+
+#include "base/sha256.h"
+#include "base/version.h"
+#include "pass/metrics.h"
+#include "tensors/torch_compat.h"
+
+namespace rankscope {
+namespace {
+
+Json hashes(const std::vector<std::filesystem::path>& files) {
+  Json out = Json::object();
+  for (const auto& file : files) out[file.filename().string()] = "sha256:" + sha256_file(file);
+  return out;
+}
+
+std::string hash_of_ids(const std::vector<Sample>& samples) {
+  Sha256 hash;
+  for (const Sample& s : samples) {
+    hash.update(std::as_bytes(std::span(s.ids)));
+    hash.update(std::as_bytes(std::span(s.pixels)));
+    hash.update("|");
+  }
+  return "sha256:" + hash.hex();
+}
+
+std::set<std::string> metrics_of(const ResultTable& table) {
+  std::set<std::string> used;
+  for (const Row& r : table.rows) used.insert(r.metric.str());
+  return used;
+}
+
+Json definitions(const std::set<std::string>& metrics) {
+  Json out = Json::object();
+  for (const std::string& name : metrics)
+    if (const MetricInfo* m = metric_info(name))
+      out[name] = {{"formula", m->formula},
+                   {"meaning", m->meaning},
+                   {"mean", m->mean == Mean::geometric ? "geometric" : "arithmetic"}};
+  return out;
+}
+
+Json versions(const std::set<std::string>& metrics) {
+  Json out = Json::object();
+  for (const std::string& name : metrics)
+    if (const MetricInfo* m = metric_info(name)) out[name] = m->version;
+  return out;
+}
+
+}  // namespace
+
+Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, const ScanInput& input,
+                   const ScanResult& result, const std::vector<std::string>& variants, double seconds) {
+  std::vector<std::filesystem::path> weights;
+  if (checkpoint != nullptr)
+    for (const auto& file : checkpoint->store().files()) weights.push_back(file->path());
+  int64_t tokens = 0;
+  for (const Sample& s : input.samples) tokens += static_cast<int64_t>(s.ids.size());
+  struct rusage usage {};
+  getrusage(RUSAGE_SELF, &usage);
+  const std::set<std::string> metrics = metrics_of(result.table);
+  const bool wide = request.dtype == "float64";
+  return {
+      {"schema", kResultSchema},
+      {"rankscope", std::string(version())},
+      {"torch", torch_version()},
+      {"model", request.model.string()},
+      {"architecture", result.spec.architecture},
+      {"spec", describe(result.spec)},
+      {"weights", hashes(weights)},
+      {"tokenizer", hashes(input.tokenizer)},
+      {"input",
+       {{"what", input.description},
+        {"samples", input.samples.size()},
+        {"tokens", tokens},
+        {"ids", hash_of_ids(input.samples)},
+        {"max_length", request.max_length},
+        {"shown",
+         {{"sample", kShownSample}, {"tokens", request.show ? input.shown : std::vector<std::string>()}}}}},
+      {"variants", variants},
+      {"seed", request.seed},
+      {"device", request.device},
+      {"dtype", request.dtype},
+      {"threads", thread_count()},
+      {"numerical_rank_tolerance",
+       wide ? "max(rows, columns) * 2^-52 * sigma_1" : "max(rows, columns) * 2^-23 * sigma_1"},
+      {"thresholds",
+       {{"collapse", request.thresholds.collapse},
+        {"collapse_ratio", request.thresholds.collapse_ratio},
+        {"sink", request.thresholds.sink},
+        {"dead", request.thresholds.dead},
+        {"epsilon", request.thresholds.epsilon},
+        {"low_rank", request.thresholds.low_rank},
+        {"massive", request.thresholds.massive},
+        {"short_text", request.thresholds.short_text}}},
+      {"metrics", definitions(metrics)},
+      {"metric_versions", versions(metrics)},
+      {"notes", result.notes},
+      {"wall_seconds", seconds},
+      {"peak_memory_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024},
+  };
+}
+
+}  // namespace rankscope

@@ -1,0 +1,14 @@
+// What a scan was: enough to run it again and to tell two results apart.
+#pragma once
+
+#include "checkpoint/checkpoint.h"
+#include "pass/input.h"
+#include "pass/request.h"
+
+namespace rankscope {
+
+/// `checkpoint` is null for a shape at random initialisation.
+Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, const ScanInput& input,
+                   const ScanResult& result, const std::vector<std::string>& variants, double seconds);
+
+}  // namespace rankscope

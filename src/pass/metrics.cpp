@@ -1,0 +1,160 @@
+#include "pass/metrics.h"
+
+#include <cctype>
+#include <string>
+#include <vector>
+
+namespace rankscope {
+namespace {
+
+// Of collapse, paths, operator and of the comparison of outputs. r is residual_l1inf_rel.
+const std::vector<MetricInfo>& without_lens() {
+  static const std::vector<MetricInfo> all{
+      {.name = "output_kl",
+       .formula = "mean over tokens of KL(p_full || p_variant), nats; without a vocabulary ||y - y_full|| / "
+                  "||y_full||",
+       .meaning = "0: the variant's output is that of the whole network"},
+
+      {.name = "residual_l1inf_rel_log10",
+       .formula = "mean over texts of log10 r",
+       .meaning = "follows a collapse below the smallest double"},
+      {.name = "residual_l1inf_rel_decades",
+       .formula = "-log10 r",
+       .meaning = "high: the residual is many powers of ten small"},
+      {.name = "residual_l1inf_rel_mean",
+       .formula = "arithmetic mean over texts, or networks, of r",
+       .meaning = "what the paper plots"},
+      {.name = "residual_l1inf_rel_sd_texts",
+       .formula = "standard deviation of r over the texts of one network",
+       .meaning = "high: the text decides"},
+      {.name = "residual_l1inf_rel_sd_networks",
+       .formula = "standard deviation of r over networks",
+       .meaning = "high: the draw of the weights decides"},
+      {.name = "local_exponent",
+       .formula = "(log r[l] - log r[l-1]) / (log r[l-1] - log r[l-2])",
+       .meaning = "3: the cubic law; 1: exponential decay"},
+      {.name = "noise_floor", .formula = "2 eps of the arithmetic", .meaning = "below it r is rounding"},
+      {.name = "published", .formula = "r as published", .meaning = "to be held beside ours"},
+      {.name = "published_sd",
+       .formula = "largest standard deviation of r as published",
+       .meaning = "high: theirs scatters"},
+      {.name = "published_ratio", .formula = "ours / published", .meaning = "1: the same"},
+      {.name = "bound_score", .formula = "max |E|, E = scale R W_QK R^T", .meaning = "size of the scores"},
+      {.name = "bound_spread",
+       .formula = "max over rows of E of their range",
+       .meaning = "above 1.256 the proof does not apply"},
+      {.name = "bound_gamma",
+       .formula = "max over heads of sqrt(sum_i D_i max_i D_i) / (2 ||E||_1), D_i the range of row i of E",
+       .meaning = "the input's part of the bound"},
+      {.name = "bound_beta",
+       .formula = "max ||W_QK||_1 sqrt(max ||W_h||_1 max ||W_h||_inf)",
+       .meaning = "the weights' part of the bound"},
+      {.name = "bound_c",
+       .formula = "4 gamma beta H scale",
+       .meaning = "residual_l1inf after the layer is at most c times its cube before"},
+      {.name = "bound_margin",
+       .formula = "sqrt(c) residual_l1inf",
+       .meaning = "below 1 the bound shrinks, above it says nothing"},
+      {.name = "bound_log10", .formula = "log10(c residual_l1inf^3)", .meaning = "what the bound allows"},
+      {.name = "bound_measured_log10",
+       .formula = "log10 of residual_l1inf after the layer",
+       .meaning = "what is there"},
+      {.name = "bound_slack_log10",
+       .formula = "bound_log10 - bound_measured_log10",
+       .meaning = "high: the bound is far from tight"},
+
+      {.name = "path_norm",
+       .formula = "root mean square of the sum of the paths",
+       .meaning = "high: these paths write much"},
+      {.name = "path_share",
+       .formula = "path_norm / sum of path_norm over lengths",
+       .meaning = "1: all that is written comes along paths of this length"},
+      {.name = "path_alpha",
+       .formula = "a / (a + b), a and b = ||.||_1 ||.||_inf of the stream and of what attention writes",
+       .meaning = "1: the layer's attention writes nothing"},
+      {.name = "path_rank1_distance",
+       .formula = "median over chains of the distance of a product of attention matrices from rank one",
+       .meaning = "0: every token gets the same"},
+      {.name = "path_rank1_distance_q1", .formula = "first quartile of the same", .meaning = "scatter"},
+      {.name = "path_rank1_distance_q3", .formula = "third quartile of the same", .meaning = "scatter"},
+      {.name = "path_published",
+       .formula = "path_rank1_distance as published",
+       .meaning = "to be held beside ours"},
+      {.name = "path_published_ratio", .formula = "ours / published", .meaning = "1: the same"},
+
+      {.name = "sigma_k",
+       .formula = "k-th singular value of the frozen operator",
+       .meaning = "largest gains"},
+      {.name = "sigma_k_residual",
+       .formula = "||A^T u - sigma v|| / sigma",
+       .meaning = "a singular value lies this close, relatively"},
+      {.name = "applications",
+       .formula = "applications of the operator and its adjoint",
+       .meaning = "what the spectrum cost"},
+      {.name = "operator_frobenius", .formula = "||T||_F", .meaning = "size of the operator"},
+      {.name = "operator_stable_rank",
+       .formula = "||T||_F^2 / sigma_1^2",
+       .meaning = "1: one direction carries all"},
+      {.name = "participation_matrix",
+       .formula = "(sum s^2)^2 / sum s^4 over the singular values s of T",
+       .meaning = "how many directions T uses"},
+      {.name = "participation_token_out",
+       .formula = "the same, output tokens against all other indices",
+       .meaning = "1: every token gets the same"},
+      {.name = "participation_channel_out",
+       .formula = "the same, output channels against all other indices",
+       .meaning = "1: one channel is written"},
+      {.name = "participation_token_in",
+       .formula = "the same, input tokens against all other indices",
+       .meaning = "1: one token is read"},
+      {.name = "participation_channel_in",
+       .formula = "the same, input channels against all other indices",
+       .meaning = "1: one channel is read"},
+      {.name = "bias_share",
+       .formula = "||b|| / (||b|| + ||T x||)",
+       .meaning = "1: the output does not depend on the input"},
+      {.name = "completeness",
+       .formula = "max |sum over inputs + bias - output| / max |output|",
+       .meaning = "0: the token-to-token map accounts for the whole output"},
+      {.name = "map_self",
+       .formula = "mean share of its own token in an output",
+       .meaning = "1: tokens read themselves"},
+      {.name = "map_first",
+       .formula = "mean share of the first token in an output",
+       .meaning = "1: all read the first token"},
+      {.name = "map_effective_rank",
+       .formula = "exp of the entropy of the map's normalised singular values",
+       .meaning = "1: every output reads alike"},
+      {.name = "jacobian_distance",
+       .formula = "||J - T||_F / ||J||_F",
+       .meaning = "0: away from the input T is what the network does"},
+      {.name = "jacobian_norm_ratio", .formula = "||T||_F / ||J||_F", .meaning = "1: of one size"}};
+  return all;
+}
+
+// "sigma_12_residual" -> "sigma_k_residual"
+std::string with_letter(std::string_view name) {
+  const auto digit = [&](size_t i) {
+    return i < name.size() && std::isdigit(static_cast<unsigned char>(name[i]));
+  };
+  for (size_t at = name.find('_'); at != std::string_view::npos; at = name.find('_', at + 1)) {
+    size_t end = at + 1;
+    while (digit(end)) ++end;
+    if (end > at + 1) return std::string(name.substr(0, at + 1)) + "k" + std::string(name.substr(end));
+  }
+  return std::string(name);
+}
+
+}  // namespace
+
+const MetricInfo* metric_info(std::string_view name) {
+  for (const Lens* lens : lenses())
+    for (const MetricInfo& m : lens->metrics)
+      if (m.name == name) return &m;
+  const std::string general = with_letter(name);
+  for (const MetricInfo& m : without_lens())
+    if (m.name == general) return &m;
+  return nullptr;
+}
+
+}  // namespace rankscope

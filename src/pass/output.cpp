@@ -1,0 +1,193 @@
+#include "pass/output.h"
+
+#include <c10/core/GradMode.h>
+#include <algorithm>
+#include <limits>
+
+#include "base/stats.h"
+#include "model/ends.h"
+
+namespace rankscope {
+namespace {
+
+constexpr int64_t kVocabularyTile = 4096;
+constexpr const char* kLogits = "unembed.hook_out";
+
+// Per token, over the vocabulary tiles seen so far: with logits a (full) and b (other),
+//   KL = E_p[a - b] - log Z_a + log Z_b,
+// accumulated as a running softmax does, in double.
+struct RunningKl {
+  at::Tensor a_max, a_sum, weighted, b_max, b_sum;  // [N]
+
+  explicit RunningKl(int64_t n, const at::Device& device) {
+    const auto options = at::TensorOptions().dtype(at::kDouble).device(device);
+    a_max = at::full({n}, -std::numeric_limits<double>::infinity(), options);
+    b_max = a_max.clone();
+    a_sum = at::zeros({n}, options);
+    b_sum = at::zeros({n}, options);
+    weighted = at::zeros({n}, options);
+  }
+
+  void add(const at::Tensor& a, const at::Tensor& b) {  // [N, tile]
+    const at::Tensor a_new = at::maximum(a_max, std::get<0>(a.max(1)).to(at::kDouble));
+    const at::Tensor b_new = at::maximum(b_max, std::get<0>(b.max(1)).to(at::kDouble));
+    const at::Tensor p = (a - a_new.to(a.scalar_type()).unsqueeze(1)).exp_();
+    const at::Tensor a_shrink = (a_max - a_new).exp_(), b_shrink = (b_max - b_new).exp_();
+    a_sum = a_sum * a_shrink + p.sum(1).to(at::kDouble);
+    weighted = weighted * a_shrink + (a - b).mul_(p).sum(1).to(at::kDouble);
+    b_sum = b_sum * b_shrink + (b - b_new.to(b.scalar_type()).unsqueeze(1)).exp_().sum(1).to(at::kDouble);
+    a_max = a_new;
+    b_max = b_new;
+  }
+
+  at::Tensor kl() const {
+    return (weighted / a_sum - (a_max + a_sum.log()) + (b_max + b_sum.log())).clamp_min_(0.0).cpu();
+  }
+};
+
+class Comparison {
+ public:
+  Comparison(const FinalState& full, const PassPlan& plan, const std::vector<const FinalState*>& others,
+             const PassPlan& other_plan, ResultTable& table)
+      : full_(full), plan_(plan), others_(others), other_plan_(other_plan), table_(table) {}
+
+  void distributions() {
+    WeightSource& source = *plan_.sources.front();
+    const Weights head = source.load("unembed");
+    const auto unembeds = other_heads(head);
+    site_ = kLogits;
+    per_batch([&](size_t b, const Batch& batch) {
+      const at::Tensor h = before_vocabulary((*full_.x)[b], source.spec(), head);
+      std::vector<at::Tensor> inputs;
+      std::vector<RunningKl> running;
+      for (size_t o = 0; o < others_.size(); ++o) {
+        inputs.push_back(before_vocabulary((*others_[o]->x)[b], spec_of(o), *unembeds[o]));
+        running.emplace_back(h.size(0), h.device());
+      }
+      const int64_t V = source.spec().output.vocabulary;
+      for (int64_t first = 0; first < V; first += kVocabularyTile) {
+        const int64_t count = std::min(kVocabularyTile, V - first);
+        const at::Tensor W = source.row_range("unembed.W_U", first, count);
+        const at::Tensor a = at::linear(h, W, slice(head, first, count));
+        for (size_t o = 0; o < others_.size(); ++o) {
+          WeightSource& theirs = source_of(o);
+          const at::Tensor W_o = &theirs == &source ? W : theirs.row_range("unembed.W_U", first, count);
+          running[o].add(a, at::linear(inputs[o], W_o, slice(*unembeds[o], first, count)));
+        }
+      }
+      for (size_t o = 0; o < others_.size(); ++o) {
+        const at::Tensor kl = running[o].kl();
+        record(o, batch,
+               [&](int64_t begin, int64_t n) { return kl.narrow(0, begin, n).mean().item<double>(); });
+      }
+    });
+    flush();
+  }
+
+  void hidden_states() {
+    site_ = hidden_site(plan_.sources.front()->spec());
+    per_batch([&](size_t b, const Batch& batch) {
+      const at::Tensor x = (*full_.x)[b].to(at::kDouble);
+      for (size_t o = 0; o < others_.size(); ++o) {
+        const at::Tensor difference = (*others_[o]->x)[b].to(at::kDouble) - x;
+        record(o, batch, [&](int64_t begin, int64_t n) {
+          const double scale = x.narrow(0, begin, n).norm().item<double>();
+          return difference.narrow(0, begin, n).norm().item<double>() / std::max(scale, 1e-300);
+        });
+      }
+    });
+    flush();
+  }
+
+ private:
+  const Variant& first_of(size_t o) const { return other_plan_.variants[others_[o]->variants.front()]; }
+  const ModelSpec& spec_of(size_t o) const { return first_of(o).spec; }
+  WeightSource& source_of(size_t o) const { return *other_plan_.sources[first_of(o).source]; }
+
+  static at::Tensor slice(const Weights& head, int64_t first, int64_t count) {
+    const at::Tensor& b = head.get_or_none("b_U");
+    return b.defined() ? b.narrow(0, first, count) : b;
+  }
+
+  // The head's small tensors per other state; the full model's own where the source is the same.
+  std::vector<const Weights*> other_heads(const Weights& head) {
+    std::vector<const Weights*> out;
+    for (size_t o = 0; o < others_.size(); ++o) {
+      WeightSource* source = &source_of(o);
+      if (source == plan_.sources.front()) {
+        out.push_back(&head);
+        continue;
+      }
+      if (!heads_.count(source)) heads_.emplace(source, source->load("unembed"));
+      out.push_back(&heads_.at(source));
+    }
+    return out;
+  }
+
+  template <class Call>
+  void per_batch(Call call) {
+    values_.resize(others_.size());
+    const std::vector<Batch>& batches = plan_.inputs.front();
+    for (size_t b = 0; b < batches.size(); ++b) call(b, batches[b]);
+  }
+
+  template <class Value>
+  void record(size_t o, const Batch& batch, Value value) {
+    for (int64_t s = 0; s < batch.count(); ++s)
+      values_[o].emplace_back(batch.samples[static_cast<size_t>(s)],
+                              value(batch.offsets[static_cast<size_t>(s)], batch.length(s)));
+  }
+
+  void flush() {
+    const auto depth = static_cast<int32_t>(plan_.variants.front().spec.depth());
+    for (size_t o = 0; o < others_.size(); ++o) {
+      std::vector<double> plain;
+      for (const auto& [sample, value] : values_[o]) plain.push_back(value);
+      const Estimate e = arithmetic_mean(plain);
+      for (const size_t v : others_[o]->variants) {
+        const Name variant = other_plan_.variants[v].name;
+        table_.rows.push_back({variant, site_, -1, -1, "output_kl", e.value, e.stderr_,
+                               static_cast<int64_t>(plain.size()), depth, "all"});
+        for (const auto& [sample, value] : values_[o])
+          table_.samples.push_back({variant, site_, -1, -1, "output_kl", "all", sample, value});
+      }
+    }
+  }
+
+  const FinalState& full_;
+  const PassPlan& plan_;
+  const std::vector<const FinalState*>& others_;
+  const PassPlan& other_plan_;
+  ResultTable& table_;
+  std::map<WeightSource*, Weights> heads_;
+  std::vector<std::vector<std::pair<int64_t, double>>> values_;
+  std::string site_;
+};
+
+}  // namespace
+
+std::string hidden_site(const ModelSpec& spec) {
+  return spec.final_norm.there() ? "ln_final.hook_normalized"
+                                 : fmt::format("blocks.{}.hook_resid_post", spec.depth() - 1);
+}
+
+std::string output_site(const ModelSpec& spec) {
+  return spec.output.kind != HeadKind::none ? kLogits : hidden_site(spec);
+}
+
+void compare_outputs(const FinalState& full, const PassPlan& plan,
+                     const std::vector<const FinalState*>& others, const PassPlan& other_plan,
+                     ResultTable& table, std::vector<std::string>& notes) {
+  if (others.empty()) return;
+  const c10::NoGradGuard no_grad;
+  const ModelSpec& ours = plan.sources.front()->spec();
+  const ModelSpec& theirs = other_plan.sources.front()->spec();
+  Comparison comparison(full, plan, others, other_plan, table);
+  if (ours.output.kind != HeadKind::none && theirs.output.kind != HeadKind::none &&
+      ours.output.vocabulary == theirs.output.vocabulary)
+    return comparison.distributions();
+  if (ours.width == theirs.width) return comparison.hidden_states();
+  notes.emplace_back("the outputs differ in shape and were not compared");
+}
+
+}  // namespace rankscope

@@ -1,0 +1,45 @@
+// What a report shows of one sample: its attention, pooled to a size a page can hold, how much attention each
+// token gets, and the spectra that the lenses hand over. The exact matrices go to a file as the pass goes by,
+// one layer at a time: none of them stays in memory.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/array.h"
+#include "checkpoint/safetensors.h"
+#include "lenses/lens.h"
+
+namespace rankscope {
+
+class ReportSample {
+ public:
+  /// `length` is that of the sample. `file` takes the exact matrices of the layers chosen, where they are no
+  /// more than `kMostExact` bytes; otherwise a note says so.
+  ReportSample(const ModelSpec& spec, int64_t length, const std::vector<bool>& layers,
+               const std::optional<std::filesystem::path>& file, std::vector<std::string>& notes);
+
+  /// Takes what the view holds of the sample, if anything.
+  void pattern(int layer, const TileView& view);
+
+  /// Puts the file of exact matrices in its place and gives the arrays away.
+  std::vector<NamedArray> finish();
+
+  std::vector<NamedArray>& arrays() { return arrays_; }
+
+  /// A map is at most this many cells wide.
+  static constexpr int64_t kWidestMap = 96;
+  static constexpr int64_t kMostExact = int64_t{256} << 20;
+
+ private:
+  int64_t length_, side_;
+  std::vector<NamedArray> arrays_;
+  std::unique_ptr<SafetensorsWriter> exact_;
+};
+
+/// Cells along a side of a map of a `length` x `length` matrix: all heads together must fit a page.
+int64_t map_side(int64_t length, int64_t heads);
+
+}  // namespace rankscope

@@ -1,0 +1,56 @@
+#include "pass/scanned_model.h"
+
+#include <malloc.h>
+
+#include "base/error.h"
+#include "checkpoint/load.h"
+#include "model/random_source.h"
+#include "pass/shapes.h"
+#include "spec/edit.h"
+#include "tensors/torch_compat.h"
+
+namespace rankscope {
+
+ScannedModel::ScannedModel(const ScanRequest& request, const std::string& init)
+    : request_(request), init_(init) {
+  if (init.empty()) {
+    checkpoint_.emplace(request.model);
+    spec_ = checkpoint_->spec();
+  } else {
+    if (!request.model.empty()) throw usage_error("--init needs no folder").in(request.model.string());
+    spec_ = shape_spec(init);
+    if (!request.texts.empty())
+      throw usage_error("a shape at random initialisation has no tokenizer")
+          .in("--init " + init)
+          .hint("--token-ids FILE or --random-tokens");
+  }
+  for (const std::string& parts : request.off) spec_ = without(spec_, parts);
+}
+
+std::unique_ptr<WeightSource> ScannedModel::source(const std::string& dtype, uint64_t seed) const {
+  return checkpoint_ ? checkpoint_source(*checkpoint_, dtype, request_.device)
+                     : random_source(spec_, seed, dtype, request_.device);
+}
+
+ScanInput ScannedModel::input() const {
+  ScanInput input = read_input(request_, spec_);
+  for (size_t i = 0; i < input.samples.size(); ++i)
+    if (spec_.embedding.vocabulary > 0 && input.samples[i].ids.size() < 2)
+      throw Error("a sample of one token has no rank to lose: at least two are needed")
+          .in(fmt::format("sample {}", i))
+          .hint(request_.max_length < 2 ? "a larger --max-length" : "a longer text");
+  return input;
+}
+
+void prepare_run(const ScanRequest& request) {
+  dtype_of(request.dtype);  // a wrong word is answered before anything is read
+  device_of(request.device);
+  if (request.batch_size < 1) throw usage_error("--batch-size should be at least 1");
+  use_threads(request.threads);
+  // Left alone, glibc raises its mmap threshold and keeps what it frees: the peak would grow with every
+  // block.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
+}  // namespace rankscope

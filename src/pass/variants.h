@@ -1,0 +1,21 @@
+// Which networks a scan runs: the full one, and the same with parts out or ranks cut.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pass/pass.h"
+
+namespace rankscope {
+
+/// "full", then one per --off ("-skip+mlp") and --rank ("rank:qk=8"). A variant that names nothing the model
+/// has is kept and compares equal to full.
+std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& spec);
+
+/// "0-5,11" to one flag per layer; empty is all. A layer the model does not have is a usage error.
+std::vector<bool> parse_layers(const std::string& text, int64_t depth);
+
+/// The lenses named, or all that do not wait to be asked for; an unknown one is answered with the nearest.
+std::vector<const Lens*> choose_lenses(const std::vector<std::string>& names);
+
+}  // namespace rankscope

@@ -1,0 +1,141 @@
+// What the rules of the verdict ask the table, and the words they share.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "verdict/rule.h"
+
+namespace rankscope::verdict {
+
+Side side(double value, double error, double threshold) {
+  const double margin = std::isfinite(error) ? 2 * error : 0.0;
+  if (value + margin < threshold) return Side::below;
+  return value - margin >= threshold ? Side::above : Side::unclear;
+}
+
+Evidence::Evidence(const ResultTable& table) {
+  for (const Row& r : table.rows) {
+    if (std::isnan(r.value)) continue;
+    rows_[{r.variant.str(), r.metric.str()}].push_back(&r);
+    if (std::find(variants_.begin(), variants_.end(), r.variant.str()) == variants_.end())
+      variants_.push_back(r.variant.str());
+  }
+  for (const char* name : {"null:init", "baseline"})  // the later one wins
+    if (std::find(variants_.begin(), variants_.end(), name) != variants_.end()) baseline_ = name;
+}
+
+const std::vector<const Row*>& Evidence::all(std::string_view variant, std::string_view metric) const {
+  static const std::vector<const Row*> none;
+  const auto found = rows_.find({variant, metric});
+  return found == rows_.end() ? none : found->second;
+}
+
+const Row* Evidence::any(std::string_view variant, std::string_view metric) const {
+  const auto& rows = all(variant, metric);
+  return rows.empty() ? nullptr : rows.front();
+}
+
+const Row* Evidence::at_site(std::string_view variant, std::string_view metric, std::string_view site,
+                             std::string_view tokens) const {
+  for (const Row* r : all(variant, metric))
+    if (r->site.str() == site && r->head < 0 && r->tokens.str() == tokens) return r;
+  return nullptr;
+}
+
+const Row* Evidence::of_head(std::string_view variant, std::string_view metric, int layer, int head) const {
+  for (const Row* r : all(variant, metric))
+    if (r->layer == layer && r->head == head) return r;
+  return nullptr;
+}
+
+std::string Evidence::baseline_name() const {
+  return baseline_ == "null:init" ? "random initialisation" : std::string(baseline_);
+}
+
+Path::Path(const ModelSpec& spec) : final_layer(static_cast<int>(spec.depth())) {
+  pre_norm = spec.pre_norm();
+  for (int l = 0; l < final_layer; ++l)
+    places.push_back(
+        {fmt::format("blocks.{}.{}", l, pre_norm ? "ln1.hook_normalized" : "hook_resid_post"), l});
+  if (pre_norm) places.push_back({"ln_final.hook_normalized", final_layer});
+}
+
+std::string Path::one(int layer) const {
+  return layer == final_layer ? "the final norm" : fmt::format("layer {}", layer);
+}
+
+std::string Path::where(const std::vector<int>& layers) const {
+  std::vector<int> blocks = layers;
+  std::erase(blocks, final_layer);
+  const bool final = blocks.size() < layers.size();
+  std::string text;
+  if (!blocks.empty())
+    text = fmt::format("{} layer{} {}", pre_norm ? "at the input of" : "after", blocks.size() > 1 ? "s" : "",
+                       ranges(blocks));
+  if (final) text += blocks.empty() ? "at the final norm" : " and at the final norm";
+  return text;
+}
+
+Finding& Case::say(std::string topic, std::string sentence, bool known) {
+  findings.push_back({std::move(topic), std::move(sentence), known, -1, -1, kNone, kNone, kNone});
+  return findings.back();
+}
+
+const Row* Case::residual(std::string_view variant, const Place& p) const {
+  return evidence.at_site(variant, "residual_fro_rel_trimmed", p.site, "content");
+}
+
+std::string Case::beside(const Row* r) const {
+  return r == nullptr ? ", no baseline" : fmt::format(", {} {}", evidence.baseline_name(), number(r->value));
+}
+
+void about(Finding& f, const Row& r, double threshold, const Row* baseline) {
+  f.layer = r.layer;
+  f.head = r.head;
+  f.value = r.value;
+  f.threshold = threshold;
+  if (baseline != nullptr) f.baseline = baseline->value;
+}
+
+std::string number(double x) {
+  const bool thousands = std::fabs(x) >= 1000 && std::fabs(x) < 1e6;  // 2005 reads better than 2e+03
+  return thousands ? fmt::format("{:.0f}", x) : fmt::format("{:.3g}", x);
+}
+
+std::string with_error(const Row& r) {
+  if (!std::isfinite(r.stderr_) || r.stderr_ <= 0) return number(r.value);
+  return fmt::format("{} ± {:.2g}", number(r.value), r.stderr_);
+}
+
+std::string count_of(double n, std::string_view what) {
+  return fmt::format("{} {}{}", number(n), what, n == 1 ? "" : "s");
+}
+
+std::string label(const Row& r) { return fmt::format("L{}H{}", r.layer, r.head); }
+
+std::string list_of(const std::vector<std::string>& names) {
+  constexpr size_t most = 12;
+  const std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), most)));
+  std::string text = fmt::format("{}", fmt::join(shown, ", "));
+  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  return text;
+}
+
+std::string ranges(const std::vector<int>& sorted) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < sorted.size();) {
+    size_t k = i;
+    while (k + 1 < sorted.size() && sorted[k + 1] == sorted[k] + 1) ++k;
+    parts.push_back(i == k ? fmt::format("{}", sorted[i]) : fmt::format("{}-{}", sorted[i], sorted[k]));
+    i = k + 1;
+  }
+  std::string last = parts.empty() ? "" : parts.back();
+  if (parts.size() < 2) return last;
+  parts.pop_back();
+  return fmt::format("{} and {}", fmt::join(parts, ", "), last);
+}
+
+}  // namespace rankscope::verdict

@@ -1,0 +1,102 @@
+// The verdict from the inside: what a rule sees, and where it puts its sentences. One file per rule,
+// verdict_*.cpp.
+//
+// Every sentence carries its number, the threshold it was held against and what it stands beside; where the
+// evidence does not decide it says "not known" and why. Evidence decides when the value is at least two
+// standard errors away from the threshold.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "verdict/verdict.h"
+
+namespace rankscope::verdict {
+
+enum class Side { below, above, unclear };
+Side side(double value, double error, double threshold);
+inline Side side(const Row& r, double threshold) { return side(r.value, r.stderr_, threshold); }
+
+/// The rows by variant and metric, so that a question costs no walk through the whole table. NaN is not
+/// evidence.
+class Evidence {
+ public:
+  explicit Evidence(const ResultTable& table);
+
+  const std::vector<const Row*>& all(std::string_view variant, std::string_view metric) const;
+  const Row* any(std::string_view variant, std::string_view metric) const;
+  const Row* at_site(std::string_view variant, std::string_view metric, std::string_view site,
+                     std::string_view tokens) const;
+  const Row* of_head(std::string_view variant, std::string_view metric, int layer, int head) const;
+  const std::vector<std::string_view>& variants() const { return variants_; }  // in order of appearance
+
+  /// What values are held against: "baseline" (another checkpoint), else "null:init", else "".
+  std::string_view baseline() const { return baseline_; }
+  std::string baseline_name() const;
+
+ private:
+  std::map<std::pair<std::string_view, std::string_view>, std::vector<const Row*>> rows_;
+  std::vector<std::string_view> variants_;
+  std::string_view baseline_;
+};
+
+/// One place where tokens are judged.
+struct Place {
+  std::string site;
+  int layer;  // the model's depth for the final norm
+};
+
+/// Where tokens are read, in order of depth: what a block leaves (post-norm), or what the next one sees
+/// (pre-norm).
+struct Path {
+  bool pre_norm = false;
+  int final_layer = 0;
+  std::vector<Place> places;
+
+  explicit Path(const ModelSpec& spec);
+  std::string one(int layer) const;
+  /// "after layers 3-5 and 7", "at the input of layer 3 and at the final norm".
+  std::string where(const std::vector<int>& layers) const;
+};
+
+struct Case {
+  const Evidence evidence;
+  const ModelSpec& spec;
+  const Thresholds& limits;
+  const int64_t shortest;  // content tokens of the shortest sample
+  const Path path;
+  std::vector<Finding> findings;
+
+  Finding& say(std::string topic, std::string sentence, bool known = true);
+  bool too_short() const { return shortest < limits.short_text; }
+  /// The trimmed residual of the content tokens, or nullptr.
+  const Row* residual(std::string_view variant, const Place& p) const;
+  /// ", baseline 0.43" or ", no baseline".
+  std::string beside(const Row* r) const;
+};
+
+/// Puts the numbers of a row behind a sentence.
+void about(Finding& f, const Row& r, double threshold, const Row* baseline = nullptr);
+
+// Words.
+std::string number(double x);          // three significant digits, or a whole number up to a million
+std::string with_error(const Row& r);  // "0.41 ± 0.02"
+std::string count_of(double n, std::string_view what);       // "2 channels"
+std::string label(const Row& r);                             // "L5H3"
+std::string list_of(const std::vector<std::string>& names);  // the first few, and how many more
+std::string ranges(const std::vector<int>& sorted);          // "3-5, 7 and 9"
+
+// The rules.
+void judge_input(Case& c);
+void judge_collapse(Case& c);
+void judge_support(Case& c);
+void judge_sinks(Case& c);
+void judge_heads(Case& c);
+void judge_rank(Case& c);
+void judge_truncation(Case& c);
+void judge_massive(Case& c);
+
+}  // namespace rankscope::verdict

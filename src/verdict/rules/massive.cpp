@@ -1,0 +1,54 @@
+// Activations that dwarf the rest, and where they sit.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "verdict/rule.h"
+
+namespace rankscope::verdict {
+
+void judge_massive(Case& c) {
+  const Row* largest = nullptr;
+  std::vector<int> layers;
+  std::vector<std::string> unclear;
+  for (const Row* r : c.evidence.all("full", "massive_ratio")) {
+    // The residual stream is where they live; a norm only passes them on.
+    if (r->head >= 0 || r->site.str().find("hook_normalized") != std::string::npos) continue;
+    if (largest == nullptr || r->value > largest->value) largest = r;
+    const Side s = side(*r, c.limits.massive);
+    if (s == Side::above && r->depth > 0) layers.push_back(r->layer);
+    if (s == Side::unclear) unclear.push_back(fmt::format("{} ({})", r->site.str(), with_error(*r)));
+  }
+  if (largest == nullptr) {
+    c.say("massive", "not known: no massive_ratio was measured", false).measured = false;
+    return;
+  }
+  const std::string& site = largest->site.str();
+  const auto same_place = [&](std::string_view variant, std::string_view metric) {
+    return variant.empty() ? nullptr : c.evidence.at_site(variant, metric, site, largest->tokens.str());
+  };
+  std::string where = site;
+  if (const Row* token = same_place("full", "massive_token"),
+      *channel = same_place("full", "massive_channel");
+      token != nullptr && channel != nullptr)
+    where += fmt::format(", token {}, channel {}", token->value, channel->value);
+  const Row* baseline = same_place(c.evidence.baseline(), "massive_ratio");
+  const std::string measured = fmt::format("{} times the median at {}; threshold {}{}", with_error(*largest),
+                                           where, number(c.limits.massive), c.beside(baseline));
+  std::sort(layers.begin(), layers.end());
+  const bool found = side(*largest, c.limits.massive) == Side::above;
+  const std::string after =
+      layers.empty() ? "in the embeddings"
+                     : fmt::format("after layer{} {}", layers.size() > 1 ? "s" : "", ranges(layers));
+  if (found || unclear.empty())
+    about(c.say("massive", found ? fmt::format("massive activations {}: up to {}", after, measured)
+                                 : fmt::format("no massive activations: the largest is {}", measured)),
+          *largest, c.limits.massive, baseline);
+  if (!unclear.empty())
+    c.say("massive",
+          fmt::format("not known at {}: within two standard errors of {} times the median", list_of(unclear),
+                      number(c.limits.massive)),
+          false);
+}
+
+}  // namespace rankscope::verdict

@@ -1,0 +1,123 @@
+#include "pass/report_sample.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "support/temporary_folder.h"
+
+namespace rankscope {
+namespace {
+
+ModelSpec spec_of(int64_t heads) {
+  ModelSpec spec;
+  spec.blocks = {classic_block(NormPlace::post, {NormKind::layer}, {})};
+  spec.blocks[0].attention().heads = heads;
+  return spec;
+}
+
+struct Shown {
+  std::vector<NamedArray> arrays;
+  std::vector<std::string> notes;
+  const NamedArray& named(const std::string& end) const {
+    for (const NamedArray& a : arrays)
+      if (a.name.ends_with(end)) return a;
+    throw std::runtime_error(end);
+  }
+};
+
+// Causal attention of sample 0, which is the second of the batch, in tiles of `step` rows.
+Shown show(const at::Tensor& pattern, int64_t step, const std::optional<std::filesystem::path>& file = {}) {
+  const int64_t H = pattern.size(0), T = pattern.size(1);
+  Shown out;
+  ReportSample shown(spec_of(H), T, {true}, file, out.notes);
+  const std::vector<int64_t> offsets{0, T, 2 * T}, samples{1, 0};
+  const std::vector<uint8_t> content(static_cast<size_t>(2 * T), 1);
+  const Packing packing{offsets, samples, content};
+  if (step == T) {
+    shown.pattern(0, {at::stack({pattern * 0, pattern}), {0, 0, T}, true, 0, packing});
+  } else {
+    for (int64_t first = 0; first < T; first += step)
+      shown.pattern(0, {pattern.narrow(1, first, std::min(step, T - first)).unsqueeze(0),
+                        {1, first, T},
+                        true,
+                        0,
+                        packing});
+  }
+  out.arrays = shown.finish();
+  return out;
+}
+
+at::Tensor causal(int64_t heads, int64_t T) {
+  at::manual_seed(1);
+  return at::randn({heads, T, T}).masked_fill(at::ones({T, T}).triu(1) > 0, -INFINITY).softmax(-1);
+}
+
+TEST(ReportSample, ShortAttentionIsKeptCellByCell) {
+  const at::Tensor p = causal(2, 7);
+  const Shown shown = show(p, 7);
+  const NamedArray& map = shown.named(".pooled");
+  EXPECT_EQ(map.shape, (std::vector<int64_t>{2, 7, 7}));
+  EXPECT_EQ(0, std::memcmp(map.values.data(), p.contiguous().data_ptr<float>(), map.values.size() * 4));
+}
+
+TEST(ReportSample, PooledRowsStillSumToOne) {
+  const Shown shown = show(causal(3, 250), 250);
+  const NamedArray& map = shown.named(".pooled");
+  const int64_t side = map.shape[1];
+  EXPECT_EQ(side, ReportSample::kWidestMap);
+  for (int64_t row = 0; row < 3 * side; ++row) {
+    double sum = 0;
+    for (int64_t j = 0; j < side; ++j) sum += map.values[static_cast<size_t>(row * side + j)];
+    EXPECT_NEAR(sum, 1, 250 * 1.2e-7);  // float sums of 250 weights
+  }
+}
+
+TEST(ReportSample, ReceivedIsTheMeanOverQueriesThatMaySeeTheKey) {
+  const at::Tensor p = causal(2, 9);
+  const Shown shown = show(p, 9);
+  const NamedArray& received = shown.named(".received");
+  for (int64_t h = 0; h < 2; ++h)
+    for (int64_t j = 0; j < 9; ++j)
+      EXPECT_NEAR(received.values[static_cast<size_t>(h * 9 + j)],
+                  p[h].select(1, j).narrow(0, j, 9 - j).to(at::kDouble).mean().item<double>(), 9 * 1.2e-7);
+}
+
+TEST(ReportSample, TilesGiveWhatWholeMatricesGive) {
+  const at::Tensor p = causal(2, 120);
+  const Shown whole = show(p, 120), tiled = show(p, 32);
+  for (const char* name : {".pooled", ".received"})
+    EXPECT_EQ(whole.named(name).values, tiled.named(name).values) << name;
+}
+
+TEST(ReportSample, TheFileHoldsTheMatricesExactly) {
+  const TemporaryFolder folder;
+  const at::Tensor p = causal(2, 130);
+  show(p, 130, folder.path() / "p.safetensors");
+  const SafetensorsFile file(folder.path() / "p.safetensors");
+  const TensorEntry& entry = file.tensors().at("blocks.0.attn.hook_pattern");
+  EXPECT_EQ(entry.shape, (std::vector<int64_t>{2, 130, 130}));
+  EXPECT_EQ(
+      0, std::memcmp(file.bytes(entry).data(), p.contiguous().data_ptr<float>(), file.bytes(entry).size()));
+}
+
+TEST(ReportSample, WhatIsTooLongIsNotKeptAndSaysSo) {
+  const TemporaryFolder folder;
+  std::vector<std::string> notes;
+  ReportSample shown(spec_of(2), 513, {true}, folder.path() / "p.safetensors", notes);
+  shown.finish();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes[0].find("is not kept: 513 tokens"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "p.safetensors"));
+}
+
+TEST(ReportSample, MapsOfAllHeadsTogetherFitAPage) {
+  EXPECT_EQ(map_side(512, 12 * 12), 96);
+  EXPECT_EQ(map_side(20, 12 * 12), 20);
+  EXPECT_LE(map_side(512, 48 * 64) * map_side(512, 48 * 64) * 48 * 64, 1'500'000);
+  EXPECT_EQ(map_side(512, 1'000'000), 16);
+}
+
+}  // namespace
+}  // namespace rankscope
