@@ -1,7 +1,7 @@
 // Question: how close do the CUDA kernels come to the memory's speed? Milliseconds a call, the bytes that
 // must move (each operand read once, each result written once) a second, and the ratio of the time to that of
-// a plain copy of as many bytes, measured in the same run. The MLP is bound by its products and the spectra
-// by their turns: FLOP/s instead.
+// a plain copy of as many bytes, measured in the same run. The MLP is bound by its products, the spectra
+// by the traffic of their reduction, printed instead.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -9,16 +9,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <numeric>
 #include <vector>
 
 #include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
 #include "kernels/cuda/projected_attention.h"
 #include "kernels/cuda/skip_norm.h"
-#include "kernels/cuda/spectra.h"
 #include "kernels/cuda/squared_error.h"
 #include "kernels/cuda/train.h"
+#include "kernels/cuda/tridiagonal.h"
 
 namespace rankscope {
 namespace {
@@ -276,28 +275,36 @@ void the_rest() {
 
 // A pair of columns costs its three sums, 6 FLOP a row, and its turn, 8 more: counted as if every pair of
 // every sweep turned. It is read from shared memory and written back.
-void spectra(int64_t count, int64_t rows, int64_t cols) {
-  const cuda::Spectra shape{rows, cols, count};
-  const int64_t each = std::min(rows, cols), length = std::max(rows, cols);
-  const Floats a(count * rows * cols);
-  const std::vector<double> zeros(count * each);
-  double *sigma = on_device(zeros), *centered = on_device(zeros);
-  int32_t* sweeps = on_device(std::vector<int32_t>(count));
-  const double ms =
-      milliseconds([&](cudaStream_t s) { cuda::spectra(shape, a, sigma, centered, sweeps, s); });
-  std::vector<int32_t> taken(count);
-  require(cudaMemcpy(taken.data(), sweeps, count * sizeof(int32_t), cudaMemcpyDeviceToHost));
-  const double total = std::accumulate(taken.begin(), taken.end(), 0.0);
-  const double entries = total * static_cast<double>(each * (each - 1) / 2 * length);
-  const double bytes = static_cast<double>(count * (rows * cols * 4 + each * 8));
-  std::printf(
-      "spectra of %ld %ldx%ld: %.1f sweeps, %.0f GFLOP, %.0f GB in shared memory, %.2f GB in memory\n"
-      "%-52s %8.4f ms %8.2f TFLOP/s %8.2f TB/s in shared memory %8.0f GB/s in memory\n",
-      count, rows, cols, total / static_cast<double>(count), 14 * entries / 1e9, 16 * entries / 1e9,
-      bytes / 1e9, "", ms, 14 * entries / ms / 1e9, 16 * entries / ms / 1e9, bytes / ms / 1e6);
-  cudaFree(sigma);
-  cudaFree(centered);
-  cudaFree(sweeps);
+// Gram matrices of random rows, as a scan has them, to eigenvalues. The limit is the reduction's traffic:
+// half the matrix read and written every step, where it does not fit into shared memory.
+void spectra(int64_t count, int64_t size) {
+  std::vector<double> one(size * size);
+  for (int64_t i = 0; i < size; ++i)
+    for (int64_t j = 0; j < size; ++j)
+      one[i * size + j] = (i == j ? 2.0 : 0.0) + std::sin(1.0 + i + 7.0 * j + 7.0 * i + j);
+  std::vector<double> all(count * size * size);
+  for (int64_t k = 0; k < count; ++k) std::copy(one.begin(), one.end(), all.begin() + k * size * size);
+  double *from = on_device(all), *g = on_device(all), *d = on_device(std::vector<double>(count * size)),
+         *e = on_device(std::vector<double>(count * size)),
+         *values = on_device(std::vector<double>(count * size));
+  const size_t bytes = all.size() * sizeof(double);
+  const auto restore = [&](cudaStream_t s) {
+    require(cudaMemcpyAsync(g, from, bytes, cudaMemcpyDeviceToDevice, s));
+  };
+  const double copy = milliseconds(restore);
+  const double both = milliseconds([&](cudaStream_t s) {
+    restore(s);
+    cuda::tridiagonalise(count, size, g, d, e, s);
+  });
+  const double bisect = milliseconds([&](cudaStream_t s) {
+    cuda::tridiagonal_eigenvalues({count, size, 0, size}, d, e, nullptr, values, s);
+  });
+  const double reduce = both - copy, n = static_cast<double>(size);
+  const double traffic = size <= cuda::kLongestShared ? n * n * 4 : n * n * n / 6 * 16;
+  std::printf("spectra of %ld %ldx%ld: reduction %.4f ms a matrix (%.2f TB/s), bisection %.4f ms a matrix\n",
+              count, size, size, reduce / static_cast<double>(count),
+              traffic * static_cast<double>(count) / reduce / 1e9, bisect / static_cast<double>(count));
+  for (double* p : {from, g, d, e, values}) cudaFree(p);
 }
 
 }  // namespace
@@ -315,8 +322,10 @@ int bench() {
   attention({1, 256, 16, 512, 8, true});
   for (int64_t trials : {1, 5, 21}) mlp(trials);
   the_rest();
-  spectra(4608, 128, 128);
-  spectra(4608, 128, 64);
+  spectra(4608, 129);
+  spectra(1024, 257);
+  spectra(528, 513);
+  spectra(132, 1025);
   return 0;
 }
 

@@ -11,10 +11,9 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/small_spectra.h"
-#include "kernels/cuda/spectra.h"
 #include "ops/fused.h"
-#include "ops/stream.h"
 #include "spectral/norm.h"
+#include "spectral/on_device.h"
 #include "spectral/rows.h"
 
 namespace rankscope {
@@ -98,35 +97,21 @@ void through_lanes(const Batch& batch, const Take& take) {
   });
 }
 
-bool blocks_are_enough(const at::Tensor& x) {
-  const int64_t m = x.size(-2), n = x.size(-1);
-  return x.is_cuda() && fused_for(x) && x.numel() > 0 && cuda::spectra_fit(m, n) &&
-         is_enough(cuda::spectra_error(m, n), m, n, epsilon_of(x));
+/// Matrices on a GPU, which stay there; only singular values come to the host.
+bool device_is_enough(const at::Tensor& x) {
+  return x.is_cuda() && fused_for(x) && x.numel() > 0 &&
+         gram_is_enough(x.size(-2), x.size(-1), epsilon_of(x));
 }
 
-/// Matrices on a GPU, which stay there; only singular values come to the host.
-void through_blocks(const at::Tensor& given, const Take& take) {
+void through_device(const at::Tensor& given, const Take& take) {
   const int64_t m = given.size(-2), n = given.size(-1), each = std::min(m, n);
-  const at::Tensor x = given.detach().contiguous().view({-1, m, n});
-  const int64_t count = x.size(0);
-  const at::Tensor values = at::empty({count, each}, x.options().dtype(at::kDouble)),
-                   norms = at::empty({count}, values.options()),
-                   sweeps = at::empty({count}, x.options().dtype(at::kInt));
-  cuda::spectra({m, n, count}, x.data_ptr<float>(), values.data_ptr<double>(), norms.data_ptr<double>(),
-                sweeps.data_ptr<int32_t>(), current_stream(x));
-  const at::Tensor host_values = values.cpu(), host_norms = norms.cpu(), host_sweeps = sweeps.cpu();
-  for (int64_t i = 0; i < count; ++i) {
-    if (host_sweeps.data_ptr<int32_t>()[i] < 0) {
-      const Batch one(x[i]);
-      const double* a = one.wide(0);
-      take(i, spectrum_exact(a, m, n, one.epsilon), centered_norm(one, a));
-      continue;
-    }
-    Spectrum s{.rows = m, .cols = n, .epsilon = epsilon_of(x), .route = "jacobi"};
-    const double* from = host_values.data_ptr<double>() + i * each;
-    s.sigma.assign(from, from + each);
-    s.error = cuda::spectra_error(m, n) * s.largest();
-    take(i, std::move(s), host_norms.data_ptr<double>()[i]);
+  const SigmaPair found = singular_values(centered_rows(given.detach().reshape({-1, m, n})));
+  const at::Tensor plain = found.plain.cpu(), norms = found.centered.select(1, 0).cpu();
+  for (int64_t i = 0; i < plain.size(0); ++i) {
+    const double* from = plain.data_ptr<double>() + i * each;
+    std::vector<double> squares(from, from + each);
+    for (double& v : squares) v *= v;
+    take(i, spectrum_of_squares(std::move(squares), m, n, epsilon_of(given)), norms[i].item<double>());
   }
 }
 
@@ -139,8 +124,8 @@ std::vector<Result> each_of(const at::Tensor& x, bool with_norm, const Fill& fil
   const Take take = [&](int64_t i, Spectrum s, double norm) {
     out[static_cast<size_t>(i)] = fill(std::move(s), norm);
   };
-  if (blocks_are_enough(x)) {
-    through_blocks(x, take);
+  if (device_is_enough(x)) {
+    through_device(x, take);
     return out;
   }
   const Batch batch(x);

@@ -10,10 +10,10 @@ namespace rankscope {
 
 /// x [..., m, n], float32 or float64, any device and strides; the leading dimensions are flattened.
 ///
-/// Small float32 matrices go through kernels/cpu/small_spectra.h, one per SIMD lane (route "lanes"), those of
-/// a GPU through kernels/cuda/spectra.h, one per block (route "jacobi"): where the error stated there is at
-/// most half the tolerance of their numerical rank. The others come to the host and take spectrum_of, one
-/// thread each. A matrix has the same spectrum alone and in company.
+/// Small float32 matrices go through kernels/cpu/small_spectra.h, one per SIMD lane (route "lanes"), where
+/// the error stated there is at most half the tolerance of their numerical rank; those of a GPU through their
+/// Gram matrices there (spectral/on_device.h, route "gram"). The others come to the host and take
+/// spectrum_of, one thread each. A matrix has the same spectrum alone and in company.
 std::vector<Spectrum> spectra_of_batch(const at::Tensor& x);
 
 struct CenteredSpectrum {

@@ -16,8 +16,8 @@ struct Spectrum {
   int64_t rows = 0, cols = 0;
   double epsilon = 0;  // relative spacing of the data's dtype: what numerical_rank's tolerance is made from
   double error = 0;    // absolute, on each singular value
-  // "exact": of the matrix; "gram": of its Gram matrix; "lanes": in float32, many at once; "jacobi": the same
-  // on a GPU; "rows": of sampled rows
+  // "exact": of the matrix; "gram": of its Gram matrix; "lanes": in float32, many at once; "rows": of sampled
+  // rows
   std::string_view route = "exact";
 
   double largest() const { return sigma.empty() ? 0.0 : sigma.front(); }

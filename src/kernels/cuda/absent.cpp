@@ -2,11 +2,12 @@
 #include "base/error.h"
 #include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
+#include "kernels/cuda/pattern.h"
 #include "kernels/cuda/projected_attention.h"
 #include "kernels/cuda/skip_norm.h"
-#include "kernels/cuda/spectra.h"
 #include "kernels/cuda/squared_error.h"
 #include "kernels/cuda/train.h"
+#include "kernels/cuda/tridiagonal.h"
 
 namespace rankscope::cuda {
 namespace {
@@ -93,6 +94,12 @@ void neighbour_targets(Neighbour, int64_t, int64_t, int64_t, int64_t, float*, fl
   absent();
 }
 
-void spectra(const Spectra&, const float*, double*, double*, int32_t*, void*) { absent(); }
+void pattern_sums(const PatternTile&, const float*, double*, double*, void*) { absent(); }
+
+void tridiagonalise(int64_t, int64_t, double*, double*, double*, void*) { absent(); }
+
+void tridiagonal_eigenvalues(const Bisection&, const double*, const double*, const double*, double*, void*) {
+  absent();
+}
 
 }  // namespace rankscope::cuda
