@@ -10,6 +10,7 @@
 #include "lenses/support/host.h"
 #include "lenses/support/mask.h"
 #include "lenses/support/numbers.h"
+#include "lenses/support/on_device.h"
 #include "ops/fused.h"
 
 namespace rankscope {
@@ -34,6 +35,25 @@ double normalised_entropy(const T* rows, const Mask& mask, int64_t first, int64_
 
 class Attention : public Measurement {
   at::Tensor tile(const TileView& view) override {
+    return stays_on_device(view.tile) ? tile_there(view) : tile_here(view);
+  }
+
+  // Rows with more than one allowed key.
+  static double choices(const Mask& mask) {
+    double count = 0;
+    for (int64_t i = 0; i < mask.queries; ++i) count += mask.keys(i) > 1;
+    return count;
+  }
+
+  at::Tensor tile_there(const TileView& view) {
+    const Mask mask{view.tile.size(3), view.causal, view.window, view.place.queries};
+    at::Tensor sums = pattern_sums(view.tile, view.place.first_row, mask).entropy;
+    if (view.place.first_row > 0) sums = sums + earlier_there_;
+    earlier_there_ = sums;
+    return view.last() ? of_heads((sums / choices(mask)).unsqueeze(-1)) : at::Tensor();
+  }
+
+  at::Tensor tile_here(const TileView& view) {
     const at::Tensor p = host(view.tile);
     const int64_t samples = p.size(0), heads = p.size(1), rows = p.size(2), keys = p.size(3);
     const int64_t first = view.place.first_row;
@@ -51,15 +71,14 @@ class Attention : public Measurement {
       earlier_ = std::move(sums);
       return {};
     }
-    int64_t choices = 0;  // rows with more than one allowed key
-    for (int64_t i = 0; i < mask.queries; ++i) choices += mask.keys(i) > 1;
     Numbers numbers(samples, heads, 1);
     for (int64_t i = 0; i < samples * heads; ++i)  // without a row that has a choice: 0 / 0, not defined
-      *numbers.of(i / heads, i % heads) = sums[static_cast<size_t>(i)] / static_cast<double>(choices);
+      *numbers.of(i / heads, i % heads) = sums[static_cast<size_t>(i)] / choices(mask);
     return numbers.tensor();
   }
 
   std::vector<double> earlier_;  // by head, over the tiles of the sample so far
+  at::Tensor earlier_there_;     // the same on the device
 };
 
 }  // namespace

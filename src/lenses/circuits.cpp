@@ -9,7 +9,9 @@
 #include "kernels/cpu/parallel.h"
 #include "lenses/lens.h"
 #include "lenses/support/numbers.h"
+#include "lenses/support/on_device.h"
 #include "spectral/factored.h"
+#include "spectral/on_device.h"
 
 namespace rankscope {
 namespace {
@@ -33,6 +35,7 @@ class Circuits : public Measurement {
     const at::Tensor gain = branch.before.acts() ? view.weights.get(branch.norm_name + ".w") : at::Tensor();
     const at::Tensor &W_Q = view.weights.get("attn.W_Q"), &W_K = view.weights.get("attn.W_K"),
                      &W_V = view.weights.get("attn.W_V"), &W_O = view.weights.get("attn.W_O");
+    if (stays_on_device(W_Q, true)) return weights_there(a, gain, W_Q, W_K, W_V, W_O);
     // Head by head: the maps of all heads together would be as large as the block.
     qk_.resize(static_cast<size_t>(a.heads)), ov_.resize(qk_.size()), pr_.resize(qk_.size());
     parallel_over(a.heads, [&](int64_t h) {
@@ -46,7 +49,33 @@ class Circuits : public Measurement {
     });
   }
 
+  // The same where the tensors are, all heads at once.
+  void weights_there(const AttentionSpec& a, const at::Tensor& gain, const at::Tensor& W_Q,
+                     const at::Tensor& W_K, const at::Tensor& W_V, const at::Tensor& W_O) {
+    const auto of_heads = [&](const at::Tensor& w, int64_t heads, int64_t width) {
+      const at::Tensor rows = w.detach().to(at::kDouble);
+      const at::Tensor scaled = gain.defined() ? rows * gain.detach().to(at::kDouble) : rows;
+      return scaled.view({heads, width, -1}).repeat_interleave(a.heads / heads, 0);  // [H, width, d]
+    };
+    const at::Tensor q = of_heads(W_Q, a.heads, a.d_qk), k = of_heads(W_K, a.kv_heads, a.d_qk);
+    qk_there_ = product_singular_values(q.transpose(1, 2), k);
+    const at::Tensor size = qk_there_.square().sum(1).sqrt(), trace = (q * k).sum({1, 2});
+    pr_there_ = at::where(size > 0, (trace / size).square(), at::zeros({}, size.options()));
+    const at::Tensor o = W_O.detach().to(at::kDouble).view({-1, a.heads, a.d_v}).permute({1, 0, 2});
+    ov_there_ = product_singular_values(o, of_heads(W_V, a.kv_heads, a.d_v));
+  }
+
+  at::Tensor finish_there() const {
+    const at::Tensor values =
+        at::stack({pr_there_, effective_rank_of(qk_there_), effective_rank_of(ov_there_),
+                   stable_rank_of(qk_there_), stable_rank_of(ov_there_)},
+                  1);
+    const at::Tensor none = at::full({}, kNone, values.options());
+    return head_totals(values, none, at::ones({}, values.options()), {});
+  }
+
   at::Tensor finish() override {
+    if (qk_there_.defined()) return finish_there();
     Totals totals(static_cast<int64_t>(qk_.size()), 5);
     for (size_t h = 0; h < qk_.size(); ++h) {
       const double numbers[] = {pr_[h], effective_rank(qk_[h]), effective_rank(ov_[h]), stable_rank(qk_[h]),
@@ -58,6 +87,7 @@ class Circuits : public Measurement {
   }
 
   at::Tensor array(std::string_view name) override {
+    if (qk_there_.defined()) return name == "qk_spectrum" ? qk_there_ : ov_there_;
     std::vector<std::vector<double>> rows;
     for (const Spectrum& s : name == "qk_spectrum" ? qk_ : ov_) rows.push_back(s.sigma);
     return stacked(rows);
@@ -65,6 +95,7 @@ class Circuits : public Measurement {
 
   std::vector<Spectrum> qk_, ov_;  // by head
   std::vector<double> pr_;
+  at::Tensor qk_there_, ov_there_, pr_there_;  // on the device: [H, width] and [H]
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
+#include "lenses/support/on_device.h"
 #include "spectral/dense.h"
 
 namespace rankscope {
@@ -26,6 +27,26 @@ std::vector<double> full_gram(const double* a, int64_t m, int64_t n) {
 
 class Heads : public Measurement {
   at::Tensor factored(const FactoredView& view) override {
+    return stays_on_device(view.z) ? factored_there(view) : factored_here(view);
+  }
+
+  at::Tensor factored_there(const FactoredView& view) {
+    const int64_t count = view.z.size(1), d_v = view.z.size(2);
+    const at::Tensor z = padded_rows(view.z, view.packing).x.to(at::kDouble).permute({0, 2, 1, 3});
+    if (!weights_there_.defined()) {
+      const at::Tensor w = view.W_O.detach().to(at::kDouble).view({-1, count, d_v}).permute({1, 0, 2});
+      weights_there_ = at::matmul(w.transpose(1, 2), w);
+    }
+    const at::Tensor written = (at::matmul(z.transpose(2, 3), z) * weights_there_).sum({2, 3});  // [S, H]
+    const at::Tensor x = padded_rows(view.x, view.packing).x.to(at::kDouble);
+    const at::Tensor beside = x.square().sum({1, 2}).unsqueeze(1);
+    const at::Tensor ratio = (written.clamp_min(0) / beside).sqrt();
+    return of_heads(
+        at::where((beside > 0).logical_and(ratio.isfinite()), ratio, at::full({}, kNone, ratio.options()))
+            .unsqueeze(2));
+  }
+
+  at::Tensor factored_here(const FactoredView& view) {
     const int64_t count = view.z.size(1), d_v = view.z.size(2), samples = view.packing.count();
     const at::Tensor z = host(view.z), x = host(view.x);
     const auto rows_of = [&](int64_t s) { return view.packing.offsets[static_cast<size_t>(s)]; };
@@ -65,6 +86,7 @@ class Heads : public Measurement {
   }
 
   std::vector<std::vector<double>> weights_;  // M by head: the same for every batch
+  at::Tensor weights_there_;                  // the same on the device, [H, d_v, d_v]
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/tokens.h"
 
 namespace rankscope {
@@ -35,6 +36,36 @@ Peak find_peak(const T* x, int64_t count, int64_t width) {
 
 class Massive : public Measurement {
   at::Tensor whole(const WholeView& view) override {
+    return stays_on_device(view.x) ? whole_there(view) : whole_here(view);
+  }
+
+  at::Tensor whole_there(const WholeView& view) {
+    const PaddedRows rows = padded_rows(view.x, view.packing);
+    const at::Tensor size = rows.x.abs().flatten(1);  // zeros behind a sample are no largest entry
+    const at::Tensor behind = (1 - rows.present).unsqueeze(2).to(at::kBool).expand_as(rows.x).flatten(1);
+    const at::Tensor sorted = std::get<0>(size.masked_fill(behind, INFINITY).sort(1));
+    const at::Tensor middle = middle_of_sorted(sorted, rows.lengths * static_cast<double>(rows.x.size(2)));
+    const auto [largest, index] = size.max(1);
+    const at::Tensor ratio =
+        at::where((middle > 0).logical_and(middle.isfinite()), largest.to(at::kDouble) / middle,
+                  at::full({}, kNone, middle.options()));
+    const at::Tensor place = index.to(at::kDouble), width = at::full({}, rows.x.size(2), middle.options());
+    const at::Tensor token = (place / width).floor();
+    peaks_.push_back(at::stack({ratio, token, place - token * width}, 1));
+    const at::Tensor none = at::full({ratio.size(0), 2}, kNone, ratio.options());
+    return at::cat({ratio.unsqueeze(1), none}, 1).unsqueeze(1).unsqueeze(0);
+  }
+
+  at::Tensor finish_there() const {
+    const at::Tensor all = at::cat(peaks_);  // [samples, 3]
+    const at::Tensor most = all.select(1, 0).nan_to_num(-1).argmax();
+    const at::Tensor peak = all.index_select(0, most.view({1})).squeeze(0);  // NaN where none has a ratio
+    const at::Tensor none = at::full({kMetrics}, kNone, peak.options()), said = peak + 0 * peak.select(0, 0);
+    const at::Tensor values = at::cat({none.narrow(0, 0, 1), said.narrow(0, 1, 2)});
+    return at::stack({values, none, at::ones_like(none)}, 1).unsqueeze(0);
+  }
+
+  at::Tensor whole_here(const WholeView& view) {
     const at::Tensor x = host(view.x);
     const int64_t samples = view.packing.count(), width = x.size(1);
     std::vector<Peak> peaks(static_cast<size_t>(samples));
@@ -56,6 +87,7 @@ class Massive : public Measurement {
   }
 
   at::Tensor finish() override {
+    if (!peaks_.empty()) return finish_there();
     if (std::isnan(largest_.ratio)) return {};
     Totals totals(0, kMetrics);
     totals.set(kToken, static_cast<double>(largest_.token), kNone, 1);
@@ -64,6 +96,7 @@ class Massive : public Measurement {
   }
 
   Peak largest_;
+  std::vector<at::Tensor> peaks_;  // on the device: [S, 3] a batch, ratio, token and channel
 };
 
 }  // namespace

@@ -11,9 +11,11 @@
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/sampled_rows.h"
 #include "lenses/support/uniform.h"
 #include "spectral/batch.h"
+#include "spectral/on_device.h"
 
 namespace rankscope {
 namespace {
@@ -45,12 +47,35 @@ std::vector<Measured> measure_each(const at::Tensor& p, int64_t queries) {
   return out;
 }
 
+// The same where the tensors are: p [.., rows, keys] to numbers [.., kCount] and singular values.
+struct MeasuredThere {
+  at::Tensor numbers, sigma;
+};
+
+MeasuredThere measure_there(const at::Tensor& p, int64_t queries) {
+  const int64_t m = p.size(-2), n = p.size(-1), full = std::min(m, n);
+  const double scale = std::sqrt(static_cast<double>(queries) / static_cast<double>(m));
+  const SigmaPair found = singular_values(centered_rows(p.detach().reshape({-1, m, n})));
+  const at::Tensor rank = effective_rank_of(found.plain);
+  const at::Tensor tolerance =
+      at::full({}, static_cast<double>(std::max(m, n)) * epsilon_of(p), rank.options());
+  const at::Tensor numbers =
+      at::stack({rank, rank / static_cast<double>(full), stable_rank_of(found.plain),
+                 numerical_rank_of(found.plain, tolerance), scale * spectral_gap_of(found.plain),
+                 scale * found.centered.select(1, 0)},
+                1);
+  std::vector<int64_t> shape(p.sizes().begin(), p.sizes().end() - 1);
+  shape.back() = -1;
+  return {numbers.view(shape), found.plain.view(shape)};
+}
+
 class PatternSpectra : public Measurement {
  public:
   explicit PatternSpectra(const LensContext& context) : seed_(context.seed) {}
 
  private:
   at::Tensor tile(const TileView& view) override {
+    if (stays_on_device(view.tile, true)) return tile_there(view);
     const int64_t samples = view.tile.size(0), rows = view.tile.size(2), queries = view.place.queries;
     Numbers numbers(samples, view.tile.size(1), kMetrics);
     if (queries > kLongestWhole) {
@@ -66,6 +91,58 @@ class PatternSpectra : public Measurement {
     const double uniform = mixing_of_uniform({view.tile.size(3), view.causal, view.window, queries});
     for (int64_t s = 0; s < samples; ++s) numbers.of(s)[kMixingUniform] = uniform;
     return numbers.tensor();
+  }
+
+  at::Tensor tile_there(const TileView& view) {
+    const int64_t rows = view.tile.size(2), queries = view.place.queries;
+    at::Tensor p;
+    if (queries > kLongestWhole) {
+      add_rows_there(view);
+    } else if (rows == queries) {
+      p = view.tile;
+    } else {
+      if (view.place.first_row == 0) tiles_.clear();
+      tiles_.push_back(view.tile.detach().clone());
+      if (view.last()) p = at::cat(tiles_, 2);
+    }
+    if (!view.last()) return {};
+    tiles_.clear();
+    const auto options = view.tile.options().dtype(at::kDouble);
+    const at::Tensor out = at::full({1, view.tile.size(0), view.tile.size(1) + 1, kMetrics}, kNone, options);
+    if (p.defined()) {
+      const MeasuredThere measured = measure_there(p, queries);
+      out[0].narrow(1, 0, p.size(1)).narrow(2, 0, kCount).copy_(measured.numbers);
+      for (int64_t s = 0; s < p.size(0); ++s)
+        if (sample(view, s) == kShownSample) shown_there_ = measured.sigma[s];
+    }
+    out[0]
+        .select(1, view.tile.size(1))
+        .select(1, kMixingUniform)
+        .fill_(mixing_of_uniform({view.tile.size(3), view.causal, view.window, queries}));
+    return out;
+  }
+
+  void add_rows_there(const TileView& view) {
+    const int64_t queries = view.place.queries;
+    if (view.place.first_row == 0) rows_ = std::make_unique<SampledRows>(seed_, sample(view, 0), queries);
+    rows_->add(view.tile[0], view.place.first_row);
+    if (!view.last()) return;
+    const at::Tensor a = measure_there(rows_->group(0), queries).numbers,
+                     b = measure_there(rows_->group(1), queries).numbers;  // [H, kCount]
+    rows_.reset();
+    means_there_.push_back(0.5 * (a + b));
+    spread_there_ = 0.5 * (a - b).abs();
+  }
+
+  // Means over samples, with their errors; of one sample the error is that of its groups.
+  at::Tensor finish_there() const {
+    const at::Tensor all = at::stack(means_there_);  // [samples, H, kCount]
+    const at::Tensor n = all.isnan().logical_not().sum(0).to(at::kDouble), mean = all.nansum(0) / n;
+    const at::Tensor squares = (all - mean).square().nansum(0);
+    const at::Tensor error = at::where(n > 1, (squares / (n - 1) / n).sqrt(), spread_there_);
+    const at::Tensor before = at::full({n.size(0), static_cast<int64_t>(kRows)}, kNone, n.options());
+    const auto wide = [&](const at::Tensor& x) { return at::cat({before, x}, 1); };
+    return head_totals(wide(mean), wide(error), wide(n), {});
   }
 
   static int64_t sample(const TileView& view, int64_t s) {
@@ -103,6 +180,7 @@ class PatternSpectra : public Measurement {
   }
 
   at::Tensor finish() override {
+    if (!means_there_.empty()) return finish_there();
     Totals totals(static_cast<int64_t>(by_head_.size()), kMetrics);
     for (size_t h = 0; h < by_head_.size(); ++h)
       for (size_t k = 0; k < kCount; ++k) {
@@ -116,7 +194,9 @@ class PatternSpectra : public Measurement {
     return totals.tensor();
   }
 
-  at::Tensor array(std::string_view) override { return stacked(shown_); }
+  at::Tensor array(std::string_view) override {
+    return shown_there_.defined() ? shown_there_ : stacked(shown_);
+  }
 
   struct Sampled {
     std::vector<double> means;  // of the two groups, by sample
@@ -128,6 +208,8 @@ class PatternSpectra : public Measurement {
   std::unique_ptr<SampledRows> rows_;  // of a long one
   std::vector<std::array<Sampled, kCount>> by_head_;
   std::vector<std::vector<double>> shown_;  // singular values of the shown sample, by head
+  std::vector<at::Tensor> means_there_;     // on the device: [H, kCount] a long sample
+  at::Tensor spread_there_, shown_there_;   // of the last long sample; singular values of the shown one
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
 // How far the tokens of a sample are from all being the same: R = X - 1 x^T with x their mean. The composite
 // norm sqrt(||R||_1 ||R||_inf) is the one Dong, Cordonnier and Loukas (2021) plot; the Frobenius norms tell a
 // shrinking residual from a growing offset.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/tokens.h"
 
 namespace rankscope {
@@ -40,8 +43,29 @@ void measure(const Tokens& t, double* out) {
   out[4] = whole > 0 ? residual / whole : kNone;
 }
 
+// The same where the tensors are.
+at::Tensor composite_norms(const at::Tensor& x) {
+  const at::Tensor size = x.abs();
+  return (size.sum(2).amax(1) * size.sum(1).amax(1)).sqrt();
+}
+
+at::Tensor measure_there(const PaddedTokens& t) {
+  const at::Tensor composite = composite_norms(t.x), whole = t.x.square().sum({1, 2}).sqrt(), mean = t.mean();
+  const at::Tensor rest = t.centered(mean), residual = rest.square().sum({1, 2}).sqrt(),
+                   residual_composite = composite_norms(rest);
+  const at::Tensor none = at::full({}, kNone, whole.options());
+  const at::Tensor out =
+      at::stack({residual_composite, at::where(composite > 0, residual_composite / composite, none), residual,
+                 (t.count * mean.square().sum(1)).sqrt(), at::where(whole > 0, residual / whole, none)},
+                1);
+  return at::where((t.count >= 2).logical_and(whole.isfinite()).unsqueeze(1), out, none);
+}
+
 class Residual : public Measurement {
-  at::Tensor whole(const WholeView& view) override { return measure_tokens(view, kMetrics, measure); }
+  at::Tensor whole(const WholeView& view) override {
+    return stays_on_device(view.x) ? measure_padded(view, measure_there)
+                                   : measure_tokens(view, kMetrics, measure);
+  }
 };
 
 }  // namespace

@@ -1,10 +1,13 @@
 // Mean cosine over pairs of distinct tokens. With unit vectors u_i the sum over pairs is (||sum u||^2 - sum
 // ||u||^2): O(T d) instead of O(T^2 d).
+#include <ATen/ATen.h>
+
 #include <cmath>
 #include <vector>
 
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/tokens.h"
 
 namespace rankscope {
@@ -25,8 +28,20 @@ void measure(const Tokens& t, double* out) {
   out[0] = (kernels::sum_squares(sum.data(), t.width) - count) / (count * (count - 1));
 }
 
+// The same where the tensors are.
+at::Tensor measure_there(const PaddedTokens& t) {
+  const at::Tensor norm = t.x.square().sum(2, true).sqrt(), none = at::full({}, kNone, norm.options());
+  const at::Tensor unit = at::where(norm > 0, t.x / norm, at::zeros({}, norm.options()));
+  const at::Tensor count = (norm > 0).sum({1, 2}).to(at::kDouble);
+  const at::Tensor cosine = (unit.sum(1).square().sum(1) - count) / (count * (count - 1));
+  return at::where(count >= 2, cosine, none).unsqueeze(1);
+}
+
 class Similarity : public Measurement {
-  at::Tensor whole(const WholeView& view) override { return measure_tokens(view, kMetrics, measure); }
+  at::Tensor whole(const WholeView& view) override {
+    return stays_on_device(view.x) ? measure_padded(view, measure_there)
+                                   : measure_tokens(view, kMetrics, measure);
+  }
 };
 
 }  // namespace

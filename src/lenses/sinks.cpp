@@ -11,6 +11,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/uniform.h"
 
 namespace rankscope {
@@ -42,6 +43,31 @@ class Sinks : public Measurement {
 
  private:
   at::Tensor tile(const TileView& view) override {
+    stays_on_device(view.tile) ? tile_there(view) : tile_here(view);
+    return {};  // the mean over samples comes first
+  }
+
+  // Keys j < T / 2 of causal models: later ones have too few queries.
+  static int64_t candidates(const Mask& mask) { return mask.causal ? (mask.length + 1) / 2 : mask.length; }
+
+  void tile_there(const TileView& view) {
+    const Mask mask{view.tile.size(3), view.causal, view.window, view.place.queries};
+    at::Tensor sums = pattern_sums(view.tile, view.place.first_row, mask).received;
+    if (view.place.first_row > 0) sums = sums + sums_there_;
+    sums_there_ = sums;
+    if (!view.last()) return;
+    const int64_t keys = candidates(mask);
+    std::vector<double> queries;
+    for (int64_t j = 0; j < keys; ++j)
+      queries.push_back(static_cast<double>(mask.end_query(j) - mask.first_query(j)));
+    std::vector<double> uniform = received_from_uniform(mask);
+    uniform.resize(static_cast<size_t>(keys));
+    const auto there = [&](const std::vector<double>& x) { return at::tensor(x, sums.options()); };
+    received_.push_back(sums.narrow(2, 0, keys) / there(queries));
+    uniform_.push_back(there(uniform).expand({sums.size(0), keys}));
+  }
+
+  void tile_here(const TileView& view) {
     const at::Tensor p = host(view.tile);
     const int64_t samples = p.size(0), heads = p.size(1), rows = p.size(2), T = p.size(3);
     const int64_t first_row = view.place.first_row;
@@ -58,24 +84,24 @@ class Sinks : public Measurement {
           kernels::add_row(columns + first, p.data_ptr<float>() + row + first, keys);
       }
     });
-    if (!view.last()) return {};
+    if (!view.last()) return;
 
     const std::vector<double> uniform = received_from_uniform(mask);
-    const int64_t candidates = mask.causal ? (T + 1) / 2 : T;  // j < T / 2: later keys have too few queries
+    const int64_t count = candidates(mask);
     if (by_head_.empty()) by_head_.resize(static_cast<size_t>(heads));
     for (int64_t i = 0; i < samples * heads; ++i) {
       std::vector<Received>& keys = by_head_[static_cast<size_t>(i % heads)];
-      if (static_cast<int64_t>(keys.size()) < candidates) keys.resize(static_cast<size_t>(candidates));
-      for (int64_t j = 0; j < candidates; ++j) {
+      if (static_cast<int64_t>(keys.size()) < count) keys.resize(static_cast<size_t>(count));
+      for (int64_t j = 0; j < count; ++j) {
         const auto queries = static_cast<double>(mask.end_query(j) - mask.first_query(j));
         keys[static_cast<size_t>(j)].add(sums_[static_cast<size_t>(i * T + j)] / queries,
                                          uniform[static_cast<size_t>(j)]);
       }
     }
-    return {};  // the mean over samples comes first
   }
 
   at::Tensor finish() override {
+    if (!received_.empty()) return finish_there();
     if (by_head_.empty()) return {};
     Totals totals(static_cast<int64_t>(by_head_.size()), kMetrics);
     int64_t sinks = 0, samples = 0;
@@ -95,9 +121,36 @@ class Sinks : public Measurement {
     return totals.tensor();
   }
 
+  // The same as finish, where the tensors are. A sample that is too short for a key says nothing of it: NaN.
+  at::Tensor finish_there() const {
+    int64_t keys = 0;
+    for (const at::Tensor& r : received_) keys = std::max(keys, r.size(2));
+    std::vector<at::Tensor> received, uniform;
+    for (size_t i = 0; i < received_.size(); ++i) {
+      received.push_back(at::constant_pad_nd(received_[i], {0, keys - received_[i].size(2)}, kNone));
+      uniform.push_back(at::constant_pad_nd(uniform_[i], {0, keys - uniform_[i].size(1)}, kNone));
+    }
+    const at::Tensor all = at::cat(received);                               // [samples, H, keys]
+    const at::Tensor n = all.isnan().logical_not().sum(0).to(at::kDouble);  // [H, keys]
+    const at::Tensor mean = all.nansum(0) / n, beside = at::cat(uniform).nanmean(0).expand_as(mean);
+    const at::Tensor squares = (all - mean).square().nansum(0);
+    const at::Tensor error =
+        at::where(n > 1, (squares / (n - 1) / n).sqrt(), at::full({}, kNone, n.options()));
+    const at::Tensor at_key = mean.nan_to_num(-1).argmax(1, true);  // [H, 1]
+    const auto there = [&](const at::Tensor& x) { return x.gather(1, at_key).squeeze(1); };
+    const at::Tensor mass = there(mean), level = there(beside), none = at::full_like(mass, kNone);
+    const at::Tensor sinks = (mass > level + excess_).to(at::kDouble).mean();
+    const at::Tensor one = at::stack({sinks, at::full({}, kNone, sinks.options()), n.select(1, 0).max()});
+    const at::Tensor whole = at::cat({at::full({kRatio, 3}, kNone, n.options()), one.unsqueeze(0)});
+    return head_totals(at::stack({mass, at_key.squeeze(1).to(at::kDouble), level, none}, 1),
+                       at::stack({there(error), none, none, none}, 1), there(n).unsqueeze(1), whole);
+  }
+
   double excess_;             // mass above uniform that makes a head count for sink_ratio
   std::vector<double> sums_;  // [sample, head, key] of the view, over the tiles so far
   std::vector<std::vector<Received>> by_head_;
+  at::Tensor sums_there_;                       // on the device: [S, H, keys], over the tiles so far
+  std::vector<at::Tensor> received_, uniform_;  // [S, H, candidates] and [S, candidates], a batch each
 };
 
 }  // namespace

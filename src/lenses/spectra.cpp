@@ -1,9 +1,13 @@
 // How many directions the tokens of a sample use, of X and of X without its mean.
+#include <ATen/ATen.h>
+
 #include <vector>
 
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/tokens.h"
+#include "spectral/on_device.h"
 #include "spectral/token_batch.h"
 
 namespace rankscope {
@@ -23,8 +27,23 @@ void read(const TokenSpectra& s, double* out) {
   out[6] = numerical_rank(s.plain).rank;
 }
 
+// The same where the tensors are.
+at::Tensor measure_there(const PaddedTokens& t) {
+  const at::Tensor mean = t.mean();
+  const SigmaPair found = singular_values({t.centered(mean), mean, t.count});
+  const double width = static_cast<double>(t.x.size(2));
+  const at::Tensor full = t.count.clamp_max(width), none = at::full({}, kNone, full.options());
+  const at::Tensor plain = first_of(found.plain, full), centered = first_of(found.centered, full);
+  const at::Tensor rank = effective_rank_of(plain), rest = effective_rank_of(centered), several = t.count > 1;
+  return at::stack({rank, rank / full, at::where(several, rest, none), at::where(several, rest / full, none),
+                    stable_rank_of(plain), stable_rank_gram_of(plain),
+                    numerical_rank_of(plain, t.count.clamp_min(width) * t.epsilon)},
+                   1);
+}
+
 class Spectra : public Measurement {
   at::Tensor whole(const WholeView& view) override {
+    if (stays_on_device(view.x, true)) return measure_padded(view, measure_there);
     TokenSpectraBatch batch(token_slots(view));
     const auto look = [&](const Tokens& t, size_t slot) {
       std::vector<double> mean(static_cast<size_t>(t.width));

@@ -1,6 +1,8 @@
 // What the verdict reads: content tokens without massive channels. One channel that dwarfs the others makes
 // healthy tokens look alike, so channels whose root mean square exceeds 20 times the median channel's are
 // left out, and their number is reported.
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -8,7 +10,9 @@
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
 #include "lenses/support/median.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/tokens.h"
+#include "spectral/on_device.h"
 #include "spectral/token_batch.h"
 
 namespace rankscope {
@@ -35,8 +39,26 @@ Tokens without_channels(const Tokens& t, const std::vector<uint8_t>& flagged) {
   return {t.x, t.count, t.width - dropped, t.epsilon};
 }
 
+// The same where the tensors are: a channel that is left out is zero.
+at::Tensor measure_there(const PaddedTokens& t, const at::Tensor& massive) {
+  const at::Tensor sizes = (t.x.square().sum(1) / t.count.unsqueeze(1)).sqrt(),
+                   flagged = above_median_of(sizes);
+  const PaddedTokens kept{t.x * (1 - flagged).unsqueeze(1), t.kept, t.count, t.epsilon};
+  const at::Tensor whole = kept.x.square().sum({1, 2}).sqrt(), rest = kept.centered(kept.mean());
+  const at::Tensor residual = rest.square().sum({1, 2}).sqrt(), dropped = flagged.sum(1);
+  const at::Tensor full = at::minimum(t.count, static_cast<double>(t.x.size(2)) - dropped);
+  const int64_t most = std::min(t.x.size(1), t.x.size(2));
+  const at::Tensor rank = effective_rank_of(first_of(centered_singular_values(rest, most), full));
+  const at::Tensor none = at::full({}, kNone, whole.options()), zero = at::zeros({}, whole.options());
+  const at::Tensor out = at::stack({at::where(whole > 0, residual / whole, none),
+                                    at::where(full > 0, rank / full, zero), dropped, massive},
+                                   1);
+  return at::where(whole.isfinite().unsqueeze(1), out, none);
+}
+
 class Trimmed : public Measurement {
   at::Tensor whole(const WholeView& view) override {
+    if (stays_on_device(view.x, true)) return measure_padded_content(view, measure_there);
     TokenSpectraBatch batch(static_cast<size_t>(view.packing.count()));
     const auto look = [&](const Tokens& all, int64_t massive, size_t slot, double* out) {
       const Tokens t = without_channels(all, above_median(channel_sizes(all)));

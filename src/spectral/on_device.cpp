@@ -142,6 +142,11 @@ at::Tensor largest_eigenvalues(const at::Tensor& given, int64_t wanted) {
   return values;
 }
 
+at::Tensor first_of(const at::Tensor& sigma, const at::Tensor& number) {
+  const at::Tensor place = at::arange(sigma.size(-1), sigma.options());
+  return at::where(place < number.unsqueeze(-1), sigma, at::zeros({}, sigma.options()));
+}
+
 at::Tensor effective_rank_of(const at::Tensor& sigma) {
   const at::Tensor p = sigma / sigma.sum(-1, true);
   return of_nonzero(sigma, at::special_entr(p).sum(-1).exp());

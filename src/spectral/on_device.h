@@ -33,6 +33,9 @@ at::Tensor product_singular_values(const at::Tensor& left, const at::Tensor& rig
 /// The largest `wanted` eigenvalues of symmetric g [count, n, n] in double, descending. g is overwritten.
 at::Tensor largest_eigenvalues(const at::Tensor& g, int64_t wanted);
 
+/// sigma [count, k] with zeros behind the first `number` [count] of each.
+at::Tensor first_of(const at::Tensor& sigma, const at::Tensor& number);
+
 // Numbers of spectra [.., k], descending, zeros where a matrix has fewer; as in spectral/spectrum.h.
 at::Tensor effective_rank_of(const at::Tensor& sigma);
 at::Tensor stable_rank_of(const at::Tensor& sigma);       // sum sigma^2 / sigma_1^2

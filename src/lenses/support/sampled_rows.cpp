@@ -7,6 +7,7 @@
 
 #include "base/philox.h"
 #include "lenses/support/host.h"
+#include "lenses/support/on_device.h"
 
 namespace rankscope {
 
@@ -49,7 +50,8 @@ void SampledRows::add(const at::Tensor& tile, int64_t first_row) {
     std::vector<int64_t> local(from, to);
     for (int64_t& row : local) row -= first_row;
     const at::Tensor index = at::tensor(local, at::kLong).to(tile.device());
-    const at::Tensor chosen = host(tile.detach().index_select(1, index));
+    const at::Tensor there = tile.detach().index_select(1, index);
+    const at::Tensor chosen = stays_on_device(tile, true) ? there : host(there);
     at::Tensor& rows = state_->rows[g];
     if (!rows.defined()) rows = at::empty({tile.size(0), kGroupRows, tile.size(2)}, chosen.options());
     rows.narrow(1, from - wanted.begin(), to - from).copy_(chosen);

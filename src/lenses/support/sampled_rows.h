@@ -28,7 +28,7 @@ class SampledRows {
 
   /// Rows first_row.. of every head: tile [heads, rows, length].
   void add(const at::Tensor& tile, int64_t first_row);
-  /// [heads, kGroupRows, length] on the host, in the tiles' dtype.
+  /// [heads, kGroupRows, length] in the tiles' dtype: on the host, or where the tiles stay on their device.
   const at::Tensor& group(int64_t g) const;
 
  private:
