@@ -94,6 +94,7 @@ Every command explains itself with examples, and needs no torch for it.
     head:L5H3       head 3 of layer 5 writes zero
 
   Thresholds of the verdict, with their defaults:
+    short_text=8        fewer content tokens than this decide nothing
     collapse=0.1        residual below this: the tokens of the layer are nearly all alike
     collapse_ratio=0.5  ... and below this share of the baseline's, where there is one
     sink=0.3            attention on one key, above uniform, that makes a head a sink
@@ -101,7 +102,6 @@ Every command explains itself with examples, and needs no torch for it.
     epsilon=0.001       output_kl below this: taking the part out changes nothing
     low_rank=0.1        effective rank of a QK or OV map below this share of the head's width
     massive=1000        largest over median activation above this: massive activations
-    short_text=8        fewer content tokens than this decide nothing
 
   Examples:
     rankscope scan
