@@ -1,5 +1,5 @@
 find_package(GTest REQUIRED)
-foreach(room base kernels theory checkpoint report)
+foreach(room base kernels theory checkpoint report verdict)
   rankscope_tests(${room})
 endforeach()
 if(TOMLPLUSPLUS_INCLUDE AND SQLite3_FOUND)  # without them there are no studies

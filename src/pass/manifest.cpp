@@ -51,6 +51,12 @@ Json versions(const std::set<std::string>& metrics) {
   return out;
 }
 
+Json thresholds_of(const Thresholds& set) {
+  Json out = Json::object();
+  for (const ThresholdInfo& t : threshold_infos()) out[std::string(t.name)] = set[t.name];
+  return out;
+}
+
 }  // namespace
 
 Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, const ScanInput& input,
@@ -88,15 +94,7 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
       {"threads", thread_count()},
       {"numerical_rank_tolerance",
        wide ? "max(rows, columns) * 2^-52 * sigma_1" : "max(rows, columns) * 2^-23 * sigma_1"},
-      {"thresholds",
-       {{"collapse", request.thresholds.collapse},
-        {"collapse_ratio", request.thresholds.collapse_ratio},
-        {"sink", request.thresholds.sink},
-        {"dead", request.thresholds.dead},
-        {"epsilon", request.thresholds.epsilon},
-        {"low_rank", request.thresholds.low_rank},
-        {"massive", request.thresholds.massive},
-        {"short_text", request.thresholds.short_text}}},
+      {"thresholds", thresholds_of(request.thresholds)},
       {"metrics", definitions(metrics)},
       {"metric_versions", versions(metrics)},
       {"notes", result.notes},

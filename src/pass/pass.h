@@ -32,7 +32,7 @@ struct PassPlan {
   std::vector<const Lens*> lenses;
   std::vector<bool> layers;  // which ones the lenses see
   uint64_t seed = 0;
-  double sink = Thresholds().sink;
+  double sink = Thresholds()["sink"];
   ReportSample* shown = nullptr;  // takes what a report shows of the first variant
 };
 

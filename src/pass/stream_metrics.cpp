@@ -26,7 +26,7 @@ const Lens& own_metrics() {
 StreamMetrics::StreamMetrics(std::string variant, const Site& site, const ModelSpec& spec)
     : variant_(std::move(variant)), own_(own_metrics(), site, {Name(variant_)}) {
   for (const Lens* lens : choose_lenses({"residual", "spectra"}))
-    lenses_.emplace_back(*lens, LensContext{spec, site.layer, 0, 0, Thresholds().sink}, site,
+    lenses_.emplace_back(*lens, LensContext{spec, site.layer, 0, 0, Thresholds()["sink"]}, site,
                          std::vector<Name>{Name(variant_)});
 }
 

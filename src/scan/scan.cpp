@@ -61,7 +61,7 @@ class Scan {
     plan_.lenses = choose_lenses(request_.lenses);
     plan_.layers = parse_layers(request_.layers, spec().depth());
     plan_.seed = request_.seed;
-    plan_.sink = request_.thresholds.sink;
+    plan_.sink = request_.thresholds["sink"];
     if (request_.null_models) add_null_models();
     for (const Variant& v : plan_.variants) names_.push_back(v.name);
     if (request_.show) show_first_sample();
@@ -160,7 +160,7 @@ class Scan {
                       ? plan_.layers
                       : std::vector<bool>(static_cast<size_t>(other.spec().depth()), true);
     plan.seed = request_.seed;
-    plan.sink = request_.thresholds.sink;
+    plan.sink = request_.thresholds["sink"];
     names_.emplace_back("baseline");
     const std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
     compare_outputs(full(), plan_, {&states.front()}, plan, result_.table, result_.notes);
@@ -171,12 +171,12 @@ class Scan {
     std::vector<std::pair<double, std::string>> candidates;
     for (const Row& r : result_.table.rows)
       if (r.variant == "full" && r.metric == "head_output_rel" && r.head >= 0 &&
-          r.value < request_.thresholds.dead)
+          r.value < request_.thresholds["dead"])
         candidates.emplace_back(r.value, fmt::format("head:L{}H{}", r.layer, r.head));
     std::sort(candidates.begin(), candidates.end());
     if (candidates.size() > kMostCandidates) {
       result_.notes.push_back(fmt::format("{} heads write less than {}; the {} weakest were taken out",
-                                          candidates.size(), request_.thresholds.dead, kMostCandidates));
+                                          candidates.size(), request_.thresholds["dead"], kMostCandidates));
       candidates.resize(kMostCandidates);
     }
     std::vector<std::string> alone, accepted;
@@ -187,7 +187,7 @@ class Scan {
            alone.begin() + static_cast<std::ptrdiff_t>(std::min(alone.size(), first + kAblationsAtOnce))});
     for (const std::string& head : alone) {
       const Row* kl = result_.table.find("-" + head, "output_kl", -1);
-      if (kl != nullptr && kl->value < request_.thresholds.epsilon) accepted.push_back(head);
+      if (kl != nullptr && kl->value < request_.thresholds["epsilon"]) accepted.push_back(head);
     }
     if (accepted.size() > 1) take_out({together(accepted)});
   }

@@ -1,5 +1,5 @@
-// The verdict from the inside: what a rule sees, and where it puts its sentences. One file per rule,
-// verdict_*.cpp.
+// The verdict from the inside: what a rule is, what it sees, and where it puts its sentences. One file of
+// rules/ per rule, and the file's name is its registration: rules/collapse.cpp defines rule_collapse.
 //
 // Every sentence carries its number, the threshold it was held against and what it stands beside; where the
 // evidence does not decide it says "not known" and why. Evidence decides when the value is at least two
@@ -71,7 +71,8 @@ struct Case {
   std::vector<Finding> findings;
 
   Finding& say(std::string topic, std::string sentence, bool known = true);
-  bool too_short() const { return shortest < limits.short_text; }
+  double limit(std::string_view name) const { return limits[name]; }
+  bool too_short() const { return static_cast<double>(shortest) < limit("short_text"); }
   /// The trimmed residual of the content tokens, or nullptr.
   const Row* residual(std::string_view variant, const Place& p) const;
   /// ", baseline 0.43" or ", no baseline".
@@ -89,14 +90,23 @@ std::string label(const Row& r);                             // "L5H3"
 std::string list_of(const std::vector<std::string>& names);  // the first few, and how many more
 std::string ranges(const std::vector<int>& sorted);          // "3-5, 7 and 9"
 
-// The rules.
-void judge_input(Case& c);
-void judge_collapse(Case& c);
-void judge_support(Case& c);
-void judge_sinks(Case& c);
-void judge_heads(Case& c);
-void judge_rank(Case& c);
-void judge_truncation(Case& c);
-void judge_massive(Case& c);
-
 }  // namespace rankscope::verdict
+
+namespace rankscope {
+
+/// One question about a network, and the sentences that answer it.
+struct Rule {
+  int order;                  // of its sentences among the other rules'
+  std::string_view topic;     // Finding::topic of its sentences
+  std::string_view question;  // what it answers
+  std::vector<ThresholdInfo> thresholds;
+  void (*judge)(verdict::Case&);
+};
+
+/// Every rule, alphabetically by file (generated from the file names).
+const std::vector<const Rule*>& rules();
+
+/// The same in the order in which they speak.
+std::vector<const Rule*> rules_in_order();
+
+}  // namespace rankscope

@@ -1,8 +1,12 @@
-// The verdict: a finished table in, sentences out. It reads rows and nothing else, so it knows nothing of torch.
+// The verdict: a finished table in, sentences out. It reads rows and nothing else, so it knows nothing of
+// torch.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/table.h"
@@ -10,17 +14,27 @@
 
 namespace rankscope {
 
-/// The numbers the verdict compares with. Each is printed with the sentence that used it and can be set:
-/// `--threshold collapse=0.05`.
-struct Thresholds {
-  double collapse = 0.1;  // trimmed relative residual below this: the layer's tokens are nearly all alike
-  double collapse_ratio = 0.5;  // ... and below this share of the baseline, where there is one
-  double sink = 0.3;            // mass above uniform that makes a head a sink (design: sink_ratio)
-  double dead = 0.01;           // head_output_rel below this: a candidate for a dead head
-  double epsilon = 1e-3;        // output_kl below this: taking the head out changes nothing
-  double low_rank = 0.1;        // qk/ov effective rank below this share of the head's width
-  double massive = 1000;        // massive_ratio above this: massive activations
-  double short_text = 8;        // fewer content tokens than this: the evidence does not decide
+/// A number that a rule compares with. It stands beside the rule that owns it (verdict/rules/).
+struct ThresholdInfo {
+  std::string_view name;
+  double value;           // by default
+  std::string_view unit;  // "share", "nats", "tokens"
+  std::string_view meaning;
+};
+
+/// Every threshold, in the order of the rules.
+const std::vector<ThresholdInfo>& threshold_infos();
+
+/// The numbers the verdict compares with: the rules' defaults, and what `--threshold collapse=0.05` set. Each
+/// is printed with the sentence that used it. A name that no rule has is an error with the nearest that one
+/// has.
+class Thresholds {
+ public:
+  double operator[](std::string_view name) const;
+  void set(std::string_view name, double value);
+
+ private:
+  std::map<std::string, double, std::less<>> set_;
 };
 
 /// One sentence of the verdict with the numbers behind it.

@@ -272,7 +272,7 @@ TEST(Scan, TheThresholdOfASinkIsTheOneSinkRatioCountsBy) {
     ScanRequest request = test::random_tokens_through("gpt2", 3, 8);
     request.lenses = {"sinks"};
     request.baseline = request.model;
-    request.thresholds.sink = threshold;
+    request.thresholds.set("sink", threshold);
     const ScanResult result = scan(request, {});
     for (const char* variant : {"full", "baseline"}) {
       const Row* row = result.table.find(variant, "sink_ratio", 1);

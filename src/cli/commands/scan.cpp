@@ -26,6 +26,7 @@
 #include "report/read.h"
 #include "report/terminal.h"
 #include "report/write.h"
+#include "verdict/verdict.h"
 
 namespace rankscope {
 namespace {
@@ -39,17 +40,18 @@ constexpr const char* kBelow =
     "  mlp             the MLP with its skip and, post-norm, N2: y = u\n"
     "  norm            N1, N2 and the final norm become the identity; the embedding's norm stays\n"
     "  position        learned positions are not added, rotary and relative terms left out\n"
-    "  head:L5H3       head 3 of layer 5 writes zero\n"
-    "\n"
-    "Thresholds of the verdict, with their defaults:\n"
-    "  collapse=0.1        residual below this: the tokens of the layer are nearly all alike\n"
-    "  collapse_ratio=0.5  ... and below this share of the baseline's, where there is one\n"
-    "  sink=0.3            attention on one key, above uniform, that makes a head a sink\n"
-    "  dead=0.01           head output over residual stream below this: a head that may be dead\n"
-    "  epsilon=0.001       output_kl below this: taking the part out changes nothing\n"
-    "  low_rank=0.1        effective rank of a QK or OV map below this share of the head's width\n"
-    "  massive=1000        largest over median activation above this: massive activations\n"
-    "  short_text=8        fewer content tokens than this decide nothing\n";
+    "  head:L5H3       head 3 of layer 5 writes zero\n";
+
+// "  collapse=0.1        residual below this: ..."
+std::string thresholds_in_words() {
+  size_t widest = 0;
+  for (const ThresholdInfo& t : threshold_infos())
+    widest = std::max(widest, fmt::format("{}={}", t.name, t.value).size());
+  std::string text = "Thresholds of the verdict, with their defaults:\n";
+  for (const ThresholdInfo& t : threshold_infos())
+    text += fmt::format("  {:<{}}  {}\n", fmt::format("{}={}", t.name, t.value), widest, t.meaning);
+  return text;
+}
 
 struct Options {
   ScanRequest request;
@@ -74,19 +76,11 @@ std::vector<std::string> split_commas(const std::string& text) {
 void set_threshold(Thresholds& t, const std::string& text) {
   const size_t at = text.find('=');
   const std::string name = text.substr(0, at);
-  const std::map<std::string, double*> known{{"collapse", &t.collapse}, {"collapse_ratio", &t.collapse_ratio},
-                                             {"sink", &t.sink},         {"dead", &t.dead},
-                                             {"epsilon", &t.epsilon},   {"low_rank", &t.low_rank},
-                                             {"massive", &t.massive},   {"short_text", &t.short_text}};
-  const auto it = known.find(name);
-  if (it == known.end()) {
-    std::vector<std::string> names;
-    for (const auto& [key, value] : known) names.push_back(key);
-    throw unknown_name("threshold", name, names, "rankscope scan --help");
-  }
-  if (at == std::string::npos || !parse_positive(text.substr(at + 1), *it->second))
+  double value = t[name];  // an error where there is none of that name
+  if (at == std::string::npos || !parse_positive(text.substr(at + 1), value))
     throw usage_error(fmt::format("expected a threshold as {}=0.05, but got \"{}\"", name, printable(text)))
         .in("--threshold");
+  t.set(name, value);
 }
 
 // What the model and the input are when nothing was said: the built-in ones.
@@ -210,7 +204,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
                           ->type_name("NAME")
                           ->capture_default_str();
   app.add_flag("--json", o->json, "The same as --format json")->excludes(format);
-  app.footer(kBelow + std::string("\n") + app.get_footer());
+  app.footer(fmt::format("{}\n{}\n{}", kBelow, thresholds_in_words(), app.get_footer()));
   return [o](Io& io) { return run(*o, io); };
 }
 

@@ -7,6 +7,8 @@
 
 namespace rankscope::verdict {
 
+namespace {
+
 void judge_massive(Case& c) {
   const Row* largest = nullptr;
   std::vector<int> layers;
@@ -15,7 +17,7 @@ void judge_massive(Case& c) {
     // The residual stream is where they live; a norm only passes them on.
     if (r->head >= 0 || r->site.str().find("hook_normalized") != std::string::npos) continue;
     if (largest == nullptr || r->value > largest->value) largest = r;
-    const Side s = side(*r, c.limits.massive);
+    const Side s = side(*r, c.limit("massive"));
     if (s == Side::above && r->depth > 0) layers.push_back(r->layer);
     if (s == Side::unclear) unclear.push_back(fmt::format("{} ({})", r->site.str(), with_error(*r)));
   }
@@ -34,21 +36,34 @@ void judge_massive(Case& c) {
     where += fmt::format(", token {}, channel {}", token->value, channel->value);
   const Row* baseline = same_place(c.evidence.baseline(), "massive_ratio");
   const std::string measured = fmt::format("{} times the median at {}; threshold {}{}", with_error(*largest),
-                                           where, number(c.limits.massive), c.beside(baseline));
+                                           where, number(c.limit("massive")), c.beside(baseline));
   std::sort(layers.begin(), layers.end());
-  const bool found = side(*largest, c.limits.massive) == Side::above;
+  const bool found = side(*largest, c.limit("massive")) == Side::above;
   const std::string after =
       layers.empty() ? "in the embeddings"
                      : fmt::format("after layer{} {}", layers.size() > 1 ? "s" : "", ranges(layers));
   if (found || unclear.empty())
     about(c.say("massive", found ? fmt::format("massive activations {}: up to {}", after, measured)
                                  : fmt::format("no massive activations: the largest is {}", measured)),
-          *largest, c.limits.massive, baseline);
+          *largest, c.limit("massive"), baseline);
   if (!unclear.empty())
     c.say("massive",
           fmt::format("not known at {}: within two standard errors of {} times the median", list_of(unclear),
-                      number(c.limits.massive)),
+                      number(c.limit("massive"))),
           false);
 }
 
+}  // namespace
 }  // namespace rankscope::verdict
+
+namespace rankscope {
+
+extern const Rule rule_massive{
+    .order = 80,
+    .topic = "massive",
+    .question = "Are there activations that dwarf the rest?",
+    .thresholds = {{"massive", 1000, "ratio",
+                    "largest over median activation above this: massive activations"}},
+    .judge = verdict::judge_massive};
+
+}  // namespace rankscope

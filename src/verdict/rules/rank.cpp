@@ -1,9 +1,8 @@
-// How much of their width the heads' maps use, and what cutting them costs the output.
+// How much of their width the heads' maps use.
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "base/error.h"
 #include "verdict/rule.h"
 
 namespace rankscope::verdict {
@@ -21,7 +20,7 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
     if (d <= 0) continue;
     ++heads;
     const double share = r->value / static_cast<double>(d);
-    if (share < c.limits.low_rank) low.push_back(label(*r));
+    if (share < c.limit("low_rank")) low.push_back(label(*r));
     if (share < lowest_share) lowest = r, lowest_share = share, lowest_width = d;
   }
   if (lowest == nullptr) {
@@ -32,42 +31,30 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
   const Row* baseline = c.evidence.of_head(c.evidence.baseline(), metric, lowest->layer, lowest->head);
   const std::string number_of = fmt::format(
       "{} with effective rank {} of {} (share {}, threshold {}{})", label(*lowest), number(lowest->value),
-      lowest_width, number(lowest_share), number(c.limits.low_rank), c.beside(baseline));
+      lowest_width, number(lowest_share), number(c.limit("low_rank")), c.beside(baseline));
   Finding& f = low.empty()
                    ? c.say("rank", fmt::format("no {} map is low in rank: the lowest is {}", map, number_of))
                    : c.say("rank", fmt::format("{} of {} {} maps are low in rank ({}): the lowest is {}",
                                                low.size(), heads, map, list_of(low), number_of));
-  about(f, *lowest, c.limits.low_rank, baseline);
+  about(f, *lowest, c.limit("low_rank"), baseline);
 }
-
-}  // namespace
 
 void judge_rank(Case& c) {
   low_rank(c, "qk_effective_rank", "QK", [](const AttentionSpec& a) { return a.d_qk; });
   low_rank(c, "ov_effective_rank", "OV", [](const AttentionSpec& a) { return a.d_v; });
 }
 
-void judge_truncation(Case& c) {
-  for (const std::string_view variant : c.evidence.variants()) {
-    if (!variant.starts_with("rank:")) continue;
-    const std::string name = printable(variant.substr(5));
-    const Row* kl = c.evidence.any(variant, "output_kl");
-    if (kl == nullptr) {
-      c.say("rank",
-            fmt::format("not known what cutting every head to {} costs: no output_kl was measured", name),
-            false);
-      continue;
-    }
-    const Side s = side(*kl, c.limits.epsilon);
-    const std::string cost = fmt::format("cutting every head to {} costs output_kl {} (epsilon {}; full: 0)",
-                                         name, with_error(*kl), number(c.limits.epsilon));
-    about(c.say("rank",
-                cost + (s == Side::below   ? ": the output stays"
-                        : s == Side::above ? ": the output changes"
-                                           : ": not known whether that is more than epsilon"),
-                s != Side::unclear),
-          *kl, c.limits.epsilon);
-  }
-}
-
+}  // namespace
 }  // namespace rankscope::verdict
+
+namespace rankscope {
+
+extern const Rule rule_rank{
+    .order = 60,
+    .topic = "rank",
+    .question = "How much of their width do the heads' maps use?",
+    .thresholds = {{"low_rank", 0.1, "share",
+                    "effective rank of a QK or OV map below this share of the head's width"}},
+    .judge = verdict::judge_rank};
+
+}  // namespace rankscope

@@ -7,6 +7,8 @@
 
 namespace rankscope::verdict {
 
+namespace {
+
 void judge_sinks(Case& c) {
   struct Sink {
     const Row* mass = nullptr;
@@ -21,7 +23,7 @@ void judge_sinks(Case& c) {
       if (uniform == nullptr) continue;
       const Sink sink{mass, uniform->value};
       if (strongest.mass == nullptr || sink.excess() > strongest.excess()) strongest = sink;
-      const Side s = side(sink.excess(), mass->stderr_, c.limits.sink);
+      const Side s = side(sink.excess(), mass->stderr_, c.limit("sink"));
       if (s == Side::above) ++by_layer[mass->layer];
       if (s == Side::unclear) unclear.push_back(label(*mass));
     }
@@ -43,7 +45,7 @@ void judge_sinks(Case& c) {
   }
   const std::string strength = fmt::format(
       "{} with mass {} on {} (uniform attention: {}; threshold: {} above it)", label(*strongest.mass),
-      with_error(*strongest.mass), place, number(strongest.uniform), number(c.limits.sink));
+      with_error(*strongest.mass), place, number(strongest.uniform), number(c.limit("sink")));
   const size_t heads = c.evidence.all("full", "sink_mass").size();
   int count = 0;
   std::vector<std::string> layers;
@@ -63,15 +65,27 @@ void judge_sinks(Case& c) {
                                                unclear.empty() ? "a " : "clearly a ", strength, beside))
                    : c.say("sink", fmt::format("{} of {} heads are sinks ({}): the strongest is {}{}", count,
                                                heads, list_of(layers), strength, beside));
-  about(f, *strongest.mass, c.limits.sink);
+  about(f, *strongest.mass, c.limit("sink"));
   f.baseline = strongest.uniform;
   if (!unclear.empty())
     c.say("sink",
           fmt::format(
               "not known for {}: mass within two standard errors of {} above uniform; more samples would "
               "decide",
-              list_of(unclear), number(c.limits.sink)),
+              list_of(unclear), number(c.limit("sink"))),
           false);
 }
 
+}  // namespace
 }  // namespace rankscope::verdict
+
+namespace rankscope {
+
+extern const Rule rule_sinks{
+    .order = 40,
+    .topic = "sink",
+    .question = "Which heads look at one key, whatever the query?",
+    .thresholds = {{"sink", 0.3, "share", "attention on one key, above uniform, that makes a head a sink"}},
+    .judge = verdict::judge_sinks};
+
+}  // namespace rankscope

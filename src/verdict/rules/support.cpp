@@ -45,7 +45,7 @@ void support_by(Case& c, std::string_view variant) {
     const Row *without = c.residual(variant, p), *full = c.residual("full", p);
     if (without == nullptr || full == nullptr) continue;
     if (lowest == nullptr || without->value < c.residual(variant, *lowest)->value) lowest = &p;
-    const Side fallen = side(*without, c.limits.collapse), standing = side(*full, c.limits.collapse);
+    const Side fallen = side(*without, c.limit("collapse")), standing = side(*full, c.limit("collapse"));
     if (fallen == Side::below && standing == Side::above && first == nullptr) first = &p;
     if (fallen == Side::unclear || (fallen == Side::below && standing == Side::unclear)) unclear = &p;
     if (fallen == Side::below && standing == Side::below) both_low = &p;
@@ -54,7 +54,7 @@ void support_by(Case& c, std::string_view variant) {
     Finding& f = c.say("support",
                        fmt::format("not known whether {} {} the rank up: {}", part.name, holds, why), false);
     f.measured = p != nullptr;
-    if (p != nullptr) about(f, *c.residual(variant, *p), c.limits.collapse, c.residual("full", *p));
+    if (p != nullptr) about(f, *c.residual(variant, *p), c.limit("collapse"), c.residual("full", *p));
   };
   if (lowest == nullptr) return unknown("no residual_fro_rel_trimmed was measured with and without", nullptr);
   const Row &without = *c.residual(variant, *lowest), &full = *c.residual("full", *lowest);
@@ -65,18 +65,18 @@ void support_by(Case& c, std::string_view variant) {
         lowest);
   if (first != nullptr) {
     // The lowest residual is the more telling number, as long as the full network stands there.
-    const bool stands = side(full, c.limits.collapse) == Side::above;
+    const bool stands = side(full, c.limit("collapse")) == Side::above;
     const Place& shown = stands ? *lowest : *first;
     const Row &low = *c.residual(variant, shown), &beside = *c.residual("full", shown);
     const std::string way =
         shown.layer == first->layer
             ? fmt::format("falls to {} by {}", number(low.value), c.path.one(shown.layer))
-            : fmt::format("falls below {} by {} and to {} by {}", number(c.limits.collapse),
+            : fmt::format("falls below {} by {} and to {} by {}", number(c.limit("collapse")),
                           c.path.one(first->layer), number(low.value), c.path.one(shown.layer));
     about(c.say("support",
                 fmt::format("{} {} the rank up: without {} the residual {} (full: {}; threshold {})",
-                            part.name, holds, them, way, number(beside.value), number(c.limits.collapse))),
-          low, c.limits.collapse, &beside);
+                            part.name, holds, them, way, number(beside.value), number(c.limit("collapse")))),
+          low, c.limit("collapse"), &beside);
     return;
   }
   if (unclear != nullptr)
@@ -84,12 +84,12 @@ void support_by(Case& c, std::string_view variant) {
         fmt::format("without {} the residual {} at {} is within two standard errors of the threshold {} "
                     "(full: {})",
                     them, with_error(*c.residual(variant, *unclear)), c.path.one(unclear->layer),
-                    number(c.limits.collapse), with_error(*c.residual("full", *unclear))),
+                    number(c.limit("collapse")), with_error(*c.residual("full", *unclear))),
         unclear);
   if (both_low != nullptr)
     return unknown(
         fmt::format("the full network is itself below {} where the one without {} is ({}: {} and {})",
-                    number(c.limits.collapse), them, c.path.one(both_low->layer),
+                    number(c.limit("collapse")), them, c.path.one(both_low->layer),
                     number(c.residual("full", *both_low)->value),
                     number(c.residual(variant, *both_low)->value)),
         both_low);
@@ -100,11 +100,9 @@ void support_by(Case& c, std::string_view variant) {
               "{} {} not hold the rank up alone: without {} the residual stays at {} or above ({}; full: {}; "
               "threshold {})",
               part.name, part.plural ? "do" : "does", them, number(without.value), c.path.one(lowest->layer),
-              number(full.value), number(c.limits.collapse))),
-      without, c.limits.collapse, &full);
+              number(full.value), number(c.limit("collapse")))),
+      without, c.limit("collapse"), &full);
 }
-
-}  // namespace
 
 void judge_support(Case& c) {
   bool any = false;
@@ -116,4 +114,15 @@ void judge_support(Case& c) {
   if (!any) c.say("support", "not known which part holds the rank up: scan with --off skip", false);
 }
 
+}  // namespace
 }  // namespace rankscope::verdict
+
+namespace rankscope {
+
+extern const Rule rule_support{.order = 30,
+                               .topic = "support",
+                               .question = "Which part holds the rank up?",
+                               .thresholds = {},
+                               .judge = verdict::judge_support};
+
+}  // namespace rankscope

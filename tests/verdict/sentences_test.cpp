@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "scan/scan.h"
+#include "verdict/verdict.h"
 
 namespace rankscope {
 namespace {
@@ -186,7 +186,7 @@ TEST_F(Verdict, ANumberThatIsNoNumberIsNoEvidence) {
 }
 
 TEST_F(Verdict, SetThresholdsAreTheOnesUsedAndPrinted) {
-  limits_.collapse = 0.45;
+  limits_.set("collapse", 0.45);
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.4});
   EXPECT_EQ(said("collapse").front(),
             "tokens are nearly all alike after layer 5: residual 0.4 ± 0.0004 at layer 5, threshold 0.45, no "
