@@ -8,7 +8,8 @@
 namespace rankscope {
 namespace {
 
-constexpr int64_t kTileBytes = 4 << 20;  // a pattern tile stays near the size of the last cache
+// A pattern tile stays near the size of the last cache; a GPU wants few and large ones.
+int64_t tile_bytes(const at::Tensor& q) { return q.is_cuda() ? int64_t{1} << 30 : int64_t{4} << 20; }
 
 // How many samples behind `first` are as long as it, in queries and keys.
 int64_t equally_long(const Batch& batch, const Batch& keys, int64_t first) {
@@ -38,7 +39,7 @@ class Attention {
     if (!c_.differentiated) whole_ = at::empty({in_.q.size(0), heads_, in_.spec.d_v}, in_.q.options());
     const auto most = [&](int64_t length, int64_t keys) {
       const int64_t bytes = heads_ * length * keys * in_.q.element_size();
-      return std::max<int64_t>(1, kTileBytes / std::max<int64_t>(1, bytes));
+      return std::max<int64_t>(1, tile_bytes(in_.q) / std::max<int64_t>(1, bytes));
     };
     for_each_group(in_, most, [&](const SampleGroup& g) { group(g); });
     at::Tensor z = whole_.defined() ? whole_ : parts_.size() == 1 ? parts_.front() : at::cat(parts_);
@@ -78,7 +79,8 @@ class Attention {
   }
 
   int64_t tile_rows(const SampleGroup& g) const {
-    return std::clamp<int64_t>(kTileBytes / (heads_ * g.key_length * in_.q.element_size()), 1, g.length);
+    return std::clamp<int64_t>(tile_bytes(in_.q) / (heads_ * g.key_length * in_.q.element_size()), 1,
+                               g.length);
   }
 
   const Attending& in_;

@@ -10,7 +10,9 @@
 namespace rankscope {
 namespace {
 
-constexpr int64_t kTokensAtOnce = 512;  // parts in which tokens do not meet keep so many hidden layers
+// Parts in which tokens do not meet keep the hidden layers of so many at once: what a cache holds, or what
+// fills a GPU.
+int64_t tokens_at_once(const at::Tensor& x) { return x.is_cuda() ? 16384 : 512; }
 
 // A part's program on the tokens it reads.
 class Run {
@@ -32,8 +34,8 @@ class Run {
       });
     at::Tensor out = at::empty({x.size(0), program_.width}, x.options());
     std::map<std::string, at::Tensor> gathered;  // what somebody wants of it, put together again
-    for (int64_t first = 0; first < x.size(0); first += kTokensAtOnce) {
-      const int64_t count = std::min(kTokensAtOnce, x.size(0) - first);
+    for (int64_t first = 0; first < x.size(0); first += tokens_at_once(x)) {
+      const int64_t count = std::min(tokens_at_once(x), x.size(0) - first);
       const at::Tensor written =
           once(x.narrow(0, first, count), [&](const Operation& o, const at::Tensor& made) {
             if (!c_.observer.wants(o.site)) return;

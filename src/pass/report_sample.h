@@ -20,6 +20,7 @@ class ReportSample {
   /// more than `kMostExact` bytes; otherwise a note says so.
   ReportSample(const ModelSpec& spec, int64_t length, const std::vector<bool>& layers,
                const std::optional<std::filesystem::path>& file, std::vector<std::string>& notes);
+  ~ReportSample();
 
   /// Takes what the view holds of the sample, if anything.
   void pattern(int layer, const TileView& view);
@@ -34,9 +35,14 @@ class ReportSample {
   static constexpr int64_t kMostExact = int64_t{256} << 20;
 
  private:
+  struct There;  // maps that are still on a device
+  void add_there(int layer, const at::Tensor& tile, const TileView& view);
+  void write_exact(const at::Tensor& p);
+
   int64_t length_, side_;
   std::vector<NamedArray> arrays_;
   std::unique_ptr<SafetensorsWriter> exact_;
+  std::unique_ptr<There> there_;
 };
 
 /// Cells along a side of a map of a `length` x `length` matrix: all heads together must fit a page.

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "lenses/support/on_device.h"
 #include "support/temporary_folder.h"
 
 namespace rankscope {
@@ -117,6 +118,21 @@ TEST(ReportSample, MapsOfAllHeadsTogetherFitAPage) {
   EXPECT_EQ(map_side(20, 12 * 12), 20);
   EXPECT_LE(map_side(512, 48 * 64) * map_side(512, 48 * 64) * 48 * 64, 1'500'000);
   EXPECT_EQ(map_side(512, 1'000'000), 16);
+}
+
+TEST(ReportSample, WhereTheTensorsAreItIsTheSame) {
+  const at::Tensor p = causal(3, 130);
+  for (const int64_t step : {130, 47}) {
+    const Shown here = show(p, step);
+    const AsOnDevice as_on_device;
+    const Shown there = show(p, step);
+    for (const char* name : {".pooled", ".received"}) {
+      const NamedArray &a = here.named(name), &b = there.named(name);
+      ASSERT_EQ(a.shape, b.shape);
+      // The host adds at most 130 floats of a cell one by one, each sum rounded to 2^-24 of at most 1.
+      for (size_t i = 0; i < a.values.size(); ++i) ASSERT_NEAR(a.values[i], b.values[i], 130 * 0x1p-24);
+    }
+  }
 }
 
 }  // namespace
