@@ -124,24 +124,30 @@ void run_step(const Step& step, const BlockContext& c, BlockState& s, bool keep)
   keep = keep || c.differentiated;
   switch (step.kind) {
     case Step::Kind::read:
-      if (step.branch == 0) c.observer.see("hook_resid_pre", s.stream);
-      if (step.branch > 0 && !step.from_start) c.observer.see("hook_resid_mid", s.stream);
       s.value = apply_norm(step.from_start ? s.start : s.stream, step.norm, c.weights, step.norm_name);
-      if (step.norm.there()) c.observer.see(step.norm_name + ".hook_normalized", s.value);
-      return;
+      break;
     case Step::Kind::run:
       s.value = Run(step, c).run(s.value);
-      return;
+      break;
     case Step::Kind::write:
       s.value = written(step, c, s.value, keep);
-      c.observer.see("hook_" + step.name + "_out", s.value);
-      return;
+      break;
     case Step::Kind::join:
       if (step.skip) s.value = keep ? s.value + s.stream : s.value.add_(s.stream);
       s.stream = apply_norm(s.value, step.norm, c.weights, step.norm_name);
       s.value.reset();
-      return;
+      break;
   }
+  show_step(step, c.observer, s);
+}
+
+void show_step(const Step& step, BlockObserver& observer, const BlockState& s) {
+  if (step.kind == Step::Kind::read) {
+    if (step.branch == 0) observer.see("hook_resid_pre", s.stream);
+    if (step.branch > 0 && !step.from_start) observer.see("hook_resid_mid", s.stream);
+    if (step.norm.there()) observer.see(step.norm_name + ".hook_normalized", s.value);
+  }
+  if (step.kind == Step::Kind::write) observer.see("hook_" + step.name + "_out", s.value);
 }
 
 at::Tensor run_block(const at::Tensor& x, const BlockContext& context) {

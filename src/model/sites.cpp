@@ -58,31 +58,44 @@ bool final_norm(const Model& m, const Block&) { return m.final_norm.there(); }
 
 std::vector<SiteInfo> common_sites() {
   using enum SiteForm;
+  using enum ShownBy;
   return {
-      {"hook_resid_pre", whole, "the residual stream before the block", tokens_by_width, always},
-      {"ln1.hook_normalized", whole, "pre-norm: what attention reads", tokens_by_width, pre_norm},
-      {"attn.hook_q", whole, "queries, before positions turn them", queries, attends},
-      {"attn.hook_k", whole, "keys, before positions turn them", keys, attends},
-      {"attn.hook_v", whole, "values", values, attends},
-      {"attn.hook_attn_scores", tiles, "scaled scores; -inf where the mask hides a key", pairs, has_scores},
-      {"attn.hook_pattern", tiles, "attention: how much each query takes of each key", pairs, attends},
-      {"attn.hook_z", whole,
+      {"hook_resid_pre", whole, input, "the residual stream before the block", tokens_by_width, always},
+      {"ln1.hook_normalized", whole, step, "pre-norm: what attention reads", tokens_by_width, pre_norm},
+      {"attn.hook_q", whole, part, "queries, before positions turn them", queries, attends},
+      {"attn.hook_k", whole, part, "keys, before positions turn them", keys, attends},
+      {"attn.hook_v", whole, part, "values", values, attends},
+      {"attn.hook_attn_scores",
+       tiles,
+       part,
+       "scaled scores; -inf where the mask hides a key",
+       pairs,
+       has_scores,
+       true,
+       {},
+       /*finite=*/false},
+      {"attn.hook_pattern", tiles, part, "attention: how much each query takes of each key", pairs, attends},
+      {"attn.hook_z", whole, part,
        "what the output map reads: attention times values, gated where there is a gate; 0 for heads taken "
        "out",
        mixed_values, attends},
-      {"attn.hook_result", factored, "what each head writes: z times its part of W_O", result, attends},
-      {"attn", weights, "W_Q, W_K, W_V and W_O of the block, and the gain of its first norm", maps, attends},
-      {"hook_attn_out", whole, "what attention writes: all heads and the bias", tokens_by_width, attends},
-      {"hook_resid_mid", whole, "between attention and MLP, post-norm: after the norm", tokens_by_width,
+      {"attn.hook_result", factored, part, "what each head writes: z times its part of W_O", result, attends,
+       true, /*made_of=*/"attn.hook_z"},
+      {"attn", weights, pass, "W_Q, W_K, W_V and W_O of the block, and the gain of its first norm", maps,
+       attends},
+      {"hook_attn_out", whole, step, "what attention writes: all heads and the bias", tokens_by_width,
+       attends},
+      {"hook_resid_mid", whole, step, "between attention and MLP, post-norm: after the norm", tokens_by_width,
        has_mlp},
-      {"ln2.hook_normalized", whole, "pre-norm: what the MLP reads", tokens_by_width, pre_norm_mlp},
-      {"mlp.hook_pre", whole, "what the activation is applied to; of a gated MLP the gate", hidden,
+      {"ln2.hook_normalized", whole, step, "pre-norm: what the MLP reads", tokens_by_width, pre_norm_mlp},
+      {"mlp.hook_pre", whole, part, "what the activation is applied to; of a gated MLP the gate", hidden,
        has_hidden},
-      {"mlp.hook_post", whole, "what the MLP's last matrix reads", hidden, has_hidden},
-      {"hook_mlp_out", whole, "what the MLP writes", tokens_by_width, has_mlp},
-      {"hook_resid_post", whole, "the block's output, post-norm: after the norm", tokens_by_width, always},
-      {"ln_final.hook_normalized", whole, "after the norm behind the last block", tokens_by_width, final_norm,
-       false}};
+      {"mlp.hook_post", whole, part, "what the MLP's last matrix reads", hidden, has_hidden},
+      {"hook_mlp_out", whole, step, "what the MLP writes", tokens_by_width, has_mlp},
+      {"hook_resid_post", whole, output, "the block's output, post-norm: after the norm", tokens_by_width,
+       always},
+      {"ln_final.hook_normalized", whole, pass, "after the norm behind the last block", tokens_by_width,
+       final_norm, false}};
 }
 
 // The branch of the block that runs the part; nullptr where none does.
@@ -93,7 +106,10 @@ const BranchSpec* branch_with(const Block& block, std::string_view part) {
 }
 
 SiteInfo site_of(const Part& part, const PartSite& site) {
-  return {site.name, SiteForm::whole, site.meaning,
+  return {site.name,
+          SiteForm::whole,
+          ShownBy::part,
+          site.meaning,
           [&part, &site](const Model& m, const Block& b) {
             for (const Operation& o : program_of(*branch_with(b, part.name), m.width).operations)
               if (o.site == site.name)

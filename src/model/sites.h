@@ -22,13 +22,25 @@ enum class SiteForm {
 };
 std::string_view to_string(SiteForm);
 
+/// Who shows a site.
+enum class ShownBy {
+  input,   // the first step of a block: what the block before it, or the embedding, left
+  step,    // a step around a part; it can show it again from the state it left
+  part,    // a part while it runs, and nobody afterwards
+  output,  // whoever runs the block: what it gave
+  pass     // nobody inside a block: weights, and what lies behind the last block
+};
+
 struct SiteInfo {
   std::string_view name;  // within a block: "attn.hook_pattern"; outside: "ln_final.hook_normalized"
   SiteForm form;
+  ShownBy shown_by;
   std::string_view meaning;
   std::function<std::string(const ModelSpec&, const BlockSpec&)> shape;  // in words
   std::function<bool(const ModelSpec&, const BlockSpec&)> present;       // in this model, in this block
   bool in_block = true;
+  std::string_view made_of = {};  // factored: the site whose tensor is its first factor
+  bool finite = true;             // false: Inf is no fault there
 };
 
 /// Every site, in the order of the pass; those that only some parts have (parts/program.h) come last.

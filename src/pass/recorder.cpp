@@ -105,34 +105,4 @@ void SiteRecorder::flush(ResultTable& table) {
   }
 }
 
-void SiteLens::whole(const WholeView& view) {
-  recorder_.add(measurement_->whole(view), view.packing.samples);
-}
-
-void SiteLens::tile(const TileView& view) {
-  recorder_.add(measurement_->tile(view),
-                view.packing.samples.subspan(static_cast<size_t>(view.place.first_sample),
-                                             static_cast<size_t>(view.tile.size(0))));
-}
-
-void SiteLens::factored(const FactoredView& view) {
-  recorder_.add(measurement_->factored(view), view.packing.samples);
-}
-
-void SiteLens::weights(const WeightsView& view) { measurement_->weights(view); }
-
-void SiteLens::finish(ResultTable& table, std::vector<NamedArray>* arrays) {
-  recorder_.add_totals(measurement_->finish());
-  recorder_.flush(table);
-  if (arrays == nullptr) return;
-  for (const std::string_view name : lens_.arrays) {
-    const at::Tensor array = measurement_->array(name);
-    if (!array.defined()) continue;
-    const at::Tensor here = array.to(at::kCPU, at::kFloat).contiguous();
-    arrays->push_back({fmt::format("{}.{}", name_, name),
-                       here.sizes().vec(),
-                       {here.data_ptr<float>(), here.data_ptr<float>() + here.numel()}});
-  }
-}
-
 }  // namespace rankscope

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "base/array.h"
 #include "lenses/lens.h"
 
 namespace rankscope {
@@ -50,30 +48,6 @@ class SiteRecorder {
   std::vector<Name> variants_, metrics_;
   std::map<Key, Values> samples_;
   std::vector<Row> rows_;
-};
-
-/// One lens at one site: shows it the site's views and files what it returns.
-class SiteLens {
- public:
-  SiteLens(const Lens& lens, const LensContext& context, const Site& site, std::vector<Name> variants)
-      : lens_(lens),
-        name_(site.name),
-        measurement_(lens.start(context)),
-        recorder_(lens, site, std::move(variants)) {}
-
-  void whole(const WholeView& view);
-  void tile(const TileView& view);
-  void factored(const FactoredView& view);
-  void weights(const WeightsView& view);
-
-  /// After the last batch; `arrays`, where given, takes what the lens keeps beside its numbers.
-  void finish(ResultTable& table, std::vector<NamedArray>* arrays = nullptr);
-
- private:
-  const Lens& lens_;
-  std::string name_;
-  std::unique_ptr<Measurement> measurement_;
-  SiteRecorder recorder_;
 };
 
 }  // namespace rankscope

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kAllCells = 1'500'000;  // of all maps together: one byte each in the page
 constexpr int64_t kNarrowestMap = 16;
 
-std::string site(int64_t layer) { return fmt::format("blocks.{}.attn.hook_pattern", layer); }
+std::string site(int64_t layer) { return fmt::format("blocks.{}.{}", layer, ReportSample::kSite); }
 
 int64_t heads_of(const ModelSpec& spec, const std::vector<bool>& layers) {
   int64_t heads = 0;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/array.h"
@@ -22,6 +23,7 @@ class ReportSample {
                const std::optional<std::filesystem::path>& file, std::vector<std::string>& notes);
   ~ReportSample();
 
+  static constexpr std::string_view kSite = "attn.hook_pattern";  // what it reads
   /// Takes what the view holds of the sample, if anything.
   void pattern(int layer, const TileView& view);
 

@@ -31,7 +31,7 @@ StreamMetrics::StreamMetrics(std::string variant, const Site& site, const ModelS
 }
 
 void StreamMetrics::see(const at::Tensor& x, const Batch& batch) {
-  const Packing packing{batch.offsets, batch.samples, batch.content};
+  const Packing packing = packing_of(batch);
   for (SiteLens& lens : lenses_) lens.whole({x, packing});
 }
 

@@ -10,7 +10,7 @@
 #include "base/tensor_fwd.h"
 #include "lenses/lens.h"
 #include "model/batch.h"
-#include "pass/recorder.h"
+#include "pass/site_lens.h"
 
 namespace rankscope {
 

@@ -81,8 +81,8 @@ TEST(Sites, ABlockHandsOutWhatTheListPromisesAndNothingElse) {
   for (const ModelSpec& spec : kinds()) {
     std::set<std::string> promised, seen;
     for (const SiteInfo& site : sites())  // the others are the pass's to make
-      if (site.in_block && site.present(spec, spec.blocks[0]) && site.name != "attn" &&
-          site.name != "attn.hook_result" && site.name != "hook_resid_post")
+      if (site.in_block && site.present(spec, spec.blocks[0]) && site.shown_by != ShownBy::pass &&
+          site.shown_by != ShownBy::output && site.made_of.empty())
         promised.emplace(site.name);
     for (const auto& [name, tensor] : run(spec, 9).seen) seen.insert(name);
     EXPECT_EQ(seen, promised) << describe(spec);

@@ -183,6 +183,32 @@ TEST(Pass, ShowsALensEverySiteItNamesOnceABatch) {
                 row(variant, fmt::format("blocks.{}.hook_resid_pre", l + 1), "mean")->value);
 }
 
+TEST(Pass, ShowsWhatStepsShowAgainWhereVariantsShareThem) {
+  for (const NormPlace place : {NormPlace::pre, NormPlace::post}) {
+    const ModelSpec spec = tiny_spec(place);
+    const auto source = random_source(spec, 1, "float64", "cpu");
+    std::vector<SiteUse> around;
+    for (const SiteInfo& site : sites())
+      if (site.form == SiteForm::whole && site.shown_by != ShownBy::part &&
+          site.present(spec, spec.blocks[0]))
+        around.push_back({site.name, SiteForm::whole});
+    const Lens lens = lens_reading(around);
+    const auto table = [&](const std::vector<std::string>& off) {
+      PassPlan plan = plan_of(spec, *source, off, 2);
+      plan.lenses = {&lens};
+      return run(plan).table;
+    };
+    const ResultTable together = table({"mlp", "mlp-skip"});  // they share the attention of the first block
+    for (const char* off : {"mlp", "mlp-skip"})
+      for (const Row& r : table({off}).rows) {
+        const Row* same =
+            together.find(r.variant.str(), r.metric.str(), r.layer, r.head, "all", r.site.str());
+        ASSERT_NE(same, nullptr) << r.variant.str() << " " << r.site.str();
+        EXPECT_EQ(same->value, r.value) << r.variant.str() << " " << r.site.str();
+      }
+  }
+}
+
 TEST(Pass, RefusesALensThatAsksForWhatThereIsNot) {
   const ModelSpec spec = tiny_spec();
   const auto source = random_source(spec, 1, "float32", "cpu");

@@ -1,0 +1,85 @@
+#include "pass/observer.h"
+
+#include <algorithm>
+
+#include "tensors/torch_compat.h"
+
+namespace rankscope {
+namespace {
+
+void require_finite(const at::Tensor& x, const std::string& where) {
+  if (!all_finite(x)) throw NotFinite{where};
+}
+
+}  // namespace
+
+Observer::Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
+                   ReportSample* shown)
+    : layer_(layer), shown_(shown) {
+  if (const BranchSpec* b = spec.blocks[static_cast<size_t>(layer)].attention_branch())
+    attention_ = *b->attention();
+  for (const SiteInfo& site : sites()) {
+    if (!site.in_block) continue;
+    if (site.shown_by == ShownBy::output) output_ = &site;
+    if (layer == 0 && site.shown_by == ShownBy::input) continue;  // seen after embedding
+    const int depth = site.shown_by == ShownBy::output ? layer + 1 : layer;
+    SiteLenses lenses(plan, {full_name(site), layer, depth}, spec, variants);
+    if (!lenses.empty()) sites_.push_back({site, std::move(lenses)});
+  }
+}
+
+std::string Observer::full_name(const SiteInfo& site) const {
+  return fmt::format("blocks.{}.{}", layer_, site.name);
+}
+
+void Observer::weights(const BlockSpec& block, const Weights& weights) {
+  weights_ = &weights;
+  for (Watched& w : sites_)
+    if (w.site.form == SiteForm::weights) w.lenses.weights({block, weights});
+}
+
+void Observer::enter(const Batch& batch, const at::Tensor& input) {
+  packing_ = packing_of(batch);
+  input_ = input;
+}
+
+bool Observer::wants(std::string_view site) const {
+  return std::any_of(sites_.begin(), sites_.end(),
+                     [&](const Watched& w) { return w.site.name == site || w.site.made_of == site; });
+}
+
+bool Observer::looks_inside() const {
+  return std::any_of(sites_.begin(), sites_.end(),
+                     [](const Watched& w) { return w.site.shown_by == ShownBy::part; });
+}
+
+void Observer::see(std::string_view site, const at::Tensor& x, const TilePlace& place) {
+  for (Watched& w : sites_) {
+    if (w.site.name == site) show(w, x, place);
+    if (w.site.made_of == site) {
+      const at::Tensor& W_O = weights_->get("attn.W_O");
+      const auto modules = static_cast<double>(attention_.modules);  // the heads' modules are averaged
+      w.lenses.factored({x, attention_.modules == 1 ? W_O : W_O / modules, input_, packing_});
+    }
+  }
+}
+
+void Observer::show(Watched& w, const at::Tensor& x, const TilePlace& place) {
+  if (w.site.form == SiteForm::whole) return w.lenses.whole({x, packing_});
+  const TileView view{x, place, attention_.causal, attention_.window, packing_};
+  if (w.site.finite) require_finite(x, full_name(w.site));
+  w.lenses.tile(view);
+  if (shown_ != nullptr && w.site.name == ReportSample::kSite) shown_->pattern(layer_, view);
+}
+
+void Observer::output(const at::Tensor& x) {
+  input_.reset();
+  require_finite(x, full_name(*output_));
+  see(output_->name, x, {});
+}
+
+void Observer::finish(ResultTable& table) {
+  for (Watched& w : sites_) w.lenses.finish(table, shown_);
+}
+
+}  // namespace rankscope

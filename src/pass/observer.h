@@ -1,0 +1,53 @@
+// Hands the tensors of one block to the lenses that asked, and refuses what is not finite.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/block.h"
+#include "pass/site_lens.h"
+
+namespace rankscope {
+
+/// Thrown at a number that is no number; the variant it belongs to ends here.
+struct NotFinite {
+  std::string where;
+};
+
+class Observer : public BlockObserver {
+ public:
+  /// `shown`, where given, takes what a report shows of the block.
+  Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
+           ReportSample* shown);
+
+  /// In the order of a block: its weights once, then for each batch its input, its sites and its output.
+  void weights(const BlockSpec& block, const Weights& weights);
+  void enter(const Batch& batch, const at::Tensor& input);
+  bool wants(std::string_view site) const override;
+  void see(std::string_view site, const at::Tensor& x, const TilePlace& place) override;
+  void output(const at::Tensor& x);
+  void finish(ResultTable& table);
+
+  /// Whether a lens reads what only a part that runs can show.
+  bool looks_inside() const;
+
+ private:
+  struct Watched {
+    const SiteInfo& site;
+    SiteLenses lenses;
+  };
+  void show(Watched& watched, const at::Tensor& x, const TilePlace& place);
+  std::string full_name(const SiteInfo& site) const;
+
+  AttentionSpec attention_;
+  int layer_;
+  ReportSample* shown_;
+  std::vector<Watched> sites_;  // those that somebody reads
+  const SiteInfo* output_ = nullptr;
+  const Weights* weights_ = nullptr;
+  at::Tensor input_;
+  Packing packing_;
+};
+
+}  // namespace rankscope
