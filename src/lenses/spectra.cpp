@@ -1,11 +1,13 @@
 // How many directions the tokens of a sample use, of X and of X without its mean.
 #include <ATen/ATen.h>
 
+#include <array>
 #include <vector>
 
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
 #include "lenses/support/on_device.h"
+#include "lenses/support/token_groups.h"
 #include "lenses/support/tokens.h"
 #include "spectral/on_device.h"
 #include "spectral/token_batch.h"
@@ -13,7 +15,7 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kMetrics = 7;
+constexpr size_t kCount = 7, kMetrics = 2 * kCount;  // of all tokens, and of groups of 1,024
 
 void read(const TokenSpectra& s, double* out) {
   out[0] = effective_rank(s.plain);
@@ -28,7 +30,7 @@ void read(const TokenSpectra& s, double* out) {
 }
 
 // The same where the tensors are.
-at::Tensor measure_there(const PaddedTokens& t) {
+at::Tensor measure_whole_there(const PaddedTokens& t) {
   const at::Tensor mean = t.mean();
   const SigmaPair found = singular_values({t.centered(mean), mean, t.count});
   const double width = static_cast<double>(t.x.size(2));
@@ -41,11 +43,43 @@ at::Tensor measure_there(const PaddedTokens& t) {
                    1);
 }
 
+/// Whole samples and long ones, each under their own names.
+at::Tensor measure_there(const PaddedTokens& t, const Packing& packing, uint64_t seed) {
+  const auto none = [&](int64_t samples) {
+    return at::full({samples, static_cast<int64_t>(kCount)}, kNone, t.x.options());
+  };
+  if (!any_long(packing)) return at::cat({measure_whole_there(t), none(t.x.size(0))}, 1);
+  std::vector<at::Tensor> rows;
+  for (int64_t s = 0; s < packing.count(); ++s) {
+    const PaddedTokens one = one_sample(t, s, packing.length(s));
+    const int64_t sample = packing.samples[static_cast<size_t>(s)];
+    rows.push_back(
+        packing.length(s) > kLongestTokens
+            ? at::cat({none(1), measure_whole_there(token_groups(one, seed, sample)).mean(0, true)}, 1)
+            : at::cat({measure_whole_there(one), none(1)}, 1));
+  }
+  return at::cat(rows);
+}
+
 class Spectra : public Measurement {
+ public:
+  explicit Spectra(uint64_t seed) : seed_(seed) {}
+
+ private:
   at::Tensor whole(const WholeView& view) override {
-    if (stays_on_device(view.x, true)) return measure_padded(view, measure_there);
+    if (stays_on_device(view.x, true))
+      return measure_padded(view,
+                            [&](const PaddedTokens& t) { return measure_there(t, view.packing, seed_); });
     TokenSpectraBatch batch(token_slots(view));
+    std::vector<std::array<double, kCount>> groups(token_slots(view));
+    const auto is_long = [&](size_t slot) {
+      return view.packing.length(static_cast<int64_t>(slot / 2)) > kLongestTokens;
+    };
     const auto look = [&](const Tokens& t, size_t slot) {
+      if (is_long(slot)) {
+        groups[slot] = measure_groups(t, view.packing.samples[slot / 2]);
+        return;
+      }
       std::vector<double> mean(static_cast<size_t>(t.width));
       kernels::row_mean(t.x, t.count, t.width, mean.data());
       kernels::subtract_row(t.x, t.count, t.width, mean.data());
@@ -53,8 +87,33 @@ class Spectra : public Measurement {
     };
     return measure_tokens(view, kMetrics,
                           TokenSteps{look, [&] { batch.settle(); },
-                                     [&](size_t slot, double* out) { read(batch.of(slot), out); }});
+                                     [&](size_t slot, double* out) {
+                                       if (is_long(slot))
+                                         std::copy(groups[slot].begin(), groups[slot].end(), out + kCount);
+                                       else
+                                         read(batch.of(slot), out);
+                                     }});
   }
+
+  /// The mean of both groups.
+  std::array<double, kCount> measure_groups(const Tokens& t, int64_t sample) const {
+    std::array<double, kCount> mean{};
+    for (const TokenGroup& group : token_groups(t, seed_, sample)) {
+      const Tokens& some = group.tokens;
+      std::array<double, kCount> one;
+      one.fill(kNone);
+      if (some.count > 0) {
+        std::vector<double> middle(static_cast<size_t>(some.width));
+        kernels::row_mean(some.x, some.count, some.width, middle.data());
+        kernels::subtract_row(some.x, some.count, some.width, middle.data());
+        read(token_spectra(some.x, middle.data(), some.count, some.width, some.epsilon), one.data());
+      }
+      for (size_t k = 0; k < kCount; ++k) mean[k] += 0.5 * one[k];
+    }
+    return mean;
+  }
+
+  uint64_t seed_;
 };
 
 }  // namespace
@@ -88,7 +147,33 @@ extern const Lens lens_spectra{
           .meaning = "as stable_rank, with weaker directions counted less"},
          {.name = "numerical_rank",
           .formula = "count of sigma > max(tokens, d) eps sigma_1 of X, eps of the pass's dtype",
-          .meaning = "directions above rounding; full for nearly any real input"}},
-    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Spectra>(); }};
+          .meaning = "directions above rounding; full for nearly any real input"},
+         {.name = "effective_rank_rows1024",
+          .formula =
+              "effective_rank of 1,024 sampled tokens, mean of two disjoint groups (more than 2,048 tokens)",
+          .meaning = "at most 1,024, so below that of all tokens"},
+         {.name = "effective_rank_rel_rows1024",
+          .formula = "effective_rank_rows1024 / min(1024, d)",
+          .meaning = "share of the directions that 1,024 tokens could use",
+          .high = 1.0},
+         {.name = "effective_rank_centered_rows1024",
+          .formula = "effective_rank_centered of 1,024 sampled tokens, mean of two groups",
+          .meaning = "directions in which 1,024 tokens differ"},
+         {.name = "effective_rank_centered_rel_rows1024",
+          .formula = "effective_rank_centered_rows1024 / min(1024, d)",
+          .meaning = "share of the directions in which 1,024 tokens could differ",
+          .high = 1.0},
+         {.name = "stable_rank_rows1024",
+          .formula = "stable_rank of 1,024 sampled tokens, mean of two groups",
+          .meaning = "close to that of all tokens where it is small"},
+         {.name = "stable_rank_gram_rows1024",
+          .formula = "stable_rank_gram of 1,024 sampled tokens, mean of two groups",
+          .meaning = "as stable_rank_rows1024, with weaker directions counted less"},
+         {.name = "numerical_rank_rows1024",
+          .formula = "numerical_rank of 1,024 sampled tokens, mean of two groups",
+          .meaning = "at most 1,024"}},
+    .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Spectra>(context.seed);
+    }};
 
 }  // namespace rankscope

@@ -27,12 +27,13 @@ struct Inputs {
   Weights weights;
 };
 
-/// `longest`: one sample long enough to be read through sampled rows.
-Inputs random_inputs(uint64_t seed, MaskKind mask, bool longest) {
+/// `more` samples: kLong has attention that is read through sampled rows, kLongest also such tokens.
+constexpr int64_t kLong = 520, kLongest = 2100;
+Inputs random_inputs(uint64_t seed, MaskKind mask, const std::vector<int64_t>& more = {}) {
   at::manual_seed(seed);
   Inputs in;
   in.lengths = {7, 2, 12, 12, 5};
-  if (longest) in.lengths.push_back(520);
+  in.lengths.insert(in.lengths.end(), more.begin(), more.end());
   in.mask = mask;
   int64_t N = 0;
   for (const int64_t T : in.lengths) {
@@ -144,7 +145,7 @@ TEST_P(LensContract, ReportsExactlyTheMetricsItDeclares) {
   for (const MetricInfo& m : GetParam()->metrics)
     EXPECT_TRUE(declared.emplace(m.name).second) << m.name << " is declared twice";
   for (const MaskKind mask : {MaskKind{}, MaskKind{true, 0}}) {  // some are for one kind of mask only
-    const Collected got = run(*GetParam(), random_inputs(1, mask, true), Feeding::one_batch);
+    const Collected got = run(*GetParam(), random_inputs(1, mask, {kLong, kLongest}), Feeding::one_batch);
     for (const auto& [key, values] : got.samples) seen.insert(std::get<0>(key));
     for (const auto& [key, value] : got.values) seen.insert(std::get<0>(key));
   }
@@ -182,13 +183,15 @@ void expect_in_range(const Lens& lens, const Inputs& in) {
 TEST_P(LensContract, EveryValueIsFiniteAndInItsRange) {
   for (uint64_t seed = 1; seed <= 3; ++seed)
     for (const MaskKind mask : {MaskKind{}, MaskKind{true, 0}, MaskKind{true, 4}})
-      expect_in_range(*GetParam(), random_inputs(seed, mask, seed == 1));
+      expect_in_range(
+          *GetParam(),
+          random_inputs(seed, mask, seed == 1 ? std::vector<int64_t>{kLong} : std::vector<int64_t>{}));
 }
 
 // Inputs whose numbers lie on the edges: tokens that are all alike, that cancel, that are orthogonal, that
 // are zero; attention that is uniform, that stays where it is, that goes round, that rests on one key.
 Inputs at_the_edges(bool causal) {
-  Inputs in = random_inputs(7, {causal, 0}, false);
+  Inputs in = random_inputs(7, {causal, 0});
   in.lengths = {12, 30, 2, 24, 5, 64, 64, 9};
   const at::Tensor token = at::randn({1, kWidth}), half = at::randn({15, kWidth});
   in.x = at::cat({token.repeat({12, 1}), half, -half, token, -token, at::eye(kWidth), at::zeros({5, kWidth}),
@@ -213,7 +216,7 @@ TEST_P(LensContract, AtTheEdgesOfItsRangeItStepsOverByNoMoreThanRounding) {
 }
 
 TEST_P(LensContract, TokensAreAllOrContentAndHeadsExist) {
-  const Collected got = run(*GetParam(), random_inputs(2, {true}, false), Feeding::one_batch);
+  const Collected got = run(*GetParam(), random_inputs(2, {true}), Feeding::one_batch);
   const auto check = [](const Collected::Key& key) {
     EXPECT_TRUE(std::get<2>(key) == "all" || std::get<2>(key) == "content");
     EXPECT_GE(std::get<1>(key), -1);
@@ -227,23 +230,23 @@ TEST_P(LensContract, TokensAreAllOrContentAndHeadsExist) {
 constexpr double kRounding = 1e-10;
 
 TEST_P(LensContract, BatchingChangesNothing) {
-  const Inputs in = random_inputs(3, {true}, true);
+  const Inputs in = random_inputs(3, {true}, {kLong});
   expect_same(run(*GetParam(), in, Feeding::one_batch), run(*GetParam(), in, Feeding::one_sample_each),
               kRounding);
 }
 
 TEST_P(LensContract, TilesGiveWhatWholeMatricesGive) {
-  const Inputs in = random_inputs(4, {true, 6}, true);
+  const Inputs in = random_inputs(4, {true, 6}, {kLong});
   expect_same(run(*GetParam(), in, Feeding::one_batch), run(*GetParam(), in, Feeding::tiles), kRounding);
 }
 
 TEST_P(LensContract, TheSameInputGivesTheSameNumbers) {
-  const Inputs in = random_inputs(5, {}, true);
+  const Inputs in = random_inputs(5, {}, {kLong});
   expect_same(run(*GetParam(), in, Feeding::one_batch), run(*GetParam(), in, Feeding::one_batch), 0);
 }
 
 TEST_P(LensContract, Float32AgreesWithTheSameNumbersInFloat64) {
-  const Inputs in = random_inputs(6, {true}, false);
+  const Inputs in = random_inputs(6, {true});
   // A numerical rank depends on the dtype by definition. The others differ by the Gram route: sqrt(eps) of
   // sigma_1.
   expect_same(run(*GetParam(), in, Feeding::one_batch), run(*GetParam(), widened(in), Feeding::one_batch),
@@ -264,7 +267,7 @@ Inputs on_gpu(const Inputs& in) {
 TEST_P(LensContract, WhereTheTensorsAreItGivesTheNumbersOfTheHost) {
   for (const MaskKind mask : {MaskKind{}, MaskKind{true, 0}, MaskKind{true, 4}})
     for (const Feeding feeding : {Feeding::one_batch, Feeding::tiles}) {
-      const Inputs in = random_inputs(8, mask, true), wide = widened(in);
+      const Inputs in = random_inputs(8, mask, {kLong}), wide = widened(in);
       const auto expect_there = [&](const Inputs& narrow_there, const Inputs& wide_there) {
         expect_same(run(*GetParam(), narrow_there, feeding), run(*GetParam(), in, feeding), 2e-6);
         expect_same(run(*GetParam(), wide_there, feeding), run(*GetParam(), wide, feeding), kRounding);
@@ -276,6 +279,16 @@ TEST_P(LensContract, WhereTheTensorsAreItGivesTheNumbersOfTheHost) {
       expect_same(run(*GetParam(), in, feeding), narrow_here, 2e-6);
       expect_same(run(*GetParam(), wide, feeding), wide_here, kRounding);
     }
+}
+
+TEST_P(LensContract, WhereTheTensorsAreLongSamplesAreReadAtTheSameTokens) {
+  if (!std::any_of(GetParam()->sites.begin(), GetParam()->sites.end(),
+                   [](const SiteUse& use) { return use.form == SiteForm::whole; }))
+    GTEST_SKIP() << "it reads no tokens";
+  const Inputs in = random_inputs(9, {true}, {kLongest});
+  const Collected here = run(*GetParam(), in, Feeding::one_batch);
+  const AsOnDevice as_on_device;
+  expect_same(run(*GetParam(), in, Feeding::one_batch), here, 2e-6);
 }
 
 TEST_P(LensContract, WhereTheTensorsAreItStaysInItsRange) {
