@@ -300,7 +300,7 @@ void spectra(int64_t count, int64_t size) {
     cuda::tridiagonal_eigenvalues({count, size, 0, size}, d, e, nullptr, values, s);
   });
   const double reduce = both - copy, n = static_cast<double>(size);
-  const double traffic = size <= cuda::kLongestShared ? n * n * 4 : n * n * n / 6 * 16;
+  const double traffic = size <= cuda::kLongestTogether ? n * n * 4 : n * n * n / 6 * 16;
   std::printf("spectra of %ld %ldx%ld: reduction %.4f ms a matrix (%.2f TB/s), bisection %.4f ms a matrix\n",
               count, size, size, reduce / static_cast<double>(count),
               traffic * static_cast<double>(count) / reduce / 1e9, bisect / static_cast<double>(count));

@@ -1,5 +1,7 @@
 #include "kernels/cuda/tridiagonal.h"
 
+#include <cooperative_groups.h>
+
 #include <algorithm>
 #include <cfloat>
 
@@ -7,6 +9,8 @@
 
 namespace rankscope::cuda {
 namespace {
+
+namespace groups = cooperative_groups;
 
 constexpr int kThreads = 256, kWarps = kThreads / static_cast<int>(kWarp);
 constexpr int kLanes = static_cast<int>(kWarp);
@@ -29,41 +33,65 @@ __device__ double block_total(double x, double* each) {
   return sum;
 }
 
-/// The upper triangle: packed in shared memory, or where it was given.
-template <bool kShared>
-struct Triangle {
+/// One block's rows of the upper triangle: row i belongs to block i % kBlocks of the cluster. They are packed
+/// in its shared memory, or stay where they were given.
+template <int kBlocks, bool kShared>
+struct Rows {
   double* at;
   int n;
   /// row(i)[j] is entry (i, j), j >= i.
-  __device__ double* row(int i) const {
-    return kShared ? at + (i * n - i * (i + 1) / 2) : at + static_cast<int64_t>(i) * n;
+  __device__ static int64_t start(int i, int n) {
+    if (!kShared) return static_cast<int64_t>(i) * n;
+    const int rank = i % kBlocks, r = i / kBlocks;
+    return static_cast<int64_t>(r) * (n - rank) - kBlocks * r * (r - 1) / 2 - i;
+  }
+  __device__ double* row(int i) const { return at + start(i, n); }
+  /// The same where row i may be another block's.
+  __device__ const double* row_anywhere(int i) const {
+    if (!kShared || kBlocks == 1) return row(i);
+    return groups::this_cluster().map_shared_rank(at, i % kBlocks) + start(i, n);
   }
 };
 
-/// The vectors of a step, all in shared memory: the last reflection takes u w^T + w u^T off the matrix, the
-/// next one is `next`; `rows` and `columns` are the two halves of the matrix times `next`.
+/// The vectors of a step, all in shared memory, the same in every block but for the last four: the last
+/// reflection takes u w^T + w u^T off the matrix, the next one is `next`, and `product` is the matrix times
+/// it.
 struct Vectors {
-  double *u, *w, *next, *rows, *columns, *partial;
+  double *u, *w, *next, *product;
+  double* rows;        // of this block's rows: their part right of the diagonal times `next`
+  double *even, *odd;  // this block's share of the product, of even and of odd steps
+  double* partial;     // by warp
 };
 
 __host__ __device__ constexpr int64_t vector_doubles(int64_t n, int panel) {
-  return 5 * n + int64_t{kWarps} * panel * kLanes;
+  return 7 * n + int64_t{kWarps} * panel * kLanes;
 }
 
 __device__ Vectors vectors_at(double* shared, int n) {
-  return {shared, shared + n, shared + 2 * n, shared + 3 * n, shared + 4 * n, shared + 5 * n};
+  return {shared,         shared + n,     shared + 2 * n, shared + 3 * n,
+          shared + 4 * n, shared + 5 * n, shared + 6 * n, shared + 7 * n};
 }
 
-/// One panel of columns, kPanel a lane from `first` on, for the rows below k: the pending update, and both
-/// halves of the product with v.next. A row belongs to one warp, a column of it to one lane.
-template <bool kShared, int kPanel>
-__device__ void pass_panel(const Triangle<kShared>& a, const Vectors& v, int k, int first) {
+template <int kBlocks>
+__device__ void sync_blocks() {
+  if (kBlocks > 1)
+    groups::this_cluster().sync();
+  else
+    __syncthreads();
+}
+
+/// One panel of columns, kPanel a lane from `first` on, for this block's rows below k: the pending update,
+/// and both halves of their product with v.next. A row belongs to one warp, a column of it to one lane.
+template <int kBlocks, bool kShared, int kPanel>
+__device__ void pass_panel(const Rows<kBlocks, kShared>& a, const Vectors& v, double* share, int rank, int k,
+                           int first) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, n = a.n;
   const int end = min(n, first + kPanel * kLanes);
   double column[kPanel];
 #pragma unroll
   for (int c = 0; c < kPanel; ++c) column[c] = 0;
-  for (int i = k + 1 + warp; i < end; i += kWarps) {
+  const int above = (k + kBlocks - rank) / kBlocks;  // of this block's rows, those up to k
+  for (int i = rank + kBlocks * (above + warp); i < end; i += kBlocks * kWarps) {
     double* row = a.row(i);
     const double ui = v.u[i], wi = v.w[i], ni = v.next[i];
     double x[kPanel], sum = 0;
@@ -91,35 +119,39 @@ __device__ void pass_panel(const Triangle<kShared>& a, const Vectors& v, int k, 
     double sum = 0;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) sum += v.partial[w * kPanel * kLanes + j - first];
-    v.columns[j] = sum;
+    share[j] = sum;
   }
   __syncthreads();  // `partial` is used again by the next panel
 }
 
-template <bool kShared, int kPanel>
-__global__ __launch_bounds__(kThreads, 2) void tridiagonalise_kernel(int n, double* g, double* d, double* e) {
+// A cluster of kBlocks blocks takes a matrix. They meet once a step, to add up what their rows say of the
+// product; everything else they compute alike.
+template <int kBlocks, bool kShared, int kPanel>
+__global__ __launch_bounds__(kThreads) void tridiagonalise_kernel(int n, double* g, double* d, double* e) {
   extern __shared__ double shared[];
   __shared__ double tails[kWarps], dots[kWarps];
+  const int rank = static_cast<int>(blockIdx.x % kBlocks), t = static_cast<int>(threadIdx.x);
+  const int64_t matrix = blockIdx.x / kBlocks;
   const Vectors v = vectors_at(shared, n);
-  g += int64_t{blockIdx.x} * n * n;
-  d += int64_t{blockIdx.x} * n;
-  e += int64_t{blockIdx.x} * n;
-  const Triangle<kShared> a{kShared ? shared + vector_doubles(n, kPanel) : g, n};
-  const int t = static_cast<int>(threadIdx.x);
+  g += matrix * n * n;
+  d += matrix * n;
+  e += matrix * n;
+  const Rows<kBlocks, kShared> a{kShared ? shared + vector_doubles(n, kPanel) : g, n};
   if (kShared)
-    for (int i = t / kLanes; i < n; i += kWarps)
+    for (int i = rank + kBlocks * (t / kLanes); i < n; i += kBlocks * kWarps)
       for (int j = i + t % kLanes; j < n; j += kLanes) a.row(i)[j] = g[static_cast<int64_t>(i) * n + j];
   for (int j = t; j < n; j += kThreads) v.u[j] = v.w[j] = 0;
-  __syncthreads();
+  sync_blocks<kBlocks>();
 
   for (int k = 0; k + 2 < n; ++k) {
     // Row k as the reflections so far leave it, and the reflection that clears it beyond k + 1.
     double tail = 0;
     const double uk = v.u[k], wk = v.w[k];
+    const double* row = a.row_anywhere(k);
     for (int j = k + t; j < n; j += kThreads) {
-      const double x = fma(-wk, v.u[j], fma(-uk, v.w[j], a.row(k)[j]));
+      const double x = fma(-wk, v.u[j], fma(-uk, v.w[j], row[j]));
       v.next[j] = x;
-      if (j == k) d[k] = x;
+      if (j == k && rank == 0) d[k] = x;
       if (j > k + 1) tail = fma(x, x, tail);
     }
     tail = block_total(tail, tails);
@@ -129,47 +161,74 @@ __global__ __launch_bounds__(kThreads, 2) void tridiagonalise_kernel(int n, doub
     const double beta = idle ? 0.0 : 2 / fma(head, head, tail);
     __syncthreads();  // everybody has read next[k + 1]
     if (t == 0) {
-      e[k] = square;
+      if (rank == 0) e[k] = square;
       v.next[k + 1] = head;
     }
     __syncthreads();
 
+    // Two buffers: a block may begin the next step while another still reads this one's.
+    double* share = k % 2 == 0 ? v.even : v.odd;
     constexpr int kWide = kPanel * kLanes;
     for (int panel = (k + 1) / kWide * kWide; panel < n; panel += kWide)
-      pass_panel<kShared, kPanel>(a, v, k, panel);
+      pass_panel<kBlocks, kShared, kPanel>(a, v, share, rank, k, panel);
+    for (int i = k + 1 + t; i < n; i += kThreads)
+      if (i % kBlocks == rank) share[i] += v.rows[i];
+    sync_blocks<kBlocks>();
 
     // With p = beta A next, w = p - beta / 2 (next . p) next.
     double dot = 0;
-    for (int j = k + 1 + t; j < n; j += kThreads) dot = fma(v.next[j], v.rows[j] + v.columns[j], dot);
+    for (int j = k + 1 + t; j < n; j += kThreads) {
+      double product = 0;
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b)
+        product += kBlocks == 1 ? share[j] : groups::this_cluster().map_shared_rank(share, b)[j];
+      v.product[j] = product;
+      dot = fma(v.next[j], product, dot);
+    }
     dot = block_total(dot, dots);
-    const double share = 0.5 * beta * beta * dot;
+    const double half = 0.5 * beta * beta * dot;
     for (int j = k + 1 + t; j < n; j += kThreads) {
       v.u[j] = idle ? 0.0 : v.next[j];
-      v.w[j] = idle ? 0.0 : fma(beta, v.rows[j] + v.columns[j], -share * v.next[j]);
+      v.w[j] = idle ? 0.0 : fma(beta, v.product[j], -half * v.next[j]);
     }
     __syncthreads();
   }
-  if (t != 0) return;
-  // The last two rows need no reflection.
-  const auto now = [&](int i, int j) { return fma(-v.w[i], v.u[j], fma(-v.u[i], v.w[j], a.row(i)[j])); };
-  if (n > 1) {
-    const double beside = now(n - 2, n - 1);
-    d[n - 2] = now(n - 2, n - 2);
-    e[n - 2] = beside * beside;
+  if (t == 0 && rank == 0) {  // the last two rows need no reflection
+    const auto now = [&](int i, int j) {
+      return fma(-v.w[i], v.u[j], fma(-v.u[i], v.w[j], a.row_anywhere(i)[j]));
+    };
+    if (n > 1) {
+      const double beside = now(n - 2, n - 1);
+      d[n - 2] = now(n - 2, n - 2);
+      e[n - 2] = beside * beside;
+    }
+    d[n - 1] = now(n - 1, n - 1);
+    e[n - 1] = 0;
   }
-  d[n - 1] = now(n - 1, n - 1);
-  e[n - 1] = 0;
+  if (kBlocks > 1) sync_blocks<kBlocks>();  // nobody leaves while its rows are being read
 }
 
-template <bool kShared, int kPanel>
+template <int kBlocks, bool kShared, int kPanel>
 void launch_reduction(int64_t count, int64_t n, double* g, double* d, double* e, void* stream) {
-  const int64_t doubles = vector_doubles(n, kPanel) + (kShared ? n * (n + 1) / 2 : 0);
-  const auto bytes = static_cast<int>(doubles * static_cast<int64_t>(sizeof(double)));
-  const auto kernel = tridiagonalise_kernel<kShared, kPanel>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), "tridiagonalise");
-  kernel<<<static_cast<unsigned>(count), kThreads, static_cast<size_t>(bytes), as_stream(stream)>>>(
-      static_cast<int>(n), g, d, e);
-  check_launch("tridiagonalise");
+  const int64_t own_rows = (n + kBlocks - 1) / kBlocks;  // of the first block, which has the most
+  const int64_t doubles =
+      vector_doubles(n, kPanel) + (kShared ? own_rows * n - kBlocks * own_rows * (own_rows - 1) / 2 : 0);
+  const auto bytes = static_cast<unsigned>(doubles * static_cast<int64_t>(sizeof(double)));
+  const auto kernel = tridiagonalise_kernel<kBlocks, kShared, kPanel>;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "tridiagonalise");
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(blocks_for(count * kBlocks, 1, "tridiagonalise"));
+  config.blockDim = dim3(kThreads);
+  config.dynamicSmemBytes = bytes;
+  config.stream = as_stream(stream);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = kBlocks;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, kernel, static_cast<int>(n), g, d, e), "tridiagonalise");
 }
 
 constexpr int kBisectionThreads = 512;
@@ -247,12 +306,14 @@ __global__ __launch_bounds__(kBisectionThreads) void bisection_kernel(Bisection 
 
 void tridiagonalise(int64_t count, int64_t size, double* g, double* d, double* e, void* stream) {
   if (count == 0) return;
-  if (count > 0x7fffffff || size > kLongestTridiagonal)
+  if (size > kLongestTridiagonal)
     throw Error("too large for the reduction to tridiagonal form").in("tridiagonalise");
-  if (size <= kLongestShared)
-    launch_reduction<true, 8>(count, size, g, d, e, stream);
+  if (size <= kLongestAlone)
+    launch_reduction<1, true, 7>(count, size, g, d, e, stream);
+  else if (size <= kLongestTogether)
+    launch_reduction<8, true, 17>(count, size, g, d, e, stream);
   else
-    launch_reduction<false, 16>(count, size, g, d, e, stream);
+    launch_reduction<8, false, 17>(count, size, g, d, e, stream);
 }
 
 void tridiagonal_eigenvalues(const Bisection& what, const double* d, const double* e, const double* offset,

@@ -1,9 +1,11 @@
 // Eigenvalues of many symmetric matrices of doubles on CUDA, in two steps, as kernels/cpu/symmetric.h takes
-// them: to tridiagonal form, one matrix a block, and from there by bisection, one eigenvalue a thread.
+// them: to tridiagonal form, and from there by bisection, one eigenvalue a thread.
 //
 // A step of the reduction is one pass over what is left of the upper triangle: it subtracts what the last
 // reflection asks for and multiplies by the next one at once, so every entry is read and written once a step.
-// Up to kLongestShared rows the triangle stays in shared memory; longer ones stream through the cache.
+// Up to kLongestAlone rows a matrix fits into the shared memory of one block, up to kLongestTogether into
+// that of a cluster of eight, which meet once a step; longer ones stay where they are, and the cluster shares
+// their rows.
 //
 // Error: an eigenvalue is off by a few roundings of the largest, as in LAPACK.
 #pragma once
@@ -12,10 +14,9 @@
 
 namespace rankscope::cuda {
 
-/// The largest size whose triangle fits into a block's shared memory beside the vectors of a step.
-constexpr int64_t kLongestShared = 216;
+constexpr int64_t kLongestAlone = 216, kLongestTogether = 540;
 /// The largest size at all: the vectors of a step fit into shared memory.
-constexpr int64_t kLongestTridiagonal = 4096;
+constexpr int64_t kLongestTridiagonal = 3400;
 
 /// g [count, size, size]: the upper triangle (row-major) is read and overwritten. d [count, size]: the
 /// diagonal; e [count, size]: squares of what lies beside it, e[i] between i and i + 1, the last one 0.
