@@ -23,9 +23,9 @@ if(NOT RANKSCOPE_CUDA)
 endif()
 
 if(TARGET torch_cuda)
-  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream|train/cuda_stack|bench/graph)_absent\\.cpp$")
+  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream|tensors/device|train/cuda_stack|bench/graph)_absent\\.cpp$")
 else()
-  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream_cuda|train/cuda_stack|bench/graph_cuda)\\.cpp$")
+  list(FILTER ENGINE_SOURCES EXCLUDE REGEX "src/(ops/stream_cuda|tensors/device_cuda|train/cuda_stack|bench/graph_cuda)\\.cpp$")
 endif()
 
 add_library(rankscope_engine_objects OBJECT ${ENGINE_SOURCES} ${LENS_SOURCES} ${ATTENTION_SOURCES} ${RUNNER_SOURCES}

@@ -2,20 +2,13 @@
 
 #include <algorithm>
 
-#include "tensors/torch_compat.h"
+#include "pass/finite.h"
 
 namespace rankscope {
-namespace {
-
-void require_finite(const at::Tensor& x, const std::string& where) {
-  if (!all_finite(x)) throw NotFinite{where};
-}
-
-}  // namespace
 
 Observer::Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
-                   ReportSample* shown)
-    : layer_(layer), shown_(shown) {
+                   ReportSample* shown, Crossing& crossing, std::function<void(const std::string&)> late)
+    : layer_(layer), shown_(shown), crossing_(crossing), late_(std::move(late)) {
   if (const BranchSpec* b = spec.blocks[static_cast<size_t>(layer)].attention_branch())
     attention_ = *b->attention();
   for (const SiteInfo& site : sites()) {
@@ -23,7 +16,7 @@ Observer::Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const
     if (site.shown_by == ShownBy::output) output_ = &site;
     if (layer == 0 && site.shown_by == ShownBy::input) continue;  // seen after embedding
     const int depth = site.shown_by == ShownBy::output ? layer + 1 : layer;
-    SiteLenses lenses(plan, {full_name(site), layer, depth}, spec, variants);
+    SiteLenses lenses(plan, {full_name(site), layer, depth}, spec, variants, crossing);
     if (!lenses.empty()) sites_.push_back({site, std::move(lenses)});
   }
 }
@@ -39,6 +32,7 @@ void Observer::weights(const BlockSpec& block, const Weights& weights) {
 }
 
 void Observer::enter(const Batch& batch, const at::Tensor& input) {
+  batch_ = &batch;
   packing_ = packing_of(batch);
   input_ = input;
 }
@@ -67,19 +61,34 @@ void Observer::see(std::string_view site, const at::Tensor& x, const TilePlace& 
 void Observer::show(Watched& w, const at::Tensor& x, const TilePlace& place) {
   if (w.site.form == SiteForm::whole) return w.lenses.whole({x, packing_});
   const TileView view{x, place, attention_.causal, attention_.window, packing_};
-  if (w.site.finite) require_finite(x, full_name(w.site));
+  if (w.site.finite) watch(w.site, x, place);
   w.lenses.tile(view);
-  if (shown_ != nullptr && w.site.name == ReportSample::kSite) shown_->pattern(layer_, view);
+  if (shown_ != nullptr && w.site.name == ReportSample::kSite) shown_->pattern(layer_, view, crossing_);
 }
 
 void Observer::output(const at::Tensor& x) {
   input_.reset();
-  require_finite(x, full_name(*output_));
+  watch(*output_, x, {});
   see(output_->name, x, {});
 }
 
-void Observer::finish(ResultTable& table) {
-  for (Watched& w : sites_) w.lenses.finish(table, shown_);
+// On the host the block ends here. From a device the answer comes with the layer's numbers.
+void Observer::watch(const SiteInfo& site, const at::Tensor& x, const TilePlace& place) {
+  watch_finite(x, place, crossing_,
+               [late = crossing_.late(x) ? late_ : nullptr, name = full_name(site), batch = batch_,
+                place](int64_t row) {
+                 const std::string where = fmt::format("{}, {}", name, token_of(*batch, place, row));
+                 if (!late) throw NotFinite{where};
+                 late(where);
+               });
+}
+
+void Observer::finish() {
+  for (Watched& w : sites_) w.lenses.finish(shown_);
+}
+
+void Observer::flush(ResultTable& table) {
+  for (Watched& w : sites_) w.lenses.flush(table);
 }
 
 }  // namespace rankscope

@@ -1,6 +1,8 @@
-// Hands the tensors of one block to the lenses that asked, and refuses what is not finite.
+// Hands the tensors of one block to the lenses that asked, and watches for what is not finite.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,16 +12,17 @@
 
 namespace rankscope {
 
-/// Thrown at a number that is no number; the variant it belongs to ends here.
+/// Thrown at a number that is no number, where the host sees it at once; the variant it belongs to ends here.
 struct NotFinite {
   std::string where;
 };
 
 class Observer : public BlockObserver {
  public:
-  /// `shown`, where given, takes what a report shows of the block.
+  /// `shown`, where given, takes what a report shows of the block. `late` is told where a number was not
+  /// finite if that is read from a device: after the block, before `flush`.
   Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
-           ReportSample* shown);
+           ReportSample* shown, Crossing& crossing, std::function<void(const std::string& where)> late);
 
   /// In the order of a block: its weights once, then for each batch its input, its sites and its output.
   void weights(const BlockSpec& block, const Weights& weights);
@@ -27,7 +30,9 @@ class Observer : public BlockObserver {
   bool wants(std::string_view site) const override;
   void see(std::string_view site, const at::Tensor& x, const TilePlace& place) override;
   void output(const at::Tensor& x);
-  void finish(ResultTable& table);
+  void finish();
+  /// Appends the rows, after everything has arrived.
+  void flush(ResultTable& table);
 
   /// Whether a lens reads what only a part that runs can show.
   bool looks_inside() const;
@@ -38,15 +43,19 @@ class Observer : public BlockObserver {
     SiteLenses lenses;
   };
   void show(Watched& watched, const at::Tensor& x, const TilePlace& place);
+  void watch(const SiteInfo& site, const at::Tensor& x, const TilePlace& place);
   std::string full_name(const SiteInfo& site) const;
 
   AttentionSpec attention_;
   int layer_;
   ReportSample* shown_;
-  std::vector<Watched> sites_;  // those that somebody reads
+  Crossing& crossing_;
+  std::function<void(const std::string&)> late_;
+  std::deque<Watched> sites_;  // those that somebody reads
   const SiteInfo* output_ = nullptr;
   const Weights* weights_ = nullptr;
   at::Tensor input_;
+  const Batch* batch_ = nullptr;
   Packing packing_;
 };
 

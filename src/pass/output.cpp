@@ -41,7 +41,7 @@ struct RunningKl {
   }
 
   at::Tensor kl() const {
-    return (weighted / a_sum - (a_max + a_sum.log()) + (b_max + b_sum.log())).clamp_min_(0.0).cpu();
+    return (weighted / a_sum - (a_max + a_sum.log()) + (b_max + b_sum.log())).clamp_min_(0.0);
   }
 };
 
@@ -77,8 +77,7 @@ class Comparison {
       }
       for (size_t o = 0; o < others_.size(); ++o) {
         const at::Tensor kl = running[o].kl();
-        record(o, batch,
-               [&](int64_t begin, int64_t n) { return kl.narrow(0, begin, n).mean().item<double>(); });
+        record(o, batch, [&](int64_t begin, int64_t n) { return kl.narrow(0, begin, n).mean(); });
       }
     });
     flush();
@@ -91,8 +90,7 @@ class Comparison {
       for (size_t o = 0; o < others_.size(); ++o) {
         const at::Tensor difference = (*others_[o]->x)[b].to(at::kDouble) - x;
         record(o, batch, [&](int64_t begin, int64_t n) {
-          const double scale = x.narrow(0, begin, n).norm().item<double>();
-          return difference.narrow(0, begin, n).norm().item<double>() / std::max(scale, 1e-300);
+          return difference.narrow(0, begin, n).norm() / x.narrow(0, begin, n).norm().clamp_min(1e-300);
         });
       }
     });
@@ -131,11 +129,15 @@ class Comparison {
     for (size_t b = 0; b < batches.size(); ++b) call(b, batches[b]);
   }
 
+  // A number for each sample, made where the outputs are and copied together.
   template <class Value>
   void record(size_t o, const Batch& batch, Value value) {
+    std::vector<at::Tensor> numbers;
     for (int64_t s = 0; s < batch.count(); ++s)
-      values_[o].emplace_back(batch.samples[static_cast<size_t>(s)],
-                              value(batch.offsets[static_cast<size_t>(s)], batch.length(s)));
+      numbers.push_back(value(batch.offsets[static_cast<size_t>(s)], batch.length(s)));
+    const at::Tensor here = at::stack(numbers).cpu();
+    for (int64_t s = 0; s < batch.count(); ++s)
+      values_[o].emplace_back(batch.samples[static_cast<size_t>(s)], here.data_ptr<double>()[s]);
   }
 
   void flush() {

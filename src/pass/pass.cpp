@@ -8,12 +8,12 @@
 #include "model/block.h"
 #include "model/ends.h"
 #include "model/truncate.h"
+#include "pass/finite.h"
 #include "pass/held_norms.h"
 #include "pass/observer.h"
 #include "pass/shared_prefixes.h"
 #include "pass/states.h"
 #include "tensors/norm.h"
-#include "tensors/torch_compat.h"
 
 namespace rankscope {
 
@@ -28,12 +28,26 @@ class Pass {
  public:
   Pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
        const ProgressCallback& progress)
-      : plan_(plan), table_(table), notes_(notes), progress_(progress), total_(count_steps(plan)) {}
+      : plan_(plan),
+        table_(table),
+        notes_(notes),
+        progress_(progress),
+        crossing_(plan.late),
+        gone_(plan.variants.size()),
+        total_(count_steps(plan)) {}
 
   std::vector<FinalState> run() {
     embed_all();
-    for (int l = 0; l < depth(); ++l) block(l);
-    return final();
+    for (int l = 0; l < depth(); ++l) {
+      block(l);
+      crossing_.turn();
+      drop_gone();
+    }
+    crossing_.finish();  // nothing that was not finite goes further than this
+    drop_gone();
+    std::vector<FinalState> out = final();
+    crossing_.finish();
+    return out;
   }
 
  private:
@@ -60,17 +74,30 @@ class Pass {
       WeightSource& source = *plan_.sources[first.source];
       const Weights weights = source.load("embed");
       State state{group, {}};
-      SiteLenses lenses(plan_, {"blocks.0.hook_resid_pre", 0, 0}, first.spec, names(group));
+      const std::string site = "blocks.0.hook_resid_pre";
+      const auto lenses =
+          std::make_shared<SiteLenses>(plan_, Site{site, 0, 0}, first.spec, names(group), crossing_);
       for (const Batch& batch : batches(state)) {
         state.x.push_back(embed(batch, first.spec, weights, source));
-        if (!all_finite(state.x.back()))
-          throw Error("the embeddings hold NaN or Inf").in("blocks.0.hook_resid_pre");
+        watch_finite(state.x.back(), {}, crossing_, [&batch, site](int64_t row) {
+          throw Error("the embeddings hold NaN or Inf")
+              .in(fmt::format("{}, {}", site, token_of(batch, {}, row)));
+        });
         const Packing packing = packing_of(batch);
-        lenses.whole({state.x.back(), packing});
+        lenses->whole({state.x.back(), packing});
       }
-      lenses.finish(table_);
+      file(lenses, group);
       states_.push_back(std::move(state));
     }
+  }
+
+  // The lenses' rows, when their numbers have arrived; none of a variant that is gone by then.
+  void file(const std::shared_ptr<SiteLenses>& lenses, const std::vector<size_t>& group) {
+    lenses->finish();
+    crossing_.keep(lenses);
+    crossing_.then([this, lenses = lenses.get(), first = group.front()] {
+      if (!gone_[first]) lenses->flush(table_);
+    });
   }
 
   void block(int l) {
@@ -118,23 +145,29 @@ class Pass {
     const Weights changed = cut ? truncated(stored, block) : Weights();
     const bool held = first.held_norms;
     const BlockPlan plan(block, first.spec.width);
-    Observer observer(plan_, l, first.spec, names(group), group.front() == 0 ? plan_.shown : nullptr);
-    observer.weights(block, cut ? changed : stored);
-    const bool alone = shared == nullptr || cut || observer.looks_inside();
+    const auto observer = std::make_shared<Observer>(
+        plan_, l, first.spec, names(group), group.front() == 0 ? plan_.shown : nullptr, crossing_,
+        [this, group](const std::string& where) { give_up(group, where); });
+    crossing_.keep(observer);
+    observer->weights(block, cut ? changed : stored);
+    const bool alone = shared == nullptr || cut || observer->looks_inside();
     State out{group, {}};
     try {
       for (size_t b = 0; b < state.x.size(); ++b) {
-        observer.enter(batches(state)[b], state.x[b]);
+        observer->enter(batches(state)[b], state.x[b]);
         const BlockContext context{plan,
                                    cut    ? changed
                                    : held ? held_[b]
                                           : stored,
-                                   batches(state)[b], observer};
+                                   batches(state)[b], *observer};
         out.x.push_back(!alone ? shared->run(state.x[b], context, held, b) : run_block(state.x[b], context));
         if (last) state.x[b].reset();
-        observer.output(out.x.back());
+        observer->output(out.x.back());
       }
-      observer.finish(table_);
+      observer->finish();
+      crossing_.then([this, watched = observer.get(), v = group.front()] {
+        if (!gone_[v]) watched->flush(table_);
+      });
       next.push_back(std::move(out));
     } catch (const NotFinite& fault) {
       give_up(group, fault.where);
@@ -142,14 +175,22 @@ class Pass {
     if (progress_) progress_(++done_, total_, fmt::format("block {} of {}, {}", l + 1, depth(), first.name));
   }
 
+  // Also called while the next layer runs: what the variants gave there is then not filed either.
   void give_up(const std::vector<size_t>& group, const std::string& where) {
+    if (gone_[group.front()]) return;
     if (group.front() == 0)
       throw Error("the activations hold NaN or Inf")
           .in(where)
           .hint("float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise");
-    for (const size_t v : group)
+    for (const size_t v : group) {
+      gone_[v] = true;
       notes_.push_back(
           fmt::format("{} gave NaN or Inf at {} and was not followed further", variant(v).name, where));
+    }
+  }
+
+  void drop_gone() {
+    std::erase_if(states_, [&](const State& s) { return gone_[s.variants.front()]; });
   }
 
   std::vector<FinalState> final() {
@@ -161,8 +202,9 @@ class Pass {
         WeightSource& source = *plan_.sources[first.source];
         const bool has_norm = source.spec().final_norm.there();
         const Weights weights = has_norm ? source.load("ln_final") : Weights();
-        SiteLenses lenses(has_norm ? plan_ : no_lenses(), {"ln_final.hook_normalized", -1, depth()},
-                          first.spec, names(group));
+        const auto lenses = std::make_shared<SiteLenses>(has_norm ? plan_ : no_lenses(),
+                                                         Site{"ln_final.hook_normalized", -1, depth()},
+                                                         first.spec, names(group), crossing_);
         FinalState end;
         end.variants = group;
         for (size_t b = 0; b < state.x.size(); ++b) {
@@ -171,9 +213,9 @@ class Pass {
             held.set("held", norm_scale(states_.front().x[b], variant(0).spec.final_norm));
           end.x->push_back(apply_norm(state.x[b], first.spec.final_norm, held, ""));
           const Packing packing = packing_of(batches(state)[b]);
-          lenses.whole({end.x->back(), packing});
+          lenses->whole({end.x->back(), packing});
         }
-        lenses.finish(table_);
+        file(lenses, group);
         out.push_back(std::move(end));
       }
     }
@@ -189,6 +231,8 @@ class Pass {
   ResultTable& table_;
   std::vector<std::string>& notes_;
   const ProgressCallback& progress_;
+  Crossing crossing_;
+  std::vector<bool> gone_;  // variants that were not finite somewhere
   std::vector<State> states_;
   std::vector<Weights> held_;  // one a batch, of the block at hand
   int64_t done_ = 0, total_;

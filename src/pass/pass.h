@@ -34,6 +34,7 @@ struct PassPlan {
   uint64_t seed = 0;
   double sink = Thresholds()["sink"];
   ReportSample* shown = nullptr;  // takes what a report shows of the first variant
+  bool late = false;  // numbers are read while the next layer runs, as from a GPU, wherever they are
 };
 
 /// The end of the network for the variants that share it: x after the final norm, one tensor a batch.

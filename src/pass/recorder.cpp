@@ -27,13 +27,19 @@ void SiteRecorder::require_shape(const at::Tensor& t, const std::vector<int64_t>
         .in(site_.name);
 }
 
-void SiteRecorder::add(const at::Tensor& numbers, std::span<const int64_t> samples) {
+void SiteRecorder::add(const at::Tensor& numbers, std::span<const int64_t> samples, Crossing& crossing) {
   if (!numbers.defined()) return;
   const auto count = static_cast<int64_t>(samples.size()), metrics = static_cast<int64_t>(metrics_.size());
   require_shape(numbers, {-1, count, -1, metrics});
-  const at::Tensor here = numbers.to(at::kCPU, at::kDouble).contiguous();
-  const double* values = here.data_ptr<double>();
-  const int64_t rules = here.size(0), slots = here.size(2);
+  crossing.add(numbers, [this, rules = numbers.size(0), slots = numbers.size(2),
+                         which = std::vector(samples.begin(), samples.end())](const double* values) {
+    file(values, rules, which, slots);
+  });
+}
+
+void SiteRecorder::file(const double* values, int64_t rules, const std::vector<int64_t>& samples,
+                        int64_t slots) {
+  const auto count = static_cast<int64_t>(samples.size()), metrics = static_cast<int64_t>(metrics_.size());
   for (int64_t rule = 0; rule < rules; ++rule)
     for (int64_t slot = 0; slot < slots; ++slot)
       for (int64_t k = 0; k < metrics; ++k) {
@@ -51,17 +57,18 @@ void SiteRecorder::add(const at::Tensor& numbers, std::span<const int64_t> sampl
       }
 }
 
-void SiteRecorder::add_totals(const at::Tensor& totals) {
+void SiteRecorder::add_totals(const at::Tensor& totals, Crossing& crossing) {
   if (!totals.defined()) return;
   require_shape(totals, {-1, static_cast<int64_t>(metrics_.size()), 3});
-  const at::Tensor here = totals.to(at::kCPU, at::kDouble).contiguous();
-  const double* at = here.data_ptr<double>();
-  for (int64_t slot = 0; slot < here.size(0); ++slot)
+  crossing.add(totals, [this, slots = totals.size(0)](const double* values) { file_totals(values, slots); });
+}
+
+void SiteRecorder::file_totals(const double* at, int64_t slots) {
+  for (int64_t slot = 0; slot < slots; ++slot)
     for (const Name& metric : metrics_) {
       if (!std::isnan(at[0]))
-        rows_.push_back({"", site_.name, site_.layer,
-                         slot + 1 == here.size(0) ? site_.head : static_cast<int>(slot), metric, at[0], at[1],
-                         static_cast<int64_t>(at[2]), site_.depth, "all"});
+        rows_.push_back({"", site_.name, site_.layer, slot + 1 == slots ? site_.head : static_cast<int>(slot),
+                         metric, at[0], at[1], static_cast<int64_t>(at[2]), site_.depth, "all"});
       at += 3;
     }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lenses/lens.h"
+#include "pass/crossing.h"
 
 namespace rankscope {
 
@@ -18,20 +19,22 @@ struct Site {
   int head = -1;  // what is said of all heads together is filed under this one
 };
 
-/// Takes a lens's tensors, in the shapes of lenses/lens.h, from whatever device they are on.
+/// Takes a lens's tensors, in the shapes of lenses/lens.h, from whatever device they are on; they arrive by
+/// the crossing, so the recorder must be there until that has read them.
 class SiteRecorder {
  public:
   SiteRecorder(const Lens& lens, Site site, std::vector<Name> variants);
+  SiteRecorder(SiteRecorder&&) = delete;
 
   /// The numbers of some samples, and what is no mean over samples. An undefined tensor says nothing.
-  void add(const at::Tensor& numbers, std::span<const int64_t> samples);
-  void add_totals(const at::Tensor& totals);
+  void add(const at::Tensor& numbers, std::span<const int64_t> samples, Crossing& crossing);
+  void add_totals(const at::Tensor& totals, Crossing& crossing);
 
   /// One number, for those who have no lens.
   void sample(std::string_view metric, int64_t sample, double value);
   void value(std::string_view metric, double value, double stderr_, int64_t n);
 
-  /// Aggregates by each metric's own mean and appends the rows.
+  /// Aggregates what has arrived by each metric's own mean and appends the rows.
   void flush(ResultTable& table);
 
  private:
@@ -41,6 +44,8 @@ class SiteRecorder {
   };
   using Key = std::tuple<Name, int, Name>;  // metric, head, tokens
   Mean mean_of(const Name& metric) const;
+  void file(const double* values, int64_t rules, const std::vector<int64_t>& samples, int64_t slots);
+  void file_totals(const double* values, int64_t slots);
   void require_shape(const at::Tensor& t, const std::vector<int64_t>& shape) const;
 
   const Lens& lens_;

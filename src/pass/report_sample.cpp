@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "lenses/support/host.h"
-#include "lenses/support/mask.h"
-#include "lenses/support/on_device.h"
 #include "model/block.h"
+#include "pass/pooled_rows.h"
 
 namespace rankscope {
 namespace {
@@ -35,6 +33,12 @@ NamedArray& array_of(std::vector<NamedArray>& arrays, const std::string& name, s
   for (const int64_t n : shape) size *= n;
   arrays.push_back({name, std::move(shape), std::vector<float>(static_cast<size_t>(size))});
   return arrays.back();
+}
+
+void write_exact(SafetensorsWriter& file, const at::Tensor& p) {
+  const at::Tensor values = p.to(at::kFloat).contiguous();
+  file.write({reinterpret_cast<const std::byte*>(values.data_ptr<float>()),
+              static_cast<size_t>(values.numel()) * sizeof(float)});
 }
 
 // Adds rows of one head to its map (mean over queries, sum over keys, so that its rows still sum to one) and
@@ -64,13 +68,9 @@ int64_t map_side(int64_t length, int64_t heads) {
   return std::min(length, std::clamp(room, kNarrowestMap, ReportSample::kWidestMap));
 }
 
-struct ReportSample::There {
-  std::map<int, std::pair<at::Tensor, at::Tensor>> layers;  // map and received of each, on their device
-};
-
 ReportSample::ReportSample(const ModelSpec& spec, int64_t length, const std::vector<bool>& layers,
                            const std::optional<std::filesystem::path>& file, std::vector<std::string>& notes)
-    : length_(length), side_(map_side(length, heads_of(spec, layers))), there_(std::make_unique<There>()) {
+    : length_(length), side_(map_side(length, heads_of(spec, layers))) {
   if (!file) return;
   const int64_t bytes = heads_of(spec, layers) * length * length * static_cast<int64_t>(sizeof(float));
   if (length > kWholePattern || bytes > kMostExact) {
@@ -89,77 +89,49 @@ ReportSample::ReportSample(const ModelSpec& spec, int64_t length, const std::vec
   exact_ = std::make_unique<SafetensorsWriter>(*file, tensors);
 }
 
-void ReportSample::pattern(int layer, const TileView& view) {
+void ReportSample::pattern(int layer, const TileView& view, Crossing& crossing) {
   const auto& numbers = view.packing.samples;
-  const int64_t samples = view.tile.size(0), heads = view.tile.size(1), rows = view.tile.size(2);
-  for (int64_t s = 0; s < samples; ++s) {
+  const Mask mask{length_, view.causal, view.window};
+  for (int64_t s = 0; s < view.tile.size(0); ++s) {
     if (numbers[static_cast<size_t>(view.place.first_sample + s)] != kShownSample) continue;
-    if (stays_on_device(view.tile)) {
-      add_there(layer, view.tile[s], view);
-      if (exact_) write_exact(host(view.tile[s]));
-      continue;
-    }
-    const at::Tensor p = host(view.tile[s]);
-    const Mask mask{length_, view.causal, view.window};
-    float* map = array_of(arrays_, site(layer) + ".pooled", {heads, side_, side_}).values.data();
-    float* received = array_of(arrays_, site(layer) + ".received", {heads, length_}).values.data();
-    std::vector<double> one(static_cast<size_t>(rows * length_));
-    for (int64_t h = 0; h < heads; ++h) {
-      load(p, h * rows * length_, rows * length_, one.data());
-      add_rows(one.data(), view.place.first_row, rows, mask, side_, map + h * side_ * side_,
-               received + h * length_);
-    }
-    write_exact(p);
+    if (crossing.late(view.tile))
+      pattern_on_device(layer, view.tile[s], view.place.first_row, mask, crossing);
+    else
+      pattern_on_host(layer, view.tile[s].contiguous(), view.place.first_row, mask);
   }
 }
 
-void ReportSample::write_exact(const at::Tensor& p) {
-  if (!exact_) return;
-  const at::Tensor values = p.to(at::kFloat).contiguous();
-  exact_->write({reinterpret_cast<const std::byte*>(values.data_ptr<float>()),
-                 static_cast<size_t>(values.numel()) * sizeof(float)});
+void ReportSample::pattern_on_host(int layer, const at::Tensor& p, int64_t first_row, const Mask& mask) {
+  const int64_t heads = p.size(0), rows = p.size(1);
+  float* map = array_of(arrays_, site(layer) + ".pooled", {heads, side_, side_}).values.data();
+  float* received = array_of(arrays_, site(layer) + ".received", {heads, length_}).values.data();
+  std::vector<double> one(static_cast<size_t>(rows * length_));
+  for (int64_t h = 0; h < heads; ++h) {
+    load(p, h * rows * length_, rows * length_, one.data());
+    add_rows(one.data(), first_row, rows, mask, side_, map + h * side_ * side_, received + h * length_);
+  }
+  if (exact_) write_exact(*exact_, p);
 }
 
-// As add_rows, by two products: bins of queries (means) times the tile [H, R, T] times bins of keys (sums).
-void ReportSample::add_there(int layer, const at::Tensor& tile, const TileView& view) {
-  const Mask mask{length_, view.causal, view.window};
-  const int64_t rows = tile.size(1), first = view.place.first_row;
-  const auto begins = [&](int64_t b) { return b * length_ / side_; };
-  std::vector<double> queries(static_cast<size_t>(side_ * rows), 0.0),
-      keys(static_cast<size_t>(length_ * side_), 0.0), share(static_cast<size_t>(length_));
-  for (int64_t b = 0; b < side_; ++b)
-    for (int64_t i = begins(b); i < begins(b + 1); ++i) {
-      keys[static_cast<size_t>(i * side_ + b)] = 1;
-      if (i >= first && i < first + rows)
-        queries[static_cast<size_t>(b * rows + i - first)] =
-            1.0 / static_cast<double>(begins(b + 1) - begins(b));
-    }
-  for (int64_t j = 0; j < length_; ++j)
-    share[static_cast<size_t>(j)] = 1.0 / static_cast<double>(mask.end_query(j) - mask.first_query(j));
-  const at::Tensor p = tile.detach().to(at::kDouble);
-  const auto there = [&](const std::vector<double>& x) { return at::tensor(x, p.options()); };
-  const at::Tensor map =
-      at::matmul(there(queries).view({side_, rows}), at::matmul(p, there(keys).view({length_, side_})));
-  const at::Tensor received = p.sum(1) * there(share);
-  auto& [maps, columns] = there_->layers[layer];
-  maps = maps.defined() ? maps + map : map;
-  columns = columns.defined() ? columns + received : received;
+// The same sums made on the device; only they cross, and the matrix itself where a file asks for it.
+void ReportSample::pattern_on_device(int layer, const at::Tensor& p, int64_t first_row, const Mask& mask,
+                                     Crossing& crossing) {
+  const PooledRows pooled = pooled_rows(p, first_row, mask, side_);
+  const auto add_to = [&](const char* what, const at::Tensor& sums) {
+    crossing.add(sums, [this, name = site(layer) + what, shape = sums.sizes().vec()](const double* values) {
+      for (float& total : array_of(arrays_, name, shape).values) total += static_cast<float>(*values++);
+    });
+  };
+  add_to(".pooled", pooled.map);
+  add_to(".received", pooled.received);
+  if (exact_)
+    crossing.add(p, [this, shape = p.sizes().vec()](const double* values) {
+      write_exact(*exact_, at::from_blob(const_cast<double*>(values), shape, at::kDouble));
+    });
 }
-
-ReportSample::~ReportSample() = default;
 
 std::vector<NamedArray> ReportSample::finish() {
   if (exact_) exact_->commit();
-  for (const auto& [layer, both] : there_->layers) {
-    const auto keep = [&](const std::string& name, const at::Tensor& x) {
-      const at::Tensor here = x.to(at::kCPU, at::kFloat).contiguous();
-      arrays_.push_back({site(layer) + name,
-                         here.sizes().vec(),
-                         {here.data_ptr<float>(), here.data_ptr<float>() + here.numel()}});
-    };
-    keep(".pooled", both.first);
-    keep(".received", both.second);
-  }
   return std::move(arrays_);
 }
 

@@ -12,6 +12,8 @@
 #include "base/array.h"
 #include "checkpoint/safetensors.h"
 #include "lenses/lens.h"
+#include "lenses/support/mask.h"
+#include "pass/crossing.h"
 
 namespace rankscope {
 
@@ -21,11 +23,10 @@ class ReportSample {
   /// more than `kMostExact` bytes; otherwise a note says so.
   ReportSample(const ModelSpec& spec, int64_t length, const std::vector<bool>& layers,
                const std::optional<std::filesystem::path>& file, std::vector<std::string>& notes);
-  ~ReportSample();
 
   static constexpr std::string_view kSite = "attn.hook_pattern";  // what it reads
-  /// Takes what the view holds of the sample, if anything.
-  void pattern(int layer, const TileView& view);
+  /// Takes what the view holds of the sample, if anything; from a device by the crossing.
+  void pattern(int layer, const TileView& view, Crossing& crossing);
 
   /// Puts the file of exact matrices in its place and gives the arrays away.
   std::vector<NamedArray> finish();
@@ -37,14 +38,13 @@ class ReportSample {
   static constexpr int64_t kMostExact = int64_t{256} << 20;
 
  private:
-  struct There;  // maps that are still on a device
-  void add_there(int layer, const at::Tensor& tile, const TileView& view);
-  void write_exact(const at::Tensor& p);
+  void pattern_on_host(int layer, const at::Tensor& p, int64_t first_row, const Mask& mask);
+  void pattern_on_device(int layer, const at::Tensor& p, int64_t first_row, const Mask& mask,
+                         Crossing& crossing);
 
   int64_t length_, side_;
   std::vector<NamedArray> arrays_;
   std::unique_ptr<SafetensorsWriter> exact_;
-  std::unique_ptr<There> there_;
 };
 
 /// Cells along a side of a map of a `length` x `length` matrix: all heads together must fit a page.

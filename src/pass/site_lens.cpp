@@ -5,44 +5,44 @@ namespace rankscope {
 Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, batch.content}; }
 
 void SiteLens::whole(const WholeView& view) {
-  recorder_.add(measurement_->whole(view), view.packing.samples);
+  recorder_.add(measurement_->whole(view), view.packing.samples, crossing_);
 }
 
 void SiteLens::tile(const TileView& view) {
   recorder_.add(measurement_->tile(view),
                 view.packing.samples.subspan(static_cast<size_t>(view.place.first_sample),
-                                             static_cast<size_t>(view.tile.size(0))));
+                                             static_cast<size_t>(view.tile.size(0))),
+                crossing_);
 }
 
 void SiteLens::factored(const FactoredView& view) {
-  recorder_.add(measurement_->factored(view), view.packing.samples);
+  recorder_.add(measurement_->factored(view), view.packing.samples, crossing_);
 }
 
 void SiteLens::weights(const WeightsView& view) { measurement_->weights(view); }
 
-void SiteLens::finish(ResultTable& table, std::vector<NamedArray>* arrays) {
-  recorder_.add_totals(measurement_->finish());
-  recorder_.flush(table);
+void SiteLens::finish(std::vector<NamedArray>* arrays) {
+  recorder_.add_totals(measurement_->finish(), crossing_);
   if (arrays == nullptr) return;
   for (const std::string_view name : lens_.arrays) {
     const at::Tensor array = measurement_->array(name);
     if (!array.defined()) continue;
-    const at::Tensor here = array.to(at::kCPU, at::kFloat).contiguous();
-    arrays->push_back({fmt::format("{}.{}", name_, name),
-                       here.sizes().vec(),
-                       {here.data_ptr<float>(), here.data_ptr<float>() + here.numel()}});
+    crossing_.add(array, [arrays, full = fmt::format("{}.{}", name_, name), shape = array.sizes().vec(),
+                          count = array.numel()](const double* values) {
+      arrays->push_back({full, shape, {values, values + count}});
+    });
   }
 }
 
 SiteLenses::SiteLenses(const PassPlan& plan, const Site& site, const ModelSpec& spec,
-                       const std::vector<Name>& variants) {
+                       const std::vector<Name>& variants, Crossing& crossing) {
   if (site.layer >= 0 && !plan.layers[static_cast<size_t>(site.layer)]) return;
   int64_t samples = 0;
   for (const Batch& b : plan.inputs.front()) samples += b.count();
   for (const Lens* lens : plan.lenses)
     if (reads(*lens, site.name))
       lenses_.emplace_back(*lens, LensContext{spec, site.layer, plan.seed, samples, plan.sink}, site,
-                           variants);
+                           variants, crossing);
 }
 
 void SiteLenses::whole(const WholeView& view) {
@@ -61,8 +61,12 @@ void SiteLenses::weights(const WeightsView& view) {
   for (SiteLens& lens : lenses_) lens.weights(view);
 }
 
-void SiteLenses::finish(ResultTable& table, ReportSample* shown) {
-  for (SiteLens& lens : lenses_) lens.finish(table, shown != nullptr ? &shown->arrays() : nullptr);
+void SiteLenses::finish(ReportSample* shown) {
+  for (SiteLens& lens : lenses_) lens.finish(shown != nullptr ? &shown->arrays() : nullptr);
+}
+
+void SiteLenses::flush(ResultTable& table) {
+  for (SiteLens& lens : lenses_) lens.flush(table);
 }
 
 }  // namespace rankscope

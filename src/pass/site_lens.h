@@ -1,6 +1,7 @@
 // A lens at a site: it is shown the site's views, and what it returns is filed there.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,13 +15,15 @@ namespace rankscope {
 
 Packing packing_of(const Batch& batch);
 
-/// One lens at one site.
+/// One lens at one site. Its numbers arrive by the crossing, so it must outlive what that has not read.
 class SiteLens {
  public:
-  SiteLens(const Lens& lens, const LensContext& context, const Site& site, std::vector<Name> variants)
+  SiteLens(const Lens& lens, const LensContext& context, const Site& site, std::vector<Name> variants,
+           Crossing& crossing)
       : lens_(lens),
         name_(site.name),
         measurement_(lens.start(context)),
+        crossing_(crossing),
         recorder_(lens, site, std::move(variants)) {}
 
   void whole(const WholeView& view);
@@ -29,30 +32,34 @@ class SiteLens {
   void weights(const WeightsView& view);
 
   /// After the last batch; `arrays`, where given, takes what the lens keeps beside its numbers.
-  void finish(ResultTable& table, std::vector<NamedArray>* arrays = nullptr);
+  void finish(std::vector<NamedArray>* arrays = nullptr);
+  /// Appends the rows, after everything has arrived.
+  void flush(ResultTable& table) { recorder_.flush(table); }
 
  private:
   const Lens& lens_;
   std::string name_;
   std::unique_ptr<Measurement> measurement_;
+  Crossing& crossing_;
   SiteRecorder recorder_;
 };
 
 /// Every lens of the plan that reads one site.
 class SiteLenses {
  public:
-  SiteLenses(const PassPlan& plan, const Site& site, const ModelSpec& spec,
-             const std::vector<Name>& variants);
+  SiteLenses(const PassPlan& plan, const Site& site, const ModelSpec& spec, const std::vector<Name>& variants,
+             Crossing& crossing);
 
   bool empty() const { return lenses_.empty(); }
   void whole(const WholeView& view);
   void tile(const TileView& view);
   void factored(const FactoredView& view);
   void weights(const WeightsView& view);
-  void finish(ResultTable& table, ReportSample* shown = nullptr);
+  void finish(ReportSample* shown = nullptr);
+  void flush(ResultTable& table);
 
  private:
-  std::vector<SiteLens> lenses_;
+  std::deque<SiteLens> lenses_;  // which stay where they are
 };
 
 }  // namespace rankscope

@@ -27,7 +27,7 @@ StreamMetrics::StreamMetrics(std::string variant, const Site& site, const ModelS
     : variant_(std::move(variant)), own_(own_metrics(), site, {Name(variant_)}) {
   for (const Lens* lens : choose_lenses({"residual", "spectra"}))
     lenses_.emplace_back(*lens, LensContext{spec, site.layer, 0, 0, Thresholds()["sink"]}, site,
-                         std::vector<Name>{Name(variant_)});
+                         std::vector<Name>{Name(variant_)}, crossing_);
 }
 
 void StreamMetrics::see(const at::Tensor& x, const Batch& batch) {
@@ -44,7 +44,9 @@ void StreamMetrics::value(std::string_view metric, double value, double stderr_,
 }
 
 void StreamMetrics::finish(ResultTable& table) {
-  for (SiteLens& lens : lenses_) lens.finish(table);
+  for (SiteLens& lens : lenses_) lens.finish();
+  crossing_.finish();
+  for (SiteLens& lens : lenses_) lens.flush(table);
   own_.flush(table);
 }
 

@@ -2,6 +2,7 @@
 // that read tokens, and is compared with the output it belongs to.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ namespace rankscope {
 class StreamMetrics {
  public:
   StreamMetrics(std::string variant, const Site& site, const ModelSpec& spec);
+  StreamMetrics(StreamMetrics&&) = delete;
   const std::string& variant() const { return variant_; }
 
   void see(const at::Tensor& x, const Batch& batch);
@@ -27,7 +29,8 @@ class StreamMetrics {
 
  private:
   std::string variant_;
-  std::vector<SiteLens> lenses_;
+  Crossing crossing_;
+  std::deque<SiteLens> lenses_;  // which stay where they are
   SiteRecorder own_;
 };
 

@@ -262,16 +262,17 @@ TEST(Pass, OnlyLooksAtTheLayersAskedFor) {
   for (const Row& r : run(plan).table.rows) EXPECT_EQ(r.layer, 1) << r.site.str();
 }
 
-// A source that plants a NaN in one block.
-class Poisoned : public WeightSource {
+// A source that changes the weights of one block.
+class Changed : public WeightSource {
  public:
-  explicit Poisoned(const ModelSpec& spec) : inner_(random_source(spec, 1, "float32", "cpu")) {}
+  explicit Changed(const ModelSpec& spec) : inner_(random_source(spec, 1, "float32", "cpu")) {}
   const ModelSpec& spec() const override { return inner_->spec(); }
   Weights load(const std::string& part) override {
     Weights w = inner_->load(part);
-    if (part == "blocks.1") w.set("mlp.b_out", at::full({24}, std::nan("")));
+    if (part == "blocks.1") change(w);
     return w;
   }
+  virtual void change(Weights& block) const = 0;
   at::Tensor rows(const std::string& p, const at::Tensor& i) override { return inner_->rows(p, i); }
   at::Tensor row_range(const std::string& p, int64_t a, int64_t b) override {
     return inner_->row_range(p, a, b);
@@ -281,16 +282,90 @@ class Poisoned : public WeightSource {
   std::unique_ptr<WeightSource> inner_;
 };
 
-TEST(Pass, StopsWithTheSiteWhereTheFullModelIsNoLongerFinite) {
+class Poisoned : public Changed {
+ public:
+  using Changed::Changed;
+  void change(Weights& block) const override { block.set("mlp.b_out", at::full({24}, std::nan(""))); }
+};
+
+TEST(Pass, StopsWithTheSiteAndTheTokenWhereTheFullModelIsNoLongerFinite) {
   const ModelSpec spec = tiny_spec();
   Poisoned source(spec);
-  try {
-    run(plan_of(spec, source, {}));
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.message(), "the activations hold NaN or Inf");
-    EXPECT_EQ(e.place(), "blocks.1.hook_resid_post");
+  for (const bool late : {false, true}) {
+    PassPlan plan = plan_of(spec, source, {});
+    plan.lenses = {};
+    plan.late = late;
+    try {
+      run(plan);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.message(), "the activations hold NaN or Inf");
+      // Every token is not: the first of the batch is of the first sample, the shortest.
+      EXPECT_EQ(e.place(), "blocks.1.hook_resid_post, sample 1, token 0");
+    }
   }
+}
+
+void expect_same(const ResultTable& a, const ResultTable& b) {
+  ASSERT_EQ(a.rows.size(), b.rows.size());
+  ASSERT_EQ(a.samples.size(), b.samples.size());
+  for (size_t i = 0; i < a.rows.size(); ++i) {
+    EXPECT_EQ(a.rows[i].variant, b.rows[i].variant);
+    EXPECT_EQ(a.rows[i].site, b.rows[i].site);
+    EXPECT_EQ(a.rows[i].metric, b.rows[i].metric);
+    EXPECT_EQ(a.rows[i].head, b.rows[i].head);
+    if (!std::isnan(a.rows[i].value)) {
+      EXPECT_EQ(a.rows[i].value, b.rows[i].value) << a.rows[i].metric.str();
+    }
+  }
+  for (size_t i = 0; i < a.samples.size(); ++i) EXPECT_EQ(a.samples[i].value, b.samples[i].value);
+}
+
+TEST(Pass, GivesTheSameRowsInTheSameOrderWhenTheyAreReadALayerLate) {
+  const ModelSpec spec = tiny_spec(NormPlace::pre);
+  const auto source = random_source(spec, 1, "float32", "cpu");
+  PassPlan plan = plan_of(spec, *source, {"head:L1H0", "skip"}, 2);
+  const Outcome now = run(plan);
+  plan.late = true;
+  const Outcome late = run(plan);
+  EXPECT_GT(now.table.rows.size(), 100u);
+  expect_same(now.table, late.table);
+}
+
+// A block whose MLP reads 1e29 times what it is given: fine behind a norm, Inf without one.
+class Overflowing : public Changed {
+ public:
+  using Changed::Changed;
+  void change(Weights& block) const override {
+    const at::Tensor bias = block.get("attn.b_O").clone();
+    bias[3] = 1e12f;
+    block.set("attn.b_O", bias);
+    block.set("mlp.W_in", block.get("mlp.W_in") * 1e29f);
+    block.set("mlp.W_out", block.get("mlp.W_out") * 1e-29f);
+  }
+};
+
+TEST(Pass, DropsAVariantThatIsNoLongerFiniteEvenWhenThatIsReadALayerLate) {
+  const ModelSpec spec = tiny_spec(NormPlace::post, 4);
+  Overflowing source(spec);
+  const auto outcome = [&](bool late) {
+    PassPlan plan = plan_of(spec, source, {"norm", "head:L0H0"});
+    plan.lenses = choose_lenses({"residual"});
+    plan.late = late;
+    return run(plan);
+  };
+  const Outcome now = outcome(false), late = outcome(true);
+  ASSERT_EQ(now.notes.size(), 1u);
+  EXPECT_EQ(now.notes, late.notes);
+  EXPECT_EQ(now.notes.front(),
+            "-norm gave NaN or Inf at blocks.1.hook_resid_post, sample 1, token 0 and was not followed "
+            "further");
+  expect_same(now.table, late.table);
+  EXPECT_NE(late.table.find("-norm", "residual_fro", 0, -1, "all", "blocks.0.hook_resid_post"), nullptr);
+  EXPECT_EQ(late.table.find("-norm", "residual_fro", 1, -1, "all", "blocks.1.hook_resid_post"), nullptr);
+  EXPECT_EQ(late.table.find("-norm", "residual_fro", 2, -1, "all", "blocks.2.hook_resid_post"), nullptr);
+  EXPECT_NE(late.table.find("-head:L0H0", "residual_fro", 3, -1, "all", "blocks.3.hook_resid_post"), nullptr);
+  EXPECT_EQ(late.states.size(), now.states.size());
 }
 
 TEST(Scan, TheThresholdOfASinkIsTheOneSinkRatioCountsBy) {
