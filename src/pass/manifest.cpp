@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "base/version.h"
+#include "pass/file_hashes.h"
 #include "pass/metrics.h"
 #include "tensors/torch_compat.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 Json hashes(const std::vector<std::filesystem::path>& files) {
   Json out = Json::object();
-  for (const auto& file : files) out[file.filename().string()] = "sha256:" + sha256_file(file);
+  for (const auto& file : files) out[file.filename().string()] = "sha256:" + hash_of_file(file);
   return out;
 }
 
@@ -59,11 +60,16 @@ Json thresholds_of(const Thresholds& set) {
 
 }  // namespace
 
+std::vector<std::filesystem::path> weight_files(const Checkpoint& checkpoint) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& file : checkpoint.store().files()) files.push_back(file->path());
+  return files;
+}
+
 Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, const ScanInput& input,
                    const ScanResult& result, const std::vector<std::string>& variants, double seconds) {
-  std::vector<std::filesystem::path> weights;
-  if (checkpoint != nullptr)
-    for (const auto& file : checkpoint->store().files()) weights.push_back(file->path());
+  const std::vector<std::filesystem::path> weights =
+      checkpoint != nullptr ? weight_files(*checkpoint) : std::vector<std::filesystem::path>();
   int64_t tokens = 0;
   for (const Sample& s : input.samples) tokens += static_cast<int64_t>(s.ids.size());
   struct rusage usage {};

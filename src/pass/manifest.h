@@ -7,6 +7,9 @@
 
 namespace rankscope {
 
+/// Where the weights are stored.
+std::vector<std::filesystem::path> weight_files(const Checkpoint& checkpoint);
+
 /// `checkpoint` is null for a shape at random initialisation.
 Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, const ScanInput& input,
                    const ScanResult& result, const std::vector<std::string>& variants, double seconds);

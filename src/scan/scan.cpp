@@ -10,6 +10,7 @@
 #include "checkpoint/load.h"
 #include "collapse/parts.h"
 #include "model/random_source.h"
+#include "pass/file_hashes.h"
 #include "pass/input.h"
 #include "pass/manifest.h"
 #include "pass/output.h"
@@ -33,6 +34,7 @@ class Scan {
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
+    hash_in_background(weight_files(checkpoint_));
   }
 
   ScanResult run() {

@@ -1,0 +1,27 @@
+#include "pass/file_hashes.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "support/temporary_folder.h"
+
+namespace rankscope {
+namespace {
+
+TEST(FileHashes, AreThoseOfTheFileAsItIsNow) {
+  const TemporaryFolder folder;
+  const auto file = folder / "weights";
+  for (const size_t size : {size_t{0}, size_t{5}, size_t{1} << 20, (size_t{3} << 20) + 1}) {
+    std::ofstream(file, std::ios::binary) << std::string(size, 'x');
+    hash_in_background({file});
+    EXPECT_EQ(hash_of_file(file), sha256_file(file)) << size;
+  }
+}
+
+TEST(FileHashes, OfAMissingFileIsAnError) { EXPECT_THROW(hash_of_file("/nowhere/at-all"), Error); }
+
+}  // namespace
+}  // namespace rankscope
