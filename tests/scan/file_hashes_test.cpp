@@ -13,7 +13,7 @@ namespace {
 
 TEST(FileHashes, AreThoseOfTheFileAsItIsNow) {
   const TemporaryFolder folder;
-  const auto file = folder / "weights";
+  const auto file = folder.path() / "weights";
   for (const size_t size : {size_t{0}, size_t{5}, size_t{1} << 20, (size_t{3} << 20) + 1}) {
     std::ofstream(file, std::ios::binary) << std::string(size, 'x');
     hash_in_background({file});
