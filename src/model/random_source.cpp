@@ -26,9 +26,10 @@ class RandomSource : public WeightSource {
 
   at::Tensor rows(const std::string& name, const at::Tensor& indices) override {
     const Parameter p = find(name);
+    const at::Tensor here = indices.to(at::kCPU, at::kLong).contiguous();
     std::vector<at::Tensor> out;
-    for (int64_t i = 0; i < indices.size(0); ++i) out.push_back(draw(p, indices[i].item<int64_t>(), 1));
-    return at::cat(out);
+    for (int64_t i = 0; i < here.size(0); ++i) out.push_back(drawn(p, here.data_ptr<int64_t>()[i], 1));
+    return at::cat(out).to(options_);
   }
 
   at::Tensor row_range(const std::string& name, int64_t first, int64_t count) override {
@@ -42,8 +43,12 @@ class RandomSource : public WeightSource {
     return {};
   }
 
-  // Rows [first, first + count) of a parameter.
   at::Tensor draw(const Parameter& p, int64_t first, int64_t count) const {
+    return drawn(p, first, count).to(options_);
+  }
+
+  // Rows [first, first + count) of a parameter, on the host.
+  at::Tensor drawn(const Parameter& p, int64_t first, int64_t count) const {
     std::vector<int64_t> shape = p.shape;
     shape[0] = count;
     const at::Tensor x = at::empty(shape, at::kFloat);
@@ -52,7 +57,7 @@ class RandomSource : public WeightSource {
     at::parallel_for(0, x.numel(), 4096, [&](int64_t begin, int64_t end) {
       rankscope::draw(p, spec_, seed_, first * row + begin, end - begin, out + begin);
     });
-    return x.to(options_);
+    return x;
   }
 
   ModelSpec spec_;

@@ -64,6 +64,8 @@ class Freezer {
   void block(int l) {
     BlockSpec block = spec_.blocks[static_cast<size_t>(l)];
     const Weights& w = weights_of(block);
+    if (l + 1 < spec_.depth() && loaded_.count(spec_.blocks[static_cast<size_t>(l) + 1].weights) == 0)
+      source_.expect(fmt::format("blocks.{}", spec_.blocks[static_cast<size_t>(l) + 1].weights));
     const BlockPlan plan(block, spec_.width);
     for (const Step& step : plan.steps) follow(step, plan, w, l);
     end_of_step();

@@ -28,4 +28,24 @@ class DeviceEvent {
   std::unique_ptr<Impl> impl_;  // nullptr before it is recorded
 };
 
+/// Runs `work` with a stream of its own for copies to and from the device, beside the one that computes.
+void on_copy_stream(const std::string& device, const std::function<void()>& work);
+
+/// The tensor, made on another stream, is used by the one torch launches on now: its memory is not given away
+/// before that is through with it.
+void used_here(const at::Tensor& made_elsewhere);
+
+/// Bytes of the device's memory: those that nobody has taken, within what this process may take, and all
+/// there are. 0 on the CPU.
+struct DeviceMemory {
+  int64_t free = 0, total = 0;
+};
+DeviceMemory device_memory(const std::string& device);
+
+/// From now on this process takes at most so many bytes there, as --device-memory asks; 0: all there is.
+void limit_device_memory(const std::string& device, int64_t bytes);
+
+/// Gives back what is kept for reuse.
+void release_device_memory();
+
 }  // namespace rankscope

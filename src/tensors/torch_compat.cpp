@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "tensors/device_choice.h"
 
 // Present when BLAS is OpenBLAS; weak, so that any BLAS links.
 extern "C" __attribute__((weak)) void openblas_set_num_threads(int);
@@ -26,16 +27,7 @@ at::ScalarType dtype_of(const std::string& name) {
 }
 
 at::Device device_of(const std::string& name) {
-  const bool cuda = name == "cuda" || name.rfind("cuda:", 0) == 0;
-  const bool numbered =
-      name.size() > 5 && name.size() < 8 && name.find_first_not_of("0123456789", 5) == std::string::npos;
-  if (name != "cpu" && name != "cuda" && !(cuda && numbered))
-    throw unknown_name("device", name, {"cpu", "cuda", "cuda:0"});
-  if (cuda && !at::hasCUDA())
-    throw Error("there is no CUDA device here, or this LibTorch was built without CUDA")
-        .in("--device " + name)
-        .hint("--device cpu, or build with TORCH=DIR of a CUDA LibTorch");
-  return at::Device(name);
+  return choose_device(name, name == "cpu" ? CudaFound() : find_cuda());
 }
 
 bool all_finite(const at::Tensor& t) {

@@ -38,6 +38,8 @@ class WeightSource {
   /// "embed", "blocks.3", "ln_final" or "unembed", converted to the pass's dtype on its device. Of the large
   /// tables (embed.W_E, unembed.W_U) only what `rows` asks for is read; see rows().
   virtual Weights load(const std::string& part) = 0;
+  /// The part that will be asked for next: a source that can reads it meanwhile.
+  virtual void expect(const std::string& /*part*/) {}
   /// Rows of a vocabulary-sized table: "embed.W_E" by token id, "unembed.W_U" by a range.
   virtual at::Tensor rows(const std::string& parameter, const at::Tensor& indices) = 0;
   virtual at::Tensor row_range(const std::string& parameter, int64_t first, int64_t count) = 0;
