@@ -27,10 +27,10 @@ std::vector<at::Tensor> patterns_of(const AffineChain& chain, int64_t sample) {
 
 at::Tensor chained_attention(const std::vector<at::Tensor>& patterns, const Path& path, bool ascending) {
   const c10::NoGradGuard no_grad;
-  at::Tensor product = at::eye(patterns.front().size(-1), at::kDouble);
+  at::Tensor product = at::eye(patterns.front().size(-1), patterns.front().options().dtype(at::kDouble));
   for (size_t l = 0; l < path.size(); ++l) {
     if (path[l] < 0) continue;
-    const at::Tensor P = patterns[l][path[l]].to(at::kCPU, at::kDouble);
+    const at::Tensor P = patterns[l][path[l]].to(at::kDouble);
     product = ascending ? product.matmul(P) : P.matmul(product);
   }
   return product;
@@ -42,6 +42,7 @@ double distance_from_rank_one(const at::Tensor& P) {
   // start is never far from them.
   constexpr int kMost = 1000;
   constexpr double kSettled = 1e-14;
+  const int check = P.is_cpu() ? 1 : 16;  // iterations between two looks: each waits for the device
   at::Tensor v = at::full({P.size(1)}, 1 / std::sqrt(static_cast<double>(P.size(1))), P.options());
   at::Tensor u, image;
   for (int i = 0; i < kMost; ++i) {
@@ -49,9 +50,9 @@ double distance_from_rank_one(const at::Tensor& P) {
     u = u / u.norm();
     image = P.t().mv(u);  // sigma v
     const at::Tensor next = image / image.norm();
-    const double moved = (next - v).norm().item<double>();
+    const at::Tensor moved = (next - v).norm();
     v = next;
-    if (moved < kSettled) break;
+    if (i % check == check - 1 && moved.item<double>() < kSettled) break;
   }
   return composite(P - at::outer(u, image)) / composite(P);
 }

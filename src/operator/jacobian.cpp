@@ -53,9 +53,11 @@ JacobianDistance jacobian_distance(const FrozenNetwork& frozen, const ModelSpec&
   const Trunk trunk(spec, source, batch);
   double apart = 0, true_norm = 0, frozen_norm = 0;
   for (int64_t k = 0; k < probes; ++k) {
-    at::Tensor v = at::empty_like(x);
+    const at::Tensor drawn = at::empty(x.sizes(), at::kDouble);
     const Philox random{seed, kStream, static_cast<uint32_t>(k)};
-    for (int64_t i = 0; i < v.numel(); ++i) v.data_ptr<double>()[i] = random.normal(static_cast<uint64_t>(i));
+    for (int64_t i = 0; i < x.numel(); ++i)
+      drawn.data_ptr<double>()[i] = random.normal(static_cast<uint64_t>(i));
+    const at::Tensor v = drawn.to(x.device());
     const double h = kStep * x.norm().item<double>() / v.norm().item<double>();
     const at::Tensor Jv = (trunk(x + v * h) - trunk(x - v * h)) / (2 * h);
     const at::Tensor Tv = frozen.trunk().apply(v);

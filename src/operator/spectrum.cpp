@@ -23,6 +23,12 @@ at::Tensor normal(const at::Tensor& like, int64_t count, uint64_t seed, uint32_t
   return out.to(like.options());
 }
 
+// Numbers that lie on a device one by one, in one copy.
+std::vector<double> on_host(const std::vector<at::Tensor>& numbers) {
+  const at::Tensor all = at::stack(numbers).to(at::kCPU, at::kDouble);
+  return {all.data_ptr<double>(), all.data_ptr<double>() + all.numel()};
+}
+
 // Orthonormal rows that grow by one at a time.
 class Basis {
  public:
@@ -72,19 +78,27 @@ Unfoldings::Ratio participation(const std::vector<at::Tensor>& grams) {
   const auto K = static_cast<double>(grams.size());
   at::Tensor total = at::zeros_like(grams.front());
   double own_square = 0, trace = 0, own_trace = 0;
-  std::vector<double> traces, squares, overlaps;
+  std::vector<at::Tensor> each;
+  for (const at::Tensor& g : grams) total += g;
   for (const at::Tensor& g : grams) {
-    total += g;
-    traces.push_back(g.trace().item<double>());
-    squares.push_back(g.square().sum().item<double>());
+    each.push_back(g.trace());
+    each.push_back(g.square().sum());
+    each.push_back((g * total).sum());
   }
-  for (const at::Tensor& g : grams) overlaps.push_back((g * total).sum().item<double>());
+  each.push_back(total.square().sum());
+  const std::vector<double> numbers = on_host(each);
+  std::vector<double> traces, squares, overlaps;
+  for (size_t k = 0; k < grams.size(); ++k) {
+    traces.push_back(numbers[3 * k]);
+    squares.push_back(numbers[3 * k + 1]);
+    overlaps.push_back(numbers[3 * k + 2]);
+  }
   for (size_t k = 0; k < traces.size(); ++k) {
     trace += traces[k];
     own_trace += traces[k] * traces[k];
     own_square += squares[k];
   }
-  const double whole = total.square().sum().item<double>();
+  const double whole = numbers.back();
   const auto ratio = [&](double t, double t2, double w, double s) { return (t * t - t2) / (w - s); };
   Unfoldings::Ratio out;
   out.value = ratio(trace, own_trace, whole, own_square);
@@ -143,13 +157,13 @@ Unfoldings unfoldings(const AffineChain& chain, const at::Tensor& like, int64_t 
     channels.push_back(y.t().matmul(y));
   };
   Unfoldings out;
-  std::vector<double> squares;             // ||T g||^2
+  std::vector<at::Tensor> sums;            // ||T g||^2, then ||T^T T g||^2
   std::vector<at::Tensor> there_and_back;  // T^T T g
   const at::Tensor g = normal(like, probes, seed, kProbe);
   for (int64_t k = 0; k < probes; ++k) {
     const at::Tensor image = chain.apply(g[k]);
     collect(image, token_out, channel_out);
-    squares.push_back(image.to(at::kDouble).square().sum().item<double>());
+    sums.push_back(image.to(at::kDouble).square().sum());
     there_and_back.push_back(chain.adjoint(image).to(at::kDouble));
     const at::Tensor h = normal(image, 1, seed + 1 + static_cast<uint64_t>(k), kProbe)[0];
     collect(chain.adjoint(h), token_in, channel_in);
@@ -157,11 +171,12 @@ Unfoldings unfoldings(const AffineChain& chain, const at::Tensor& like, int64_t 
   }
   // tr(T^T T) from ||T g||^2, tr((T^T T)^2) from ||T^T T g||^2: both means over probes, unbiased as they are.
   const auto K = static_cast<double>(probes);
+  for (const at::Tensor& back : there_and_back) sums.push_back(back.square().sum());
+  const std::vector<double> numbers = on_host(sums);
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(probes);
+  const std::vector<double> squares(numbers.begin(), middle), fourths(middle, numbers.end());
   double trace = 0, own = 0, fourth = 0;
-  std::vector<double> fourths;
-  for (int64_t k = 0; k < probes; ++k) {
-    const auto i = static_cast<size_t>(k);
-    fourths.push_back(there_and_back[i].square().sum().item<double>());
+  for (size_t i = 0; i < squares.size(); ++i) {
     trace += squares[i];
     own += squares[i] * squares[i];
     fourth += fourths[i];

@@ -8,7 +8,8 @@
 namespace rankscope {
 namespace {
 
-constexpr int64_t kSideBySide = 8;
+// Tokens at once: what a cache holds, or what fills a GPU.
+int64_t side_by_side(const at::Tensor& x) { return x.is_cuda() ? 64 : 8; }
 
 }  // namespace
 
@@ -18,8 +19,8 @@ void token_map(const AffineChain& chain, const at::Tensor& x, const at::Tensor& 
   const int64_t N = x.size(0);
   in = at::empty({N, N}, x.options());
   in_out = at::empty({N, N}, x.options());
-  for (int64_t first = 0; first < N; first += kSideBySide) {
-    const int64_t count = std::min(kSideBySide, N - first);
+  for (int64_t first = 0; first < N; first += side_by_side(x)) {
+    const int64_t count = std::min(side_by_side(x), N - first);
     at::Tensor alone = at::zeros({count, N, x.size(1)}, x.options());
     for (int64_t k = 0; k < count; ++k) alone[k][first + k] = x[first + k];
     const at::Tensor y = chain.apply(alone);  // [count, N, w]

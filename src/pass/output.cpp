@@ -56,27 +56,38 @@ class Comparison {
     const Weights head = source.load("unembed");
     const auto unembeds = other_heads(head);
     site_ = kLogits;
+    struct Running {
+      at::Tensor h;                    // of the full model
+      std::vector<at::Tensor> others;  // of each other state
+      std::vector<RunningKl> kl;
+    };
+    std::vector<Running> running;  // one a batch
+    per_batch([&](size_t b, const Batch&) {
+      Running r{before_vocabulary((*full_.x)[b], source.spec(), head), {}, {}};
+      for (size_t o = 0; o < others_.size(); ++o) {
+        r.others.push_back(before_vocabulary((*others_[o]->x)[b], spec_of(o), *unembeds[o]));
+        r.kl.emplace_back(r.h.size(0), r.h.device());
+      }
+      running.push_back(std::move(r));
+    });
+    // Tiles in the outer loop: the table is read, and on a device copied, once.
+    const int64_t V = source.spec().output.vocabulary;
+    for (int64_t first = 0; first < V; first += kVocabularyTile) {
+      const int64_t count = std::min(kVocabularyTile, V - first);
+      const at::Tensor W = source.row_range("unembed.W_U", first, count);
+      std::map<WeightSource*, at::Tensor> theirs{{&source, W}};
+      for (size_t o = 0; o < others_.size(); ++o)
+        if (theirs.count(&source_of(o)) == 0)
+          theirs[&source_of(o)] = source_of(o).row_range("unembed.W_U", first, count);
+      for (Running& r : running) {
+        const at::Tensor a = at::linear(r.h, W, slice(head, first, count));
+        for (size_t o = 0; o < others_.size(); ++o)
+          r.kl[o].add(a, at::linear(r.others[o], theirs[&source_of(o)], slice(*unembeds[o], first, count)));
+      }
+    }
     per_batch([&](size_t b, const Batch& batch) {
-      const at::Tensor h = before_vocabulary((*full_.x)[b], source.spec(), head);
-      std::vector<at::Tensor> inputs;
-      std::vector<RunningKl> running;
       for (size_t o = 0; o < others_.size(); ++o) {
-        inputs.push_back(before_vocabulary((*others_[o]->x)[b], spec_of(o), *unembeds[o]));
-        running.emplace_back(h.size(0), h.device());
-      }
-      const int64_t V = source.spec().output.vocabulary;
-      for (int64_t first = 0; first < V; first += kVocabularyTile) {
-        const int64_t count = std::min(kVocabularyTile, V - first);
-        const at::Tensor W = source.row_range("unembed.W_U", first, count);
-        const at::Tensor a = at::linear(h, W, slice(head, first, count));
-        for (size_t o = 0; o < others_.size(); ++o) {
-          WeightSource& theirs = source_of(o);
-          const at::Tensor W_o = &theirs == &source ? W : theirs.row_range("unembed.W_U", first, count);
-          running[o].add(a, at::linear(inputs[o], W_o, slice(*unembeds[o], first, count)));
-        }
-      }
-      for (size_t o = 0; o < others_.size(); ++o) {
-        const at::Tensor kl = running[o].kl();
+        const at::Tensor kl = running[b].kl[o].kl();
         record(o, batch, [&](int64_t begin, int64_t n) { return kl.narrow(0, begin, n).mean(); });
       }
     });

@@ -58,11 +58,14 @@ Mean mean_of(const std::string& metric) {
 }
 
 std::vector<double> rms_by_sample(const at::Tensor& x, const Batch& batch) {
-  std::vector<double> out;
+  std::vector<at::Tensor> squares;
   for (int64_t s = 0; s < batch.count(); ++s) {
     const at::Tensor part = x.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s));
-    out.push_back(std::sqrt(part.to(at::kDouble).square().mean().item<double>()));
+    squares.push_back(part.to(at::kDouble).square().mean());
   }
+  const at::Tensor here = at::stack(squares).cpu();
+  std::vector<double> out;
+  for (int64_t s = 0; s < batch.count(); ++s) out.push_back(std::sqrt(here.data_ptr<double>()[s]));
   return out;
 }
 
