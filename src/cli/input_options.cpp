@@ -21,6 +21,17 @@
 
 namespace rankscope {
 
+namespace {
+
+constexpr int64_t kBatchOnCpu = 8,
+                  kBatchOnGpu = 64;  // what fills a GPU; halved where its memory is too small
+
+}  // namespace
+
+void settle_batch(ScanRequest& r) {
+  if (r.batch_size == 0) r.batch_size = r.device == "cpu" ? kBatchOnCpu : kBatchOnGpu;
+}
+
 void refuse_folders(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     std::error_code ignored;
@@ -54,8 +65,21 @@ void add_sample_options(CLI::App& app, ScanRequest& r, std::string& token_ids, s
   app.add_option("--max-length", r.max_length, "Cut samples to this many tokens")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
+  r.batch_size = 0;  // not said
   app.add_option("--batch-size", r.batch_size, "Samples computed at once; more is not always faster")
       ->check(whole_number(1, 1 << 16))
+      ->default_str(fmt::format("{}, on a GPU {}", kBatchOnCpu, kBatchOnGpu));
+}
+
+void add_device_options(CLI::App& app, ScanRequest& r) {
+  app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
+  app.add_option("--device-memory", r.device_memory,
+                 "Use no more of a GPU's memory, as 4GiB: smaller batches, fewer weights ahead")
+      ->transform(size_in_bytes())
+      ->type_name("SIZE");
+  app.add_option("--precision", r.precision,
+                 "Products on a GPU: float32, or tf32 with its error in the manifest")
+      ->type_name("NAME")
       ->capture_default_str();
 }
 
@@ -69,7 +93,7 @@ void add_input_options(CLI::App& app, InputOptions& o) {
       ->type_name("PARTS")
       ->allow_extra_args(false);
   add_sample_options(app, r, o.token_ids, o.pixels);
-  app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
+  add_device_options(app, r);
   app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
       ->check(whole_number(0, 1024))
       ->capture_default_str();
@@ -96,6 +120,7 @@ void settle(InputOptions& o) {
     r.model = o.model;
     r.random_tokens = r.random_tokens || !input;
   }
+  settle_batch(r);
   if (o.json) o.format = "json";
   require_format(o.format);
   refuse_folders(r.texts);

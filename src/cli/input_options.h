@@ -22,7 +22,14 @@ struct InputOptions {
 /// The ways to give an input: --text to --batch-size.
 void add_sample_options(CLI::App& app, ScanRequest& request, std::string& token_ids, std::string& pixels);
 
-/// FOLDER, --init, --off, the ways to give an input, --dtype, --device, --threads, --seed, --out, --format.
+/// How many samples are computed at once where --batch-size does not say it.
+void settle_batch(ScanRequest& request);
+
+/// --device, --device-memory and --precision.
+void add_device_options(CLI::App& app, ScanRequest& request);
+
+/// FOLDER, --init, --off, the ways to give an input, where it is computed, --threads, --seed, --out,
+/// --format.
 void add_input_options(CLI::App& app, InputOptions& o);
 
 /// What the words mean together: the built-in model and text where nothing was said, random tokens for a

@@ -27,6 +27,22 @@ inline CLI::Validator whole_number(int64_t least, int64_t most = INT64_MAX) {
   return {check, ""};
 }
 
+/// "4GiB" or "512MiB" to a number of bytes.
+inline CLI::Validator size_in_bytes() {
+  const auto check = [](std::string& text) -> std::string {
+    int64_t number = 0;
+    const auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const std::string unit(rest, static_cast<size_t>(text.data() + text.size() - rest));
+    const int shift = unit == "MiB" ? 20 : unit == "GiB" ? 30 : unit == "TiB" ? 40 : 0;
+    if (fault == std::errc{} && shift > 0 && number > 0 && number < (int64_t{1} << 20)) {
+      text = std::to_string(number << shift);
+      return {};
+    }
+    return fmt::format("expected a size as 4GiB or 512MiB, but got \"{}\"", printable(text));
+  };
+  return {check, ""};
+}
+
 /// Finite and not below zero.
 inline bool parse_positive(const std::string& text, double& value) {
   try {

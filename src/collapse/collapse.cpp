@@ -14,6 +14,7 @@
 #include "pass/manifest.h"
 #include "pass/output.h"
 #include "pass/pass.h"
+#include "pass/precision.h"
 #include "pass/scanned_model.h"
 #include "pass/variants.h"
 
@@ -54,6 +55,8 @@ class Collapse {
     std::vector<std::string> names;
     for (const CollapseVariant& v : variants_) names.push_back(v.name);
     result_.manifest = make_manifest(said, model_.checkpoint(), input_, result_, names, seconds.count());
+    add_precision(result_.manifest, said, spec(), *model_.source("float32", request_.scan.seed),
+                  make_batches({input_.samples.front()}, spec(), 1).front());
     if (!request_.init.empty()) result_.manifest["init"] = request_.init;
     if (request_.networks > 1) result_.manifest["networks"] = request_.networks;
     return std::move(result_);
@@ -97,6 +100,7 @@ class Collapse {
     plan.lenses = choose_lenses(lenses);
     plan.layers = std::vector<bool>(static_cast<size_t>(depth()), true);
     plan.seed = request_.scan.seed;
+    plan.device = request_.scan.device;
     each_network(dtype, [&](WeightSource& source, ResultTable& table, const ProgressCallback& report) {
       plan.sources = {&source};
       std::vector<std::string> notes;
@@ -271,7 +275,9 @@ ScanResult measure_collapse(const CollapseRequest& request, const ProgressCallba
     throw usage_error("--networks draws several networks of a shape").hint("--init bert-base");
   if (request.arithmetic == "split" && request.scan.device != "cpu")
     throw usage_error("the split arithmetic runs on the CPU").in("--device " + request.scan.device);
-  prepare_run(request.scan);
+  ScanRequest asked = request.scan;
+  asked.dtype = request.arithmetic == "split" ? "float64" : request.arithmetic;
+  prepare_run(asked);
   return Collapse(request, progress).run();
 }
 

@@ -86,4 +86,37 @@ std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelS
   return batches;
 }
 
+namespace {
+
+// Samples [first, end) of a batch.
+Batch part_of(const Batch& b, int64_t first, int64_t end) {
+  const auto of = [](const auto& all, int64_t from, int64_t to) {
+    return all.empty() ? all : std::decay_t<decltype(all)>(all.begin() + from, all.begin() + to);
+  };
+  const int64_t begin = b.offsets[static_cast<size_t>(first)], stop = b.offsets[static_cast<size_t>(end)];
+  Batch out{of(b.ids, begin, stop),
+            of(b.types, begin, stop),
+            of(b.positions, begin, stop),
+            of(b.content, begin, stop),
+            of(b.offsets, first, end + 1),
+            of(b.samples, first, end),
+            of(b.pixels, first * static_cast<int64_t>(b.pixels.size()) / b.count(),
+               end * static_cast<int64_t>(b.pixels.size()) / b.count()),
+            b.has_types};
+  for (int64_t& offset : out.offsets) offset -= begin;
+  return out;
+}
+
+}  // namespace
+
+std::vector<Batch> halved(const std::vector<Batch>& batches) {
+  std::vector<Batch> out;
+  for (const Batch& b : batches) {
+    const int64_t middle = (b.count() + 1) / 2;
+    out.push_back(part_of(b, 0, middle));
+    if (middle < b.count()) out.push_back(part_of(b, middle, b.count()));
+  }
+  return out;
+}
+
 }  // namespace rankscope

@@ -43,4 +43,7 @@ struct Batch {
 std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelSpec& spec,
                                 int64_t batch_size);
 
+/// The same samples in the same order, every batch of more than one cut in two.
+std::vector<Batch> halved(const std::vector<Batch>& batches);
+
 }  // namespace rankscope

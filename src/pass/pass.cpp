@@ -9,10 +9,12 @@
 #include "model/ends.h"
 #include "model/truncate.h"
 #include "pass/finite.h"
+#include "pass/fitting.h"
 #include "pass/held_norms.h"
 #include "pass/observer.h"
 #include "pass/shared_prefixes.h"
 #include "pass/states.h"
+#include "tensors/device.h"
 #include "tensors/norm.h"
 
 namespace rankscope {
@@ -21,6 +23,12 @@ FinalState::FinalState() : x(std::make_unique<std::vector<at::Tensor>>()) {}
 FinalState::FinalState(FinalState&&) noexcept = default;
 FinalState& FinalState::operator=(FinalState&&) noexcept = default;
 FinalState::~FinalState() = default;
+
+void FinalState::cut_into(const std::vector<Batch>& batches) {
+  std::vector<int64_t> tokens;
+  for (const Batch& b : batches) tokens.push_back(b.tokens());
+  *x = at::cat(*x).split_with_sizes(tokens);
+}
 
 namespace {
 
@@ -122,8 +130,13 @@ class Pass {
   }
 
   Weights load_block(size_t source, int l) {
-    const ModelSpec& spec = plan_.sources[source]->spec();
-    return plan_.sources[source]->load(fmt::format("blocks.{}", spec.blocks[static_cast<size_t>(l)].weights));
+    WeightSource& from = *plan_.sources[source];
+    const auto part = [&](int layer) {
+      return fmt::format("blocks.{}", from.spec().blocks[static_cast<size_t>(layer)].weights);
+    };
+    Weights weights = from.load(part(l));
+    if (l + 1 < depth()) from.expect(part(l + 1));
+    return weights;
   }
 
   // The first variant leads: the statistics of its norms are there before any other needs them.
@@ -171,6 +184,9 @@ class Pass {
       next.push_back(std::move(out));
     } catch (const NotFinite& fault) {
       give_up(group, fault.where);
+    } catch (const Error&) {
+      crossing_.finish();  // a lens that fails at NaN fails before the flag is read: that is the news
+      if (!gone_[group.front()]) throw;
     }
     if (progress_) progress_(++done_, total_, fmt::format("block {} of {}, {}", l + 1, depth(), first.name));
   }
@@ -240,11 +256,29 @@ class Pass {
 
 }  // namespace
 
-std::vector<FinalState> run_pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
+std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
                                  const ProgressCallback& progress) {
   for (const Lens* lens : plan.lenses) check_sites(*lens);
   const c10::NoGradGuard no_grad;
-  return Pass(plan, table, notes, progress).run();
+  const auto rows = static_cast<std::ptrdiff_t>(table.rows.size());
+  const auto samples = static_cast<std::ptrdiff_t>(table.samples.size());
+  const size_t said = notes.size();
+  std::vector<std::string> halved;
+  for (;;) {
+    try {
+      std::vector<FinalState> out = Pass(plan, table, notes, progress).run();
+      notes.insert(notes.begin() + static_cast<std::ptrdiff_t>(said), halved.begin(), halved.end());
+      return out;
+    } catch (const c10::OutOfMemoryError&) {
+    }
+    // What the pass held is free by now; nothing of it stays.
+    release_device_memory();
+    table.rows.erase(table.rows.begin() + rows, table.rows.end());
+    table.samples.erase(table.samples.begin() + samples, table.samples.end());
+    notes.resize(said);
+    if (plan.shown != nullptr) plan.shown->restart();
+    halve_batches(plan, halved);
+  }
 }
 
 }  // namespace rankscope

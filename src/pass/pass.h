@@ -34,6 +34,7 @@ struct PassPlan {
   uint64_t seed = 0;
   double sink = Thresholds()["sink"];
   ReportSample* shown = nullptr;  // takes what a report shows of the first variant
+  std::string device = "cpu";     // whose memory the batches must fit
   bool late = false;  // numbers are read while the next layer runs, as from a GPU, wherever they are
 };
 
@@ -45,9 +46,12 @@ struct FinalState {
   ~FinalState();
   std::vector<size_t> variants;
   std::unique_ptr<std::vector<at::Tensor>> x;  // [N, d] each
+  /// The same tokens cut into these batches instead.
+  void cut_into(const std::vector<Batch>& batches);
 };
 
-std::vector<FinalState> run_pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
+/// Where a GPU's memory does not suffice, the plan's batches are halved, with a note, until it does.
+std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
                                  const ProgressCallback& progress);
 
 /// How many (block, state) steps the plan takes: what progress counts, and what sharing prefixes saves.

@@ -79,14 +79,20 @@ ReportSample::ReportSample(const ModelSpec& spec, int64_t length, const std::vec
         kShownSample, length, bytes >> 20, kWholePattern, kMostExact >> 20));
     return;
   }
-  std::vector<TensorToWrite> tensors;
   for (size_t l = 0; l < layers.size(); ++l)
     if (layers[l])
-      tensors.push_back({site(static_cast<int64_t>(l)),
-                         StoredType::f32,
-                         {spec.blocks[l].attention().heads, length, length},
-                         {}});
-  exact_ = std::make_unique<SafetensorsWriter>(*file, tensors);
+      promised_.push_back({site(static_cast<int64_t>(l)),
+                           StoredType::f32,
+                           {spec.blocks[l].attention().heads, length, length},
+                           {}});
+  file_ = *file;
+  restart();
+}
+
+void ReportSample::restart() {
+  arrays_.clear();
+  exact_.reset();
+  if (!promised_.empty()) exact_ = std::make_unique<SafetensorsWriter>(file_, promised_);
 }
 
 void ReportSample::pattern(int layer, const TileView& view, Crossing& crossing) {

@@ -28,6 +28,9 @@ class ReportSample {
   /// Takes what the view holds of the sample, if anything; from a device by the crossing.
   void pattern(int layer, const TileView& view, Crossing& crossing);
 
+  /// Forgets everything it has taken.
+  void restart();
+
   /// Puts the file of exact matrices in its place and gives the arrays away.
   std::vector<NamedArray> finish();
 
@@ -44,6 +47,8 @@ class ReportSample {
 
   int64_t length_, side_;
   std::vector<NamedArray> arrays_;
+  std::filesystem::path file_;
+  std::vector<TensorToWrite> promised_;  // empty: no file of exact matrices
   std::unique_ptr<SafetensorsWriter> exact_;
 };
 

@@ -35,7 +35,9 @@ struct ScanRequest {
   std::string layers;               // "0-5,11"; empty: all
   std::string dtype = "float32";
   std::string device = "cpu";
-  int threads = 0;  // 0: all cores
+  int64_t device_memory = 0;          // bytes of a GPU's memory to use; 0: all that is free
+  std::string precision = "float32";  // of products on a GPU: float32 or tf32
+  int threads = 0;                    // 0: all cores
   uint64_t seed = 0;
   Thresholds thresholds;
   bool show = false;  // keep what a report shows of the first sample: ScanResult::arrays

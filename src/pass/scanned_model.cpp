@@ -5,8 +5,10 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/random_source.h"
+#include "pass/precision.h"
 #include "pass/shapes.h"
 #include "spec/edit.h"
+#include "tensors/device.h"
 #include "tensors/torch_compat.h"
 
 namespace rankscope {
@@ -44,7 +46,12 @@ ScanInput ScannedModel::input() const {
 
 void prepare_run(const ScanRequest& request) {
   dtype_of(request.dtype);  // a wrong word is answered before anything is read
+  if (request.device_memory > 0 && request.device == "cpu")
+    throw usage_error("--device-memory bounds the memory of a GPU").hint("--device cuda");
+  check_precision(request);
   device_of(request.device);
+  limit_device_memory(request.device, request.device_memory);
+  allow_tf32(request.precision == "tf32");
   if (request.batch_size < 1) throw usage_error("--batch-size should be at least 1");
   use_threads(request.threads);
   // Left alone, glibc raises its mmap threshold and keeps what it frees: the peak would grow with every

@@ -13,6 +13,7 @@
 #include "operator/spectrum.h"
 #include "operator/token_map.h"
 #include "pass/manifest.h"
+#include "pass/precision.h"
 #include "pass/report_sample.h"
 #include "pass/scanned_model.h"
 #include "spectral/rows.h"
@@ -110,7 +111,7 @@ class OperatorMeasure {
     const Weights unembed = source_.load("unembed");
     const at::Tensor& b_U = unembed.get_or_none("b_U");
     at::Tensor best = at::full({y.size(0)}, -INFINITY, y.options());
-    at::Tensor word = at::zeros({y.size(0)}, at::kLong);
+    at::Tensor word = at::zeros({y.size(0)}, y.options().dtype(at::kLong));
     for (int64_t first = 0; first < spec_.output.vocabulary; first += kVocabularyTile) {
       const int64_t count = std::min(kVocabularyTile, spec_.output.vocabulary - first);
       const at::Tensor W = source_.row_range("unembed.W_U", first, count);
@@ -214,6 +215,7 @@ OperatorResult measure_operator(const OperatorRequest& request, const ProgressCa
   say(request, out.scan);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   out.scan.manifest = make_manifest(request.scan, model.checkpoint(), input, out.scan, {}, seconds.count());
+  add_precision(out.scan.manifest, request.scan, model.spec(), *source, batches.front());
   if (!request.init.empty()) out.scan.manifest["init"] = request.init;
   for (const TokenMap& map : out.maps)
     if (map.sample == kShownSample)

@@ -13,6 +13,7 @@
 #include "operator/rerun.h"
 #include "pass/manifest.h"
 #include "pass/output.h"
+#include "pass/precision.h"
 #include "pass/scanned_model.h"
 #include "pass/stream_metrics.h"
 #include "paths/chained.h"
@@ -121,9 +122,19 @@ class FrozenPaths {
 
   // What a layer passes on beside what its attention writes; the published one has no square root.
   void alphas(const FrozenNetwork& frozen, const Batch& batch) {
-    const auto product = [&](const at::Tensor& x, int64_t s) {
-      const at::Tensor a = x.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s)).abs();
-      return a.sum(0).max().item<double>() * a.sum(1).max().item<double>();
+    // For each sample the column and the row norm, in one copy.
+    const auto products = [&](const at::Tensor& x) {
+      std::vector<at::Tensor> norms;
+      for (int64_t s = 0; s < batch.count(); ++s) {
+        const at::Tensor a = x.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s)).abs();
+        norms.push_back(a.sum(0).max());
+        norms.push_back(a.sum(1).max());
+      }
+      const at::Tensor here = at::stack(norms).to(at::kCPU, at::kDouble);
+      std::vector<double> out;
+      for (int64_t s = 0; s < batch.count(); ++s)
+        out.push_back(here.data_ptr<double>()[2 * s] * here.data_ptr<double>()[2 * s + 1]);
+      return out;
     };
     at::Tensor x = frozen.input();
     for (const FrozenStep& step : frozen.trunk().steps()) {
@@ -134,11 +145,10 @@ class FrozenPaths {
         if (attention == branch.end()) continue;
         const bool alone = step.branches.size() == 1;
         const at::Tensor written = !alone ? affine({false, {branch}}, x) : step.skip ? next - x : next;
-        for (int64_t s = 0; s < batch.count(); ++s) {
-          const double stream = product(x, s), wrote = product(written, s);
+        const std::vector<double> stream = products(x), wrote = products(written);
+        for (size_t s = 0; s < stream.size(); ++s)
           reading("through", -1, attention->layer)
-              .sample("path_alpha", batch.samples[static_cast<size_t>(s)], stream / (stream + wrote));
-        }
+              .sample("path_alpha", batch.samples[s], stream[s] / (stream[s] + wrote[s]));
       }
       x = next;
     }
@@ -255,6 +265,7 @@ ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& pr
   if (request.chained)
     result.manifest["paths"] = {{"chains", request.chains},
                                 {"order", request.reference_order ? "P_1 ... P_k" : "P_k ... P_1"}};
+  add_precision(result.manifest, request.scan, model.spec(), *source, batches.front());
   if (!request.init.empty()) result.manifest["init"] = request.init;
   return result;
 }

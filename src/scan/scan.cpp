@@ -15,6 +15,7 @@
 #include "pass/manifest.h"
 #include "pass/output.h"
 #include "pass/pass.h"
+#include "pass/precision.h"
 #include "pass/scanned_model.h"
 #include "pass/variants.h"
 #include "paths/shares.h"
@@ -49,6 +50,7 @@ class Scan {
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     result_.manifest = make_manifest(request_, &checkpoint_, input_, result_, names_, seconds.count());
+    add_precision(result_.manifest, request_, spec(), *source_, plan_.inputs.front().front());
     return std::move(result_);
   }
 
@@ -63,6 +65,7 @@ class Scan {
     plan_.lenses = choose_lenses(request_.lenses);
     plan_.layers = parse_layers(request_.layers, spec().depth());
     plan_.seed = request_.seed;
+    plan_.device = request_.device;
     plan_.sink = request_.thresholds["sink"];
     if (request_.null_models) add_null_models();
     for (const Variant& v : plan_.variants) names_.push_back(v.name);
@@ -162,9 +165,11 @@ class Scan {
                       ? plan_.layers
                       : std::vector<bool>(static_cast<size_t>(other.spec().depth()), true);
     plan.seed = request_.seed;
+    plan.device = request_.device;
     plan.sink = request_.thresholds["sink"];
     names_.emplace_back("baseline");
-    const std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
+    std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
+    states.front().cut_into(plan_.inputs.front());  // either may have needed smaller batches
     compare_outputs(full(), plan_, {&states.front()}, plan, result_.table, result_.notes);
   }
 
@@ -210,6 +215,7 @@ class Scan {
     plan.sources = {source_.get()};
     plan.inputs = {plan_.inputs.front()};
     plan.layers = plan_.layers;
+    plan.device = request_.device;
     const std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
     std::vector<const FinalState*> others;
     for (size_t i = 1; i < states.size(); ++i) others.push_back(&states[i]);

@@ -116,6 +116,23 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
   error: there is no device "gpu"
     try  cpu, cuda, cuda:0
   [2]
+  $ rankscope scan bert --random-tokens --precision tf31
+  error: there is no precision "tf31"
+    try  tf32
+  [2]
+  $ rankscope collapse bert --random-tokens --precision tf32
+  error: TF32 is an arithmetic of GPUs
+    in   --precision tf32
+    try  --device cuda
+  [2]
+  $ rankscope scan bert --random-tokens --device-memory 4GB
+  error: --device-memory: expected a size as 4GiB or 512MiB, but got "4GB"
+    try  rankscope scan --help
+  [2]
+  $ rankscope operator bert --random-tokens --device-memory 4GiB
+  error: --device-memory bounds the memory of a GPU
+    try  --device cuda
+  [2]
 
 One input, of the kind the model reads.
 

@@ -62,5 +62,45 @@ TEST(Batches, RefuseAnEmptySample) {
   EXPECT_EQ(error_of({Sample{}}), "error: there are no tokens\n  in   sample 0\n");
 }
 
+TEST(Batch, HalvesHoldTheSameSamplesInTheSameOrder) {
+  const ModelSpec spec = test::tiny_spec();
+  const std::vector<Batch> whole = make_batches(test::random_samples({5, 9, 5, 12, 7}, 50), spec, 8);
+  const std::vector<Batch> parts = halved(halved(whole));
+  ASSERT_EQ(parts.size(), 4u);
+  Batch again;
+  again.offsets = {0};
+  for (const Batch& part : parts) {
+    EXPECT_EQ(part.offsets.front(), 0);
+    const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(again.ids, part.ids);
+    append(again.types, part.types);
+    append(again.positions, part.positions);
+    append(again.content, part.content);
+    append(again.samples, part.samples);
+    for (int64_t s = 0; s < part.count(); ++s) again.offsets.push_back(again.offsets.back() + part.length(s));
+  }
+  EXPECT_EQ(again.ids, whole.front().ids);
+  EXPECT_EQ(again.types, whole.front().types);
+  EXPECT_EQ(again.positions, whole.front().positions);
+  EXPECT_EQ(again.content, whole.front().content);
+  EXPECT_EQ(again.samples, whole.front().samples);
+  EXPECT_EQ(again.offsets, whole.front().offsets);
+}
+
+TEST(Batch, HalvesOfImagesKeepTheirPixels) {
+  Batch two;
+  two.pixels = {1, 2, 3, 4};
+  two.positions = two.types = {0, 1, 0, 1};
+  two.content = {0, 1, 0, 1};
+  two.offsets = {0, 2, 4};
+  two.samples = {4, 6};
+  const std::vector<Batch> parts = halved({two});
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].pixels, (std::vector<float>{1, 2}));
+  EXPECT_EQ(parts[1].pixels, (std::vector<float>{3, 4}));
+  EXPECT_EQ(parts[1].samples, (std::vector<int64_t>{6}));
+  EXPECT_TRUE(parts[1].ids.empty());
+}
+
 }  // namespace
 }  // namespace rankscope

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/random_source.h"
+#include "pass/fitting.h"
 #include "pass/output.h"
 #include "pass/variants.h"
 #include "scan/fixture_request.h"
@@ -36,7 +37,7 @@ PassPlan plan_of(const ModelSpec& spec, WeightSource& source, const std::vector<
   return plan;
 }
 
-Outcome run(const PassPlan& plan) {
+Outcome run(PassPlan plan) {
   Outcome r;
   r.states = run_pass(plan, r.table, r.notes, {});
   std::vector<const FinalState*> others;
@@ -58,7 +59,7 @@ TEST(Pass, SharesThePrefixInWhichVariantsAgree) {
 TEST(Pass, CountsTheStepsItTakes) {
   const ModelSpec spec = tiny_spec(NormPlace::post, 4);
   const auto source = random_source(spec, 1, "float32", "cpu");
-  const PassPlan plan = plan_of(spec, *source, {"head:L3H0", "skip", "head:L1H0"});
+  PassPlan plan = plan_of(spec, *source, {"head:L3H0", "skip", "head:L1H0"});
   int64_t calls = 0, last = 0, total = 0;
   ResultTable table;
   std::vector<std::string> notes;
@@ -366,6 +367,107 @@ TEST(Pass, DropsAVariantThatIsNoLongerFiniteEvenWhenThatIsReadALayerLate) {
   EXPECT_EQ(late.table.find("-norm", "residual_fro", 2, -1, "all", "blocks.2.hook_resid_post"), nullptr);
   EXPECT_NE(late.table.find("-head:L0H0", "residual_fro", 3, -1, "all", "blocks.3.hook_resid_post"), nullptr);
   EXPECT_EQ(late.states.size(), now.states.size());
+}
+
+// A lens that fails where it is shown a number that is not finite.
+class Choosy : public Measurement {
+  at::Tensor whole(const WholeView& view) override {
+    if (!view.x.isfinite().all().item<bool>()) throw Error("no eigenvalues of NaN");
+    return at::ones({1, view.packing.count(), 1, 2}, at::kDouble);
+  }
+};
+
+TEST(Pass, ALensThatFailsAtNaNDoesNotHideWhereTheNaNIs) {
+  const ModelSpec spec = tiny_spec(NormPlace::post, 4);
+  Overflowing source(spec);
+  Lens lens = lens_reading({{"hook_resid_post", SiteForm::whole}});
+  lens.start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Choosy>(); };
+  PassPlan plan = plan_of(spec, source, {"norm"});
+  plan.lenses = {&lens};
+  plan.late = true;
+  const Outcome r = run(plan);
+  ASSERT_EQ(r.notes.size(), 1u);
+  EXPECT_TRUE(r.notes.front().starts_with("-norm gave NaN or Inf at blocks.1.hook_resid_post"))
+      << r.notes.front();
+  EXPECT_NE(r.table.find("full", "mean", 3), nullptr);
+  EXPECT_EQ(r.table.find("-norm", "mean", 1), nullptr);
+}
+
+// A lens that has room for `kRoom` samples at once.
+constexpr int64_t kRoom = 2;
+class Roomy : public Measurement {
+  at::Tensor whole(const WholeView& view) override {
+    TORCH_CHECK_WITH(OutOfMemoryError, view.packing.count() <= kRoom, "out of memory");
+    return at::ones({1, view.packing.count(), 1, 2}, at::kDouble);
+  }
+};
+class NoRoom : public Measurement {
+  at::Tensor whole(const WholeView&) override {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "out of memory");
+    return {};
+  }
+};
+
+TEST(Pass, HalvesBatchesThatDoNotFitAndSaysSo) {
+  const ModelSpec spec = tiny_spec();
+  const auto source = random_source(spec, 1, "float64", "cpu");
+  Lens lens = lens_reading({{"hook_resid_post", SiteForm::whole}});
+  lens.start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Roomy>(); };
+  PassPlan plan = plan_of(spec, *source, {"skip"});
+  plan.lenses = {&lens};
+  plan.device = "cuda:0";
+  ResultTable table;
+  std::vector<std::string> notes{"before"};
+  const std::vector<FinalState> states = run_pass(plan, table, notes, {});
+  // Five samples: three and two, then two, one, one and one.
+  EXPECT_EQ(
+      notes,
+      (std::vector<std::string>{
+          "before", "5 samples at once are more than the memory of cuda:0 holds: 3 are computed at once",
+          "3 samples at once are more than the memory of cuda:0 holds: 2 are computed at once"}));
+  ASSERT_EQ(plan.inputs.front().size(), 4u);
+  EXPECT_EQ(table.find("full", "mean", 2)->n, 5);
+  EXPECT_EQ(table.rows.size(), 2u * 3 * 2);  // variants, layers, metrics: nothing is there twice
+  // The same states as in one batch, and one can be cut like the other.
+  PassPlan whole = plan_of(spec, *source, {"skip"});
+  whole.lenses = {};
+  ResultTable none;
+  std::vector<FinalState> together = run_pass(whole, none, notes, {});
+  ASSERT_EQ(together.front().x->size(), 1u);
+  together.front().cut_into(plan.inputs.front());
+  ASSERT_EQ(together.front().x->size(), 4u);
+  for (size_t b = 0; b < 4; ++b)  // another batch is another order of float64 sums, of at most 40 terms
+    EXPECT_LT(((*together.front().x)[b] - (*states.front().x)[b]).abs().max().item<double>(), 1e-12);
+}
+
+TEST(Pass, SaysWhatWouldFitWhereOneSampleDoesNot) {
+  const ModelSpec spec = tiny_spec();
+  const auto source = random_source(spec, 1, "float64", "cpu");
+  Lens lens = lens_reading({{"hook_resid_post", SiteForm::whole}});
+  lens.start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<NoRoom>(); };
+  PassPlan plan = plan_of(spec, *source, {});
+  plan.lenses = {&lens};
+  ResultTable table;
+  std::vector<std::string> notes;
+  try {
+    run_pass(plan, table, notes, {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "one sample of 12 tokens is more than the memory of cpu holds");
+    EXPECT_NE(e.advice().find("two blocks of weights alone take"), std::string::npos) << e.advice();
+  }
+  EXPECT_TRUE(table.rows.empty());
+}
+
+TEST(Pass, CountsTheMemoryThatALengthTakes) {
+  const ModelSpec spec = tiny_spec();
+  const auto source = random_source(spec, 1, "float64", "cpu");
+  const PassPlan plan = plan_of(spec, *source, {"skip"});
+  // One token: three states of width 24; queries, keys, values and what heads carry of 4 x 6; 3 x 24 beside.
+  EXPECT_EQ(least_bytes(plan, 9) - least_bytes(plan, 8), 4 * (3 * 24 + 4 * 24 + 3 * 24));
+  EXPECT_EQ(length_that_fits(plan, 64, least_bytes(plan, 20)), 16);
+  EXPECT_EQ(length_that_fits(plan, 64, least_bytes(plan, 63)), 32);
+  EXPECT_EQ(length_that_fits(plan, 64, 100), 0);
 }
 
 TEST(Scan, TheThresholdOfASinkIsTheOneSinkRatioCountsBy) {

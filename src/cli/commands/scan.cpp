@@ -94,6 +94,7 @@ void fill_in(Options& o) {
   for (const std::string& text : o.thresholds) set_threshold(r.thresholds, text);
   const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.random_tokens;
   if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
+  settle_batch(r);
   if (o.json) o.format = "json";
   require_format(o.format);
   refuse_folders(r.texts);
@@ -190,7 +191,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
                  "Arithmetic: float32 or float64; stored float16 and bfloat16 are converted")
       ->type_name("TYPE")
       ->capture_default_str();
-  app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
+  add_device_options(app, r);
   app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
       ->check(whole_number(0, 1024))
       ->capture_default_str();
