@@ -1,35 +1,29 @@
 // Question: what does looking cost? A scan with every metric of `full` against the plain forward pass of the
-// same weights through LibTorch, in the same run. BERT-base shape, 32 samples of 128 tokens.
+// same weights through LibTorch, in the same run.
 //
-//   bench: scan_bench [threads]      goal: scan <= 1.35 forward passes
+//   bench: scan_bench [--threads N]                      BERT-base shape, 32 x 128 tokens, on the CPU
+//          goal: scan <= 1.35 forward passes
+//   bench: scan_bench --device cuda [--case NAME]        the cases of bench/scan_cases.h on a GPU
+//   bench: scan_bench --lengths [--threads N]            user time over that of --lens massive, 128 to 2,048
+//          tokens a sample; goal 1.5, 1.7, 2.2, 2 and 1.8
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <functional>
-#include <utility>
+#include <cstdlib>
+#include <cstring>
+#include <string>
 
 #include "base/error.h"
-#include "checkpoint/load.h"
-#include "lenses/lens.h"
-#include "pass/pass.h"
-#include "pass/variants.h"
-#include "scan/scan.h"
-#include "support/random_checkpoint.h"
+#include "gpu_scans.h"
+#include "observed_pass.h"
+#include "plain_forward.h"
+#include "scan_lengths.h"
 #include "support/temporary_folder.h"
-#include "tensors/torch_compat.h"
+#include "timed_lenses.h"
 
 namespace rankscope {
 namespace {
-
-double seconds(const std::function<void()>& call) {
-  const auto start = std::chrono::steady_clock::now();
-  call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 double median_of(int repeats, const std::function<void()>& call) {
   std::vector<double> times;
@@ -38,151 +32,21 @@ double median_of(int repeats, const std::function<void()>& call) {
   return times[times.size() / 2];
 }
 
-// The competitor: BERT as anybody would write it with LibTorch, all samples in one batch, weights in memory.
-class PlainBert {
- public:
-  explicit PlainBert(const Checkpoint& checkpoint) : spec_(checkpoint.spec()) {
-    const auto source = checkpoint_source(checkpoint, "float32", "cpu");
-    table_ = source->row_range("embed.W_E", 0, spec_.embedding.vocabulary);
-    embed_ = copy(source->load("embed"), "embed");
-    for (int64_t l = 0; l < spec_.depth(); ++l) {
-      const std::string part = fmt::format("blocks.{}", l);
-      blocks_.push_back(copy(source->load(part), part));
-    }
-  }
-
-  at::Tensor forward(const at::Tensor& ids) const {  // [B, T]
-    const int64_t B = ids.size(0), T = ids.size(1);
-    const AttentionSpec& a = spec_.blocks[0].attention();
-    at::Tensor x = at::embedding(table_, ids) + embed_.get("W_pos").narrow(0, 0, T) + embed_.get("W_type")[0];
-    x = norm(x, embed_, "ln");
-    for (const Weights& w : blocks_) {
-      const auto heads = [&](const char* W, const char* b) {
-        return at::linear(x, w.get(W), w.get(b)).view({B, T, a.heads, a.d_qk}).transpose(1, 2);
-      };
-      const at::Tensor p = at::softmax(
-          at::matmul(heads("attn.W_Q", "attn.b_Q"), heads("attn.W_K", "attn.b_K").transpose(-1, -2)) *
-              a.scale,
-          -1);
-      const at::Tensor z = at::matmul(p, heads("attn.W_V", "attn.b_V")).transpose(1, 2).reshape({B, T, -1});
-      x = norm(x + at::linear(z, w.get("attn.W_O"), w.get("attn.b_O")), w, "ln1");
-      const at::Tensor h = at::gelu(at::linear(x, w.get("mlp.W_in"), w.get("mlp.b_in")));
-      x = norm(x + at::linear(h, w.get("mlp.W_out"), w.get("mlp.b_out")), w, "ln2");
-    }
-    return x;
-  }
-
- private:
-  at::Tensor norm(const at::Tensor& x, const Weights& w, const std::string& name) const {
-    return at::layer_norm(x, {spec_.width}, w.get(name + ".w"), w.get(name + ".b"), 1e-12);
-  }
-  Weights copy(const Weights& mapped, const std::string& part) const {
-    Weights out;
-    for (const Parameter& p : parameters_of(spec_, part)) {
-      const std::string name = p.name.substr(part.size() + 1);
-      if (mapped.has(name)) out.set(name, mapped.get(name).clone());
-    }
-    return out;
-  }
-  ModelSpec spec_;
-  at::Tensor table_;
-  Weights embed_;
-  std::vector<Weights> blocks_;
-};
-
-// Every lens with a clock around it: what it costs within the scan, to more digits than the difference of two
-// passes has.
-constexpr size_t kMostLenses = 32;
-std::array<double, kMostLenses> lens_seconds;
-
-class Timed : public Measurement {
- public:
-  Timed(std::unique_ptr<Measurement> inner, double& total) : inner_(std::move(inner)), total_(total) {}
-  at::Tensor whole(const WholeView& v) override {
-    return timed([&] { return inner_->whole(v); });
-  }
-  at::Tensor tile(const TileView& v) override {
-    return timed([&] { return inner_->tile(v); });
-  }
-  at::Tensor factored(const FactoredView& v) override {
-    return timed([&] { return inner_->factored(v); });
-  }
-  void weights(const WeightsView& v) override {
-    total_ += seconds([&] { inner_->weights(v); });
-  }
-  at::Tensor finish() override {
-    return timed([&] { return inner_->finish(); });
-  }
-
- private:
-  at::Tensor timed(const std::function<at::Tensor()>& call) {
-    at::Tensor out;
-    total_ += seconds([&] { out = call(); });
-    return out;
-  }
-
-  std::unique_ptr<Measurement> inner_;
-  double& total_;
-};
-
-template <size_t I>
-std::unique_ptr<Measurement> start_timed(const LensContext& context) {
-  return std::make_unique<Timed>(lenses()[I]->start(context), lens_seconds[I]);
-}
-
-std::vector<Lens> timed_lenses() {
-  if (lenses().size() > kMostLenses) throw Error("scan_bench knows fewer lenses than there are");
-  std::vector<Lens> out;
-  for (const Lens* lens : lenses()) out.push_back(*lens);
-  [&]<size_t... I>(std::index_sequence<I...>) {
-    ((I < out.size() ? void(out[I].start = start_timed<I>) : void()), ...);
-  }
-  (std::make_index_sequence<kMostLenses>());
-  return out;
-}
-
-std::vector<Sample> samples_of(const at::Tensor& ids) {
-  std::vector<Sample> out(static_cast<size_t>(ids.size(0)));
-  for (size_t i = 0; i < out.size(); ++i) {
-    const at::Tensor row = ids[static_cast<int64_t>(i)].contiguous();
-    out[i].ids.assign(row.data_ptr<int64_t>(), row.data_ptr<int64_t>() + row.numel());
-  }
-  return out;
-}
-
-int run(int threads) {
-  const c10::NoGradGuard no_grad;
+int on_the_cpu(int threads) {
   use_threads(threads);
   const TemporaryFolder folder;
   test::write_random_checkpoint(folder.path(), test::bert_config(), StoredType::f32);
   const Checkpoint checkpoint(folder.path());
   at::manual_seed(1);
   const at::Tensor ids = at::randint(0, 30522, {32, 128}, at::kLong);
-  const PlainBert plain(checkpoint);
+  const PlainForward plain(checkpoint, "cpu");
   const auto source = checkpoint_source(checkpoint, "float32", "cpu");
-
   const auto pass = [&](const std::vector<const Lens*>& chosen) {
-    PassPlan plan;
-    plan.variants = {{"full", checkpoint.spec(), 0, 0}};
-    plan.sources = {source.get()};
-    plan.inputs.push_back(make_batches(samples_of(ids), checkpoint.spec(), 8));
-    plan.lenses = chosen;
-    plan.layers = parse_layers("", checkpoint.spec().depth());
-    ResultTable table;
-    std::vector<std::string> notes;
-    return run_pass(plan, table, notes, {});
+    return observed_pass(checkpoint, *source, ids, chosen, "cpu", 8);
   };
 
   // Verify, then time: both must give the same last hidden state.
-  const at::Tensor reference = plain.forward(ids).flatten(0, 1);
-  const std::vector<FinalState> states = pass({});
-  const double error = (at::cat(*states.front().x) - reference).abs().max().item<double>() /
-                       reference.abs().max().item<double>();
-  fmt::print("largest difference of the last hidden state: {:.2g} of the largest value\n", error);
-  if (!(error < 1e-4)) {
-    fmt::print("the two do not compute the same: no times\n");
-    return 1;
-  }
+  if (!same_hidden_state(pass({}), plain.forward(ids))) return 1;
 
   // The better of one batch and batches of the size we use: small ones spare the allocator.
   const double at_once = median_of(3, [&] { plain.forward(ids); });
@@ -190,22 +54,21 @@ int run(int threads) {
     for (const at::Tensor& part : ids.split(8)) plain.forward(part);
   });
   const double forward = std::min(at_once, in_batches);
-  // Multiply-adds of the products, twice: the limit is set by the matrix rate.
-  const double flops = 32.0 * 128 * 12 * (2.0 * (4 * 768 * 768 + 2 * 768 * 3072) + 4.0 * 128 * 768);
+  const double flops = 32 * forward_flops(checkpoint.spec(), 128);
   const at::Tensor square = at::randn({768, 768});
   const double rate = 2.0 * 768 * 768 * 768 * 20 / median_of(3, [&] {
                         for (int i = 0; i < 20; ++i) at::mm(square, square);
                       });
   fmt::print("BERT-base shape, 32 x 128 tokens, {} threads, LibTorch {}\n", thread_count(), torch_version());
-  fmt::print("{:<28} {:>9} {:>14}\n", "what", "seconds", "forward passes");
+  fmt::print("{:<32} {:>9} {:>14}\n", "what", "seconds", "forward passes");
   const auto line = [&](const std::string& what, double t) {
-    fmt::print("{:<28} {:>9.2f} {:>14.2f}\n", what, t, t / forward);
+    fmt::print("{:<32} {:>9.2f} {:>14.2f}\n", what, t, t / forward);
   };
   line("limit (matrix rate)", flops / rate);
   line("plain LibTorch, one batch", at_once);
   line("plain LibTorch, batches of 8", in_batches);
   line("our pass, no lens", median_of(3, [&] { pass({}); }));
-  const std::vector<Lens> timed = timed_lenses();
+  const std::vector<Lens> timed = timed_lenses("cpu");
   std::vector<const Lens*> all;
   for (const Lens& lens : timed) all.push_back(&lens);
   pass(all);
@@ -218,7 +81,38 @@ int run(int threads) {
   return 0;
 }
 
+int run(int argc, char** argv) {
+  const c10::NoGradGuard no_grad;
+  std::string device = "cpu", only;
+  int threads = 0;
+  bool lengths = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
+    if (word == "--device")
+      device = value();
+    else if (word == "--case")
+      only = value();
+    else if (word == "--threads")
+      threads = std::atoi(value().c_str());
+    else if (word == "--lengths")
+      lengths = true;
+    else
+      throw usage_error("expected --device NAME, --case NAME, --threads N or --lengths, but got " + word);
+  }
+  if (lengths) return scan_lengths(threads > 0 ? threads : 2, argv[0]);
+  if (device == "cpu") return on_the_cpu(threads > 0 ? threads : 2);
+  return gpu_scans(device, only, threads);
+}
+
 }  // namespace
 }  // namespace rankscope
 
-int main(int argc, char** argv) { return rankscope::run(argc > 1 ? std::atoi(argv[1]) : 2); }
+int main(int argc, char** argv) {
+  try {
+    return rankscope::run(argc, argv);
+  } catch (const rankscope::Error& e) {
+    fmt::print(stderr, "{}", e.render());
+    return 1;
+  }
+}

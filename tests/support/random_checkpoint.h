@@ -2,10 +2,14 @@
 // of one random buffer. For tests and benchmarks of reading, not for anybody's conclusions.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -18,10 +22,11 @@
 namespace rankscope::test {
 
 /// `type` is f32 or f16. Matrices N(0, std^2) (queries and keys four times that, so that attention is not
-/// uniform), gains one, biases zero. The architecture must store its tensors plainly (BERT, Llama: not
-/// GPT-2).
+/// uniform; what is stored with them as well), gains one, biases zero. Larger than `shard` bytes it is
+/// written in several files, as published ones are.
 inline void write_random_checkpoint(const std::filesystem::path& folder, const std::string& config_text,
-                                    StoredType type, double deviation = 0.02) {
+                                    StoredType type, double deviation = 0.02,
+                                    size_t shard = size_t{5} << 30) {
   __extension__ typedef _Float16 Half;
   std::filesystem::create_directories(folder);
   const Json config = parse_json(config_text, "config.json");
@@ -32,7 +37,10 @@ inline void write_random_checkpoint(const std::filesystem::path& folder, const s
   const size_t bytes = size_of(type);
 
   int64_t largest = 0;
-  for (const Parameter& p : parameters(spec)) largest = std::max(largest, element_count(p));
+  for (const Parameter& p : parameters(spec)) {
+    const int64_t rows = std::max(p.shape[0], map.at(p.name).stored_rows);
+    largest = std::max(largest, element_count(p) / p.shape[0] * rows);
+  }
   const int64_t count = largest + (1 << 20);
   const auto fill = [&](auto value) {
     std::vector<std::byte> out(static_cast<size_t>(count) * bytes);
@@ -57,10 +65,12 @@ inline void write_random_checkpoint(const std::filesystem::path& folder, const s
   const auto zero = fill([](int64_t) { return 0.0; });
 
   std::vector<TensorToWrite> tensors;
+  std::set<std::string> written;  // a fused tensor serves several parameters
   size_t number = 0;
   for (const Parameter& p : parameters(spec)) {
     const Source& source = map.at(p.name);
     if (p.name == "unembed.W_U" && spec.output.tied) continue;
+    if (!written.insert(source.tensor).second) continue;
     const bool scores = p.name.ends_with("W_Q") || p.name.ends_with("W_K");
     const auto& from = p.role == Parameter::Role::gain   ? one
                        : p.role == Parameter::Role::bias ? zero
@@ -68,12 +78,30 @@ inline void write_random_checkpoint(const std::filesystem::path& folder, const s
                                                          : plain;
     const size_t start = (number++ * 104729 % (1 << 20)) * bytes;
     const std::string prefix = source.outside_base ? "" : std::string(architecture.prefix);
-    tensors.push_back({prefix + source.tensor,
-                       type,
-                       source.stored_shape.empty() ? p.shape : source.stored_shape,
-                       {from.data() + start, static_cast<size_t>(element_count(p)) * bytes}});
+    std::vector<int64_t> shape = p.shape;
+    if (source.stored_rows > 0) shape[0] = source.stored_rows;
+    if (source.transpose) std::swap(shape[0], shape[1]);
+    if (!source.stored_shape.empty()) shape = source.stored_shape;
+    size_t elements = 1;
+    for (const int64_t n : shape) elements *= static_cast<size_t>(n);
+    tensors.push_back({prefix + source.tensor, type, shape, {from.data() + start, elements * bytes}});
   }
-  write_safetensors(folder / "model.safetensors", tensors);
+  std::vector<std::vector<TensorToWrite>> shards(1);
+  size_t size = 0;
+  for (TensorToWrite& t : tensors) {
+    if (size > 0 && size + t.data.size() > shard) shards.emplace_back(), size = 0;
+    size += t.data.size();
+    shards.back().push_back(std::move(t));
+  }
+  Json index{{"weight_map", Json::object()}};
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const std::string name = shards.size() == 1
+                                 ? "model.safetensors"
+                                 : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
+    for (const TensorToWrite& t : shards[i]) index["weight_map"][t.name] = name;
+    write_safetensors(folder / name, shards[i]);
+  }
+  if (shards.size() > 1) write_file(folder / "model.safetensors.index.json", index.dump());
   write_file(folder / "config.json", config_text);
 }
 
