@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tensors/device.h"
 
 namespace rankscope {
 namespace {
@@ -58,6 +59,20 @@ TEST(Device, SaysWhyThereIsNoCuda) {
     EXPECT_EQ(refused("cuda", {fault}).place, "--device cuda");
     EXPECT_NE(refused("cuda", {fault}).advice.find("--device cpu"), std::string::npos);
   }
+}
+
+TEST(Device, GivesNoMoreMemoryThanItMay) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  constexpr int64_t kLimit = int64_t{64} << 20;
+  const auto options = at::TensorOptions().dtype(at::kByte).device(at::kCUDA);
+  release_device_memory();
+  limit_device_memory("cuda", kLimit);
+  EXPECT_LE(device_memory("cuda").free, kLimit);
+  EXPECT_THROW(at::empty({2 * kLimit}, options), c10::OutOfMemoryError);
+  limit_device_memory("cuda", 0);
+  EXPECT_EQ(at::empty({2 * kLimit}, options).numel(), 2 * kLimit);
+  EXPECT_GT(device_memory("cuda").total, 0);
+  EXPECT_EQ(device_memory("cpu").total, 0);
 }
 
 }  // namespace

@@ -93,6 +93,28 @@ TEST(Staged, NamesTheTensorThatIsNotFinite) {
   }
 }
 
+TEST(Staged, GivesADeviceTheSameWeights) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  for (const char* model : {"gpt2-fp16", "llama", "xlnet"}) {
+    const Checkpoint checkpoint(test::fixtures() / "models" / model);
+    const auto plain = checkpoint_source(checkpoint, "float32", "cpu");
+    const auto ahead = checkpoint_source(checkpoint, "float32", "cuda");
+    const std::vector<std::string> parts = parts_of(checkpoint.spec());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Weights there = ahead->load(parts[i]);
+      if (i + 1 < parts.size()) ahead->expect(parts[i + 1]);
+      Weights here;
+      for (const Parameter& p : parameters_of(checkpoint.spec(), parts[i]))
+        if (!is_vocabulary_table(p.name)) {
+          const std::string name = p.name.substr(parts[i].size() + 1);
+          EXPECT_TRUE(there.get(name).is_cuda());
+          here.set(name, there.get(name).cpu());
+        }
+      expect_same(here, plain->load(parts[i]), checkpoint.spec(), parts[i]);
+    }
+  }
+}
+
 TEST(Staging, CopiesWhatIsLargerThanItsBuffers) {
   at::manual_seed(3);
   for (const int64_t size : {1, 99, 100, 101, 1234}) {

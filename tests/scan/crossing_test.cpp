@@ -60,5 +60,20 @@ TEST(Crossing, KeepsOwnersUntilTheirNumbersAreRead) {
   EXPECT_TRUE(alive.expired());
 }
 
+TEST(Crossing, BringsEveryNumberFromADeviceOneTurnLate) {
+  if (!at::hasCUDA()) GTEST_SKIP() << "no CUDA device";
+  Crossing crossing;
+  std::vector<double> out;
+  const at::Tensor there = at::arange(5, at::TensorOptions().dtype(at::kFloat).device(at::kCUDA));
+  EXPECT_TRUE(crossing.late(there));
+  crossing.add(there, into(out, 5));
+  crossing.add(at::tensor({7.0}, at::kDouble), into(out, 1));  // from the host, in its place
+  crossing.add(there.sum(), into(out, 1));
+  crossing.turn();
+  EXPECT_TRUE(out.empty());
+  crossing.finish();
+  EXPECT_EQ(out, (std::vector<double>{0, 1, 2, 3, 4, 7, 10}));
+}
+
 }  // namespace
 }  // namespace rankscope
