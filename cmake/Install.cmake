@@ -36,6 +36,6 @@ if(RANKSCOPE_TESTS)
   add_test(NAME install.AnInstalledTreeServesFindPackage
     COMMAND ${CMAKE_COMMAND} -DBUILD=${CMAKE_BINARY_DIR} -DSOURCE=${CMAKE_SOURCE_DIR} -DGENERATOR=${CMAKE_GENERATOR}
       "-DFLAGS=${CMAKE_CXX_FLAGS}" "-DPREFIX_PATH=${CMAKE_PREFIX_PATH}" -DENGINE=${RANKSCOPE_ENGINE}
-      -DLIBDIR=${CMAKE_INSTALL_LIBDIR} -P ${CMAKE_SOURCE_DIR}/tests/install/check.cmake)
+      -DLIBDIR=${CMAKE_INSTALL_LIBDIR} -DBUILD_TYPE=${CMAKE_BUILD_TYPE} -P ${CMAKE_SOURCE_DIR}/tests/install/check.cmake)
   set_tests_properties(install.AnInstalledTreeServesFindPackage PROPERTIES LABELS install TIMEOUT 300)
 endif()

@@ -26,6 +26,11 @@ if(RANKSCOPE_ENGINE)
     rankscope_tests(${room} TORCH)
   endforeach()
 endif()
+# No binary looks for libraries where it is started, and all of them are hardened.
+add_test(NAME binaries COMMAND ${CMAKE_SOURCE_DIR}/scripts/check-binaries.sh ${CMAKE_BINARY_DIR})
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")  # what only the optimiser can do
+  set_tests_properties(binaries PROPERTIES ENVIRONMENT RANKSCOPE_CHECK=linked)
+endif()
 # Once more with every fused kernel switched off: what calls one must not depend on it. Checkpoints do not know.
 if(RANKSCOPE_ENGINE)
   foreach(room ops spectral tasks train contract)

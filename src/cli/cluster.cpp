@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/version.h"
+#include "cli/engine.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
@@ -30,7 +31,7 @@ int launched() {
 }
 
 fs::path find_library() {
-  if (const char* set = std::getenv("RANKSCOPE_MPI_LIBRARY")) return set;
+  if (const char* set = named_library("RANKSCOPE_MPI_LIBRARY")) return set;
   std::error_code ignored;
   const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   for (const char* place : {"librankscope_mpi.so", "../lib/librankscope_mpi.so",

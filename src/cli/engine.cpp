@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -20,7 +21,7 @@ fs::path program_folder() {
 }
 
 fs::path find_library() {
-  if (const char* set = std::getenv("RANKSCOPE_LIBRARY")) return set;
+  if (const char* set = named_library("RANKSCOPE_LIBRARY")) return set;
   const fs::path here = program_folder();
   for (const char* place : {"librankscope.so", "../lib/librankscope.so",
                             "../lib/x86_64-linux-gnu/librankscope.so", "../lib64/librankscope.so"})
@@ -48,6 +49,14 @@ const Engine& load() {
 }
 
 }  // namespace
+
+const char* named_library(const char* variable) {
+  const char* set = std::getenv(variable);
+  if (set != nullptr && ::getauxval(AT_SECURE) != 0)
+    throw usage_error(fmt::format("{} is not followed with rights that the caller does not have", variable))
+        .hint(fmt::format("unset {}", variable));
+  return set;
+}
 
 const Engine& engine() {
   static const Engine& loaded = load();
