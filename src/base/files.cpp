@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/sha256.h"
 
@@ -24,17 +25,17 @@ Error io_error(const char* action, const fs::path& path) {
   error = std::move(error).in(path.string());
   if (code == ENOENT) return std::move(error).hint("check the path");
   if (code == EACCES) return std::move(error).hint("check the permissions");
+  if (code == EFBIG) return std::move(error).hint("ulimit -f sets how large a file may become");
   if (code == ENOSPC) return std::move(error).hint("free some disk space or choose another --out");
   return error;
 }
 
-// Closes on scope exit; a descriptor is the only thing here that needs it.
-struct Descriptor {
-  int fd;
-  ~Descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
+// Not blocking: a pipe of that name would be waited for until somebody writes into it.
+int open_to_read(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) throw io_error("open the file", path);
+  return fd;
+}
 
 size_t regular_size(int fd, const fs::path& path) {
   struct stat info {};
@@ -43,11 +44,22 @@ size_t regular_size(int fd, const fs::path& path) {
   return static_cast<size_t>(info.st_size);
 }
 
+// A file without a name: whatever ends the process, nothing of it is left. Not every file system has that.
+int open_nameless(const fs::path& path) {
+  const fs::path folder = path.parent_path().empty() ? "." : path.parent_path();
+  return ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
+}
+
+// Nobody else's file: a link or a leftover of that name is removed, never written through.
+int open_beside(const fs::path& part) {
+  ::unlink(part.c_str());
+  return ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+}
+
 }  // namespace
 
 std::string read_file(const fs::path& path, uint64_t limit) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) throw io_error("open the file", path);
+  const Descriptor file{open_to_read(path)};
   const size_t size = regular_size(file.fd, path);
   if (size > limit)
     throw Error(fmt::format("the file has {} bytes, more than the {} allowed here", size, limit))
@@ -63,15 +75,16 @@ std::string read_file(const fs::path& path, uint64_t limit) {
 }
 
 FileWriter::FileWriter(const fs::path& path)
-    : path_(path), part_(path.string() + fmt::format(".part{}", ::getpid())) {
-  fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    : path_(path), part_(path.string() + fmt::format(".part{}", ::getpid())), fd_(open_nameless(path)) {
+  nameless_ = fd_ >= 0;
+  if (!nameless_) fd_ = open_beside(part_);
   if (fd_ < 0) throw io_error("write the file", path_);
 }
 
 FileWriter::~FileWriter() {
   if (fd_ < 0) return;  // committed
   ::close(fd_);
-  ::unlink(part_.c_str());
+  if (!nameless_) ::unlink(part_.c_str());
 }
 
 void FileWriter::write(std::span<const std::byte> bytes) {
@@ -84,8 +97,15 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 }
 
 void FileWriter::commit() {
-  if (::fsync(fd_) != 0 || ::rename(part_.c_str(), path_.c_str()) != 0)
-    throw io_error("write the file", path_);
+  if (::fsync(fd_) != 0) throw io_error("write the file", path_);
+  if (nameless_) {
+    ::unlink(part_.c_str());
+    if (::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", fd_).c_str(), AT_FDCWD, part_.c_str(),
+                 AT_SYMLINK_FOLLOW) != 0)
+      throw io_error("write the file", path_);
+    nameless_ = false;
+  }
+  if (::rename(part_.c_str(), path_.c_str()) != 0) throw io_error("write the file", path_);
   ::close(fd_);
   fd_ = -1;
 }
@@ -97,8 +117,7 @@ void write_file(const fs::path& path, std::string_view content) {
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) throw io_error("open the file", path);
+  const Descriptor file{open_to_read(path)};
   size_ = regular_size(file.fd, path);
   if (size_ == 0) return;
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
@@ -120,8 +139,8 @@ void MappedFile::release(size_t offset, size_t length) const {
 }
 
 std::string sha256_file(const fs::path& path) {
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (file.fd < 0) throw io_error("open the file", path);
+  const Descriptor file{open_to_read(path)};
+  regular_size(file.fd, path);
   Sha256 hash;
   const size_t piece = 1 << 20;
   const auto buffer = std::make_unique<std::byte[]>(piece);

@@ -13,7 +13,8 @@ namespace rankscope {
 /// The whole file, or an error if it is missing, not a regular file, unreadable or larger than `limit` bytes.
 std::string read_file(const std::filesystem::path& path, uint64_t limit = 1ull << 30);
 
-/// Writes beside `path` and renames: the file is there whole or not at all. A full disk is an error.
+/// Writes into a file without a name (beside `path` where the file system has none) and puts it in place: the
+/// file is there whole or not at all, whatever ends the process. A full disk is an error.
 void write_file(const std::filesystem::path& path, std::string_view content);
 
 /// The same for content that comes in pieces: `commit` puts the file in its place, leaving without it leaves
@@ -32,6 +33,7 @@ class FileWriter {
  private:
   std::filesystem::path path_, part_;
   int fd_ = -1;
+  bool nameless_ = false;
 };
 
 /// A read-only map of a file. Pages come in as they are touched; `release` gives them back.

@@ -2,6 +2,8 @@
 
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstring>
@@ -54,6 +56,15 @@ TEST(ReadFile, RefusesFoldersAndDevices) {
   EXPECT_EQ(error_of([] { read_file("/dev/zero"); }).message(), "this is not a regular file");
 }
 
+// Opening a pipe to read waits for somebody who writes: there is nobody.
+TEST(ReadFile, DoesNotWaitForAPipe) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { read_file(folder / "pipe"); }).message(), "this is not a regular file");
+  EXPECT_EQ(error_of([&] { MappedFile map(folder / "pipe"); }).message(), "this is not a regular file");
+  EXPECT_EQ(error_of([&] { sha256_file(folder / "pipe"); }).message(), "this is not a regular file");
+}
+
 TEST(ReadFile, RefusesMoreThanTheLimit) {
   const TempFolder folder;
   put(folder / "a", "12345");
@@ -67,6 +78,32 @@ TEST(WriteFile, ReplacesTheFileAndLeavesNothingElse) {
   write_file(folder / "a", "new");
   EXPECT_EQ(get(folder / "a"), "new");
   EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(WriteFile, AKilledProcessLeavesNothingHalfWritten) {
+  const TempFolder folder;
+  write_file(folder / "a", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    FileWriter file(folder / "a");
+    file.write("new");
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(get(folder / "a"), "old");
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
+TEST(WriteFile, DoesNotWriteThroughALinkUnderItsOwnNames) {
+  const TempFolder folder;
+  put(folder / "precious", "old");
+  std::filesystem::create_symlink(folder / "precious", folder / "a");
+  std::filesystem::create_symlink(folder / "precious",
+                                  folder.path() / ("a.part" + std::to_string(::getpid())));
+  write_file(folder / "a", "new");
+  EXPECT_EQ(get(folder / "precious"), "old");
+  EXPECT_EQ(get(folder / "a"), "new");
+  EXPECT_EQ(files_in(folder.path()), 2u);
 }
 
 TEST(WriteFile, OnAFullDiskKeepsTheOldFileAndLeavesNothingElse) {
