@@ -30,7 +30,7 @@ std::string kind_of_folder(const fs::path& folder) {
 }
 
 StudyResults read_study_folder(const fs::path& folder) {
-  return has_store(folder) ? study_results(study_tables(Store(folder)), folder) : read_study(folder);
+  return has_store(folder) ? study_results(study_tables(Store::look_at(folder)), folder) : read_study(folder);
 }
 
 SavedFolders read_folders(const std::vector<std::string>& folders) {

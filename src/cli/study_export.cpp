@@ -27,7 +27,7 @@ void export_model(const Store& store, const StudyOptions& o) {
 }  // namespace
 
 int study_export(const StudyOptions& o, Io& io) {
-  const Store store(o.folder);
+  const Store store = Store::look_at(o.folder);
   if (!o.model.empty()) {
     export_model(store, o);
     if (!io.quiet) io.err << fmt::format("wrote {}: rankscope scan {} --random-tokens\n", o.to, o.to);

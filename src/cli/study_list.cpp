@@ -36,7 +36,7 @@ int study_list(const StudyOptions&, Io& io) {
 }
 
 int study_status(const StudyOptions& options, Io& io) {
-  Store store(options.folder);
+  const Store store = Store::look_at(options.folder);
   const Study study = store.study();
   const Counts n = store.counts();
   io.out << fmt::format("{}: {}\n", study.name, terminal_text(study.title));

@@ -53,7 +53,8 @@ std::string rate_text(double f) {
 void print_plan(const Study& study, const Runner& runner, const std::vector<Axis>& overrides,
                 const std::vector<Trial>& trials, const StudyOptions& o, Io& io) {
   std::vector<StoredTrial> known;
-  if (std::filesystem::exists(std::filesystem::path(o.folder) / "study.db")) known = Store(o.folder).trials();
+  if (std::filesystem::exists(std::filesystem::path(o.folder) / "study.db"))
+    known = Store::look_at(o.folder).trials();
   std::map<std::string, TrialState> states;
   for (const StoredTrial& trial : known) states[trial.id] = trial.state;
 

@@ -245,7 +245,7 @@ void print_study(const Store& store, const std::string& metric, Io& io) {
 }
 
 int study_show(const StudyOptions& o, Io& io) {
-  print_study(Store(o.folder), o.metric, io);
+  print_study(Store::look_at(o.folder), o.metric, io);
   const std::string page = (std::filesystem::path(o.folder) / "report.html").string();
   write_folders_page(read_folders({o.folder}), nullptr, page);
   if (!io.quiet) io.err << fmt::format("wrote {}\n", page);

@@ -157,4 +157,8 @@ std::string trial_id(std::string_view runner, const Config& config) {
   return fmt::format("{:016x}", hash ^ (hash >> 31));
 }
 
+bool is_trial_id(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 }  // namespace rankscope

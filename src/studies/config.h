@@ -53,5 +53,6 @@ Config complete(const std::vector<Key>& keys, const Config& given, const std::st
 
 /// Sixteen hexadecimal digits: the hash of the runner's name and the canonical text.
 std::string trial_id(std::string_view runner, const Config& config);
+bool is_trial_id(std::string_view text);
 
 }  // namespace rankscope

@@ -20,7 +20,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-bool stopped(const SweepOptions& options) { return options.stop != nullptr && options.stop->load(); }
+bool stopped(const SweepOptions& options) {
+  return (options.stop != nullptr && options.stop->load()) ||
+         (options.lost != nullptr && options.lost->load());
+}
 
 std::string reason_of(const std::exception_ptr& fault) {
   try {
@@ -139,10 +142,20 @@ SweepReport run_study(Store& store, const Runner& runner, const SweepOptions& op
     });
     if (stack.jobs.empty()) continue;  // another process was faster
     const double flops_before = state.flops_done;
-    Heartbeat lease(options.lease_seconds, [&] { store.renew(owner, options.lease_seconds); });
+    std::atomic<bool> lost{false};
+    SweepOptions inner = options;
+    inner.lost = &lost;
+    Heartbeat lease(options.lease_seconds, [&] {
+      try {
+        store.renew(owner, options.lease_seconds);
+      } catch (...) {
+        lost = true;
+        throw;
+      }
+    });
     try {
       run_stack(
-          runner, stack, options,
+          runner, stack, inner,
           [&](const RunProgress& p, double seconds) {
             state.flops_done = flops_before + p.flops_done;
             state.flops_per_second = p.flops_done / seconds;

@@ -18,6 +18,7 @@ struct SweepOptions {
   double lease_seconds = 120;  // a process that says nothing for so long is taken for dead
   double checkpoint_seconds = 60;
   const std::atomic<bool>* stop = nullptr;
+  const std::atomic<bool>* lost = nullptr;  // the store cannot be reached any more: as good as a stop
 };
 
 /// How far the sweep is; handed out whenever something has changed.

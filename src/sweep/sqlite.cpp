@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
+
+#include <cctype>
 
 #include "base/error.h"
 
@@ -91,16 +94,49 @@ void Transaction::commit() {
   open_ = false;
 }
 
-sqlite3* open_database(const std::filesystem::path& path, bool create) {
+namespace {
+
+sqlite3* opened(const std::string& name, int flags, const std::filesystem::path& path) {
   sqlite3* db = nullptr;
-  const int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_FULLMUTEX;
-  if (sqlite3_open_v2(path.c_str(), &db, flags, nullptr) != SQLITE_OK) {
+  if (sqlite3_open_v2(name.c_str(), &db, flags | SQLITE_OPEN_FULLMUTEX, nullptr) != SQLITE_OK) {
     const Error error = fault(db, path);
     sqlite3_close(db);
     throw error;
   }
   sqlite3_busy_timeout(db, kWaitMilliseconds);
+  // A store from elsewhere may hold more than tables: triggers that undo what is written, views that never
+  // end.
+  for (const int setting :
+       {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW})
+    sqlite3_db_config(db, setting, 0, nullptr);
+  sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   return db;
+}
+
+// A file name as a URI: whatever is not plain is escaped.
+std::string as_uri(const std::filesystem::path& path, const char* parameters) {
+  std::string out = "file:";
+  for (const unsigned char c : std::filesystem::absolute(path).string())
+    out += std::isalnum(c) != 0 || c == '/' || c == '-' || c == '_' || c == '.'
+               ? std::string(1, static_cast<char>(c))
+               : fmt::format("%{:02x}", c);
+  return out + parameters;
+}
+
+}  // namespace
+
+sqlite3* open_database(const std::filesystem::path& path, bool create) {
+  return opened(path.string(), SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), path);
+}
+
+sqlite3* look_at_database(const std::filesystem::path& path) {
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const bool writable = ::access(folder.c_str(), W_OK) == 0;
+  std::error_code ignored;
+  const auto left_in_log = std::filesystem::file_size(path.string() + "-wal", ignored);
+  // SQLite wants to write an index of the log beside it. Without a log there is nothing to miss.
+  if (writable || (!ignored && left_in_log > 0)) return opened(path.string(), SQLITE_OPEN_READONLY, path);
+  return opened(as_uri(path, "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path);
 }
 
 void close_database(sqlite3* db) { sqlite3_close(db); }

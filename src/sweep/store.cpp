@@ -16,6 +16,7 @@ struct Store::Database {
   fs::path path;
   sqlite3* handle = nullptr;
   std::mutex mutex;  // the heartbeat and the runner share one connection
+  std::string columns;
 
   Statement prepare(std::string_view sql) { return {handle, path, sql}; }
   ~Database() { close_database(handle); }
@@ -47,7 +48,7 @@ CREATE INDEX trials_by_state ON trials (state);
 
 constexpr const char* kColumns =
     "SELECT id, study, runner, config, state, owner, device, lease, attempts, started, finished, seconds, "
-    "reason, result, precision FROM trials ";
+    "reason, result, {} FROM trials ";
 
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -59,8 +60,16 @@ TrialState parse_state(const std::string& text, const fs::path& path) {
   throw Error(fmt::format("a trial has the state \"{}\"", printable(text))).in(path.string());
 }
 
+// Ids become names of folders: nothing but an id may.
+std::string checked_id(const std::string& id, const fs::path& path) {
+  if (is_trial_id(id)) return id;
+  throw Error(fmt::format("a trial has the id \"{}\", which is none", printable(id)))
+      .in(path.string())
+      .hint("do not use this store: rankscope did not write it");
+}
+
 StoredTrial read_row(const Statement& row, const fs::path& path) {
-  return {row.text(0),
+  return {checked_id(row.text(0), path),
           row.text(1),
           row.text(2),
           row.text(3),
@@ -114,14 +123,15 @@ void check_schema(sqlite3* db, const fs::path& path) {
 }
 
 // Stores were once made without it. Programs that do not know the column get along with it.
+bool lacks_precision(sqlite3* db, const fs::path& path) {
+  Statement query(db, path, "SELECT count(*) FROM pragma_table_info('trials') WHERE name = 'precision'");
+  return query.step() && query.whole(0) == 0;
+}
+
 void add_missing_column(sqlite3* db, const fs::path& path) {
-  const auto missing = [&] {
-    Statement query(db, path, "SELECT count(*) FROM pragma_table_info('trials') WHERE name = 'precision'");
-    return query.step() && query.whole(0) == 0;
-  };
-  if (!missing()) return;
+  if (!lacks_precision(db, path)) return;
   Transaction change(db, path);
-  if (missing())  // another process may have been first
+  if (lacks_precision(db, path))  // another process may have been first
     execute(db, path, "ALTER TABLE trials ADD COLUMN precision TEXT NOT NULL DEFAULT ''");
   change.commit();
 }
@@ -142,20 +152,26 @@ const char* to_text(TrialState state) {
   return "";
 }
 
-Store::Store(const fs::path& folder, bool create) : folder_(folder), db_(std::make_unique<Database>()) {
+Store::Store(const fs::path& folder, Access access) : folder_(folder), db_(std::make_unique<Database>()) {
   db_->path = folder / "study.db";
+  const bool create = access == Access::create;
   if (!create && !fs::exists(db_->path))
     throw Error("there is no study in this folder: it has no study.db")
         .in(folder.string())
         .hint("rankscope study run NAME --out " + folder.string());
   std::error_code fault;
-  if (create) fs::create_directories(folder / "trials", fault);
-  if (fault)
-    throw Error(fmt::format("cannot make the folder: {}", fault.message())).in((folder / "trials").string());
-  db_->handle = open_database(db_->path, create);
+  if (create) fs::create_directories(folder, fault);
+  if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());
+  held_ = std::make_unique<HeldFolder>(folder);
+  if (create) held_->make({"trials"});
+  for (const char* name : {"study.db", "study.db-wal", "study.db-shm"})
+    if (fs::exists(fs::symlink_status(folder / name)) && !held_->has_file({name}))
+      throw Error("this is not a regular file").in((folder / name).string());
+  db_->handle = access == Access::look ? look_at_database(db_->path) : open_database(db_->path, create);
   sqlite3* db = db_->handle;
-  execute(db, db_->path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-  if (!has_tables(db, db_->path)) {
+  constexpr const char* kDurable = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL";
+  if (create && !has_tables(db, db_->path)) {
+    execute(db, db_->path, kDurable);
     Transaction change(db, db_->path);
     if (!has_tables(db, db_->path)) {  // another process may have been first
       execute(db, db_->path, kTables);
@@ -163,11 +179,26 @@ Store::Store(const fs::path& folder, bool create) : folder_(folder), db_(std::ma
     }
     change.commit();
   }
-  check_schema(db, db_->path);
-  add_missing_column(db, db_->path);
+  check_schema(db, db_->path);  // before anything is changed
+  if (access != Access::look) {
+    execute(db, db_->path, kDurable);
+    add_missing_column(db, db_->path);
+  }
+  db_->columns = fmt::format(kColumns, lacks_precision(db, db_->path) ? "''" : "precision");
 }
 
 Store::~Store() = default;
+
+fs::path Store::trial_folder(const std::string& id) const {
+  return folder_ / "trials" / checked_id(id, db_->path);
+}
+
+void Store::require_here() const {
+  if (held_->still_at_its_path()) return;
+  throw Error("the store was moved or removed while it was in use; what was finished before is kept")
+      .in(folder_.string())
+      .hint("rankscope study resume, with the place where it is now");
+}
 
 void Store::keep_study(const Study& study) {
   const std::scoped_lock lock(db_->mutex);
@@ -223,14 +254,14 @@ int64_t Store::add(const Study& study, const std::vector<Trial>& trials) {
 std::vector<StoredTrial> Store::trials() const {
   const std::scoped_lock lock(db_->mutex);
   std::vector<StoredTrial> out;
-  Statement rows = db_->prepare(std::string(kColumns) + "ORDER BY number");
+  Statement rows = db_->prepare(db_->columns + "ORDER BY number");
   while (rows.step()) out.push_back(read_row(rows, db_->path));
   return out;
 }
 
 std::optional<StoredTrial> Store::find(const std::string& id) const {
   const std::scoped_lock lock(db_->mutex);
-  Statement row = db_->prepare(std::string(kColumns) + "WHERE id = ?");
+  Statement row = db_->prepare(db_->columns + "WHERE id = ?");
   if (!row.bind(id).step()) return {};
   return read_row(row, db_->path);
 }
@@ -251,6 +282,8 @@ Counts Store::counts() const {
 
 std::vector<std::string> Store::claim(const std::vector<std::string>& ids, const std::string& owner,
                                       const std::string& device, double lease_seconds) {
+  require_here();
+  for (const std::string& id : ids) held_->make({"trials", checked_id(id, db_->path)});
   const std::scoped_lock lock(db_->mutex);
   std::vector<std::string> out;
   Transaction change(db_->handle, db_->path);
@@ -262,11 +295,11 @@ std::vector<std::string> Store::claim(const std::vector<std::string>& ids, const
     if (changes(db_->handle) == 1) out.push_back(id);
   }
   change.commit();
-  for (const std::string& id : out) fs::create_directories(trial_folder(id));
   return out;
 }
 
 int64_t Store::renew(const std::string& owner, double lease_seconds) {
+  require_here();
   const std::scoped_lock lock(db_->mutex);
   db_->prepare("UPDATE trials SET lease = ? WHERE owner = ? AND state = 'running'")
       .bind(now() + lease_seconds)
@@ -278,6 +311,7 @@ int64_t Store::renew(const std::string& owner, double lease_seconds) {
 bool Store::finish(const std::string& id, const std::string& owner, const Outcome& outcome, double seconds) {
   const std::optional<StoredTrial> trial = find(id);
   if (!trial || trial->state != TrialState::running || trial->owner != owner) return false;
+  require_here();  // what failed may have failed because of that
   if (!outcome.failed)
     write_result(trial_folder(id), trial->config, {outcome.values, seconds, outcome.precision});
   const std::scoped_lock lock(db_->mutex);
@@ -305,12 +339,12 @@ int64_t Store::give_back(const std::string& owner) {
 }
 
 int64_t Store::reclaim() {
+  require_here();
   const std::scoped_lock lock(db_->mutex);
   Transaction change(db_->handle, db_->path);
   std::vector<StoredTrial> open;
   {
-    Statement rows =
-        db_->prepare(std::string(kColumns) + "WHERE state IN ('pending', 'running') ORDER BY number");
+    Statement rows = db_->prepare(db_->columns + "WHERE state IN ('pending', 'running') ORDER BY number");
     while (rows.step()) open.push_back(read_row(rows, db_->path));
   }
   Statement free = db_->prepare("UPDATE trials SET state = 'pending', owner = '' WHERE id = ?");
@@ -321,7 +355,10 @@ int64_t Store::reclaim() {
   for (const StoredTrial& trial : open) {
     const bool running = trial.state == TrialState::running;
     if (running && trial.lease > now() && may_be_alive(trial.owner)) continue;
-    if (const std::optional<TrialResult> result = read_result(trial_folder(trial.id), trial.config)) {
+    std::optional<TrialResult> result;
+    if (held_->has_file({"trials", trial.id, "result.json"}))
+      result = read_result(trial_folder(trial.id), trial.config);
+    if (result) {
       adopt.bind(result->seconds)
           .bind(values_json(result->values))
           .bind(result->precision)

@@ -4,6 +4,10 @@
 // A finished trial is written twice, first as trials/<id>/result.json, whole or absent, then as its row: if
 // the last transactions are lost with the power, the results are read back from the folders. So nothing that
 // was finished is lost or run again, and a study.db that is damaged can be thrown away.
+//
+// A store may come from somebody else. Its ids are checked to be ids before they become names of folders, and
+// nothing in it is reached through a link. The folder is held while it is open: one that is moved meanwhile
+// ends the run, so that no trial counts as done whose files are somewhere else.
 #pragma once
 
 #include <filesystem>
@@ -13,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/held_folder.h"
 #include "studies/study.h"
 
 namespace rankscope {
@@ -43,13 +48,16 @@ class Store {
   static constexpr int kSchema = 1;  // a store with a higher one is refused
 
   /// Opens the store of `folder`; `create` makes folder and store where there is none.
-  explicit Store(const std::filesystem::path& folder, bool create = false);
+  explicit Store(const std::filesystem::path& folder, bool create = false)
+      : Store(folder, create ? Access::create : Access::change) {}
+  /// Opens it to read only, where nothing can be written, too. Whatever changes it throws.
+  static Store look_at(const std::filesystem::path& folder) { return {folder, Access::look}; }
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   const std::filesystem::path& folder() const { return folder_; }
-  std::filesystem::path trial_folder(const std::string& id) const { return folder_ / "trials" / id; }
+  std::filesystem::path trial_folder(const std::string& id) const;
 
   /// The study whose trials these are. One store holds one study; the same study may come again, changed.
   void keep_study(const Study& study);
@@ -80,8 +88,13 @@ class Store {
   int64_t retry();
 
  private:
+  enum class Access { look, change, create };
+  Store(const std::filesystem::path& folder, Access access);
+  void require_here() const;
+
   struct Database;
   std::filesystem::path folder_;
+  std::unique_ptr<HeldFolder> held_;
   std::unique_ptr<Database> db_;
 };
 

@@ -6,12 +6,14 @@ namespace rankscope {
 
 struct Store::Database {};
 
-Store::Store(const std::filesystem::path& folder, bool) {
+Store::Store(const std::filesystem::path& folder, Access) {
   throw Error("this build keeps no studies, because SQLite was not found when it was made")
       .in(folder.string())
       .hint("apt install libsqlite3-dev libtomlplusplus-dev, then make build");
 }
 Store::~Store() = default;
+std::filesystem::path Store::trial_folder(const std::string&) const { return {}; }
+void Store::require_here() const {}
 const char* to_text(TrialState) { return ""; }
 void Store::keep_study(const Study&) {}
 Study Store::study() const { return {}; }

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/held_folder.h"
 #include "base/json.h"
 
 namespace rankscope {
@@ -100,12 +101,10 @@ std::string event_records(std::string_view curve_jsonl, double wall_time) {
 }
 
 bool write_events(const std::filesystem::path& study_folder, const std::string& id, double wall_time) {
+  const HeldFolder store(study_folder);
+  if (!store.has_file({"trials", id, "curve.jsonl"})) return false;
   const std::filesystem::path curve = study_folder / "trials" / id / "curve.jsonl";
-  if (!std::filesystem::exists(curve)) return false;
-  const std::filesystem::path folder = study_folder / "tensorboard" / id;
-  std::error_code fault;
-  std::filesystem::create_directories(folder, fault);
-  if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());
+  const std::filesystem::path folder = store.make({"tensorboard", id});
   write_file(folder / fmt::format("events.out.tfevents.{:.0f}.rankscope", wall_time),
              event_records(read_file(curve), wall_time));
   return true;

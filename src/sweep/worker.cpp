@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/held_folder.h"
 #include "sweep/cluster.h"
 #include "sweep/messages.h"
 
@@ -47,11 +48,9 @@ class Worker {
   void carry_out(const Note& order) {
     const Runner& runner = find_runner(runners_, order.runner, order.folder);
     std::vector<TrialJob> jobs;
-    for (const auto& [id, config] : order.jobs) {
-      jobs.push_back({id, complete(runner.keys, config, order.folder),
-                      std::filesystem::path(order.folder) / "trials" / id});
-      std::filesystem::create_directories(jobs.back().folder);
-    }
+    const HeldFolder store(order.folder);
+    for (const auto& [id, config] : order.jobs)
+      jobs.push_back({id, complete(runner.keys, config, order.folder), store.make({"trials", id})});
     std::vector<TrialStack> stacks;
     try {
       stacks = plan_stacks(runner, jobs, options_.device);  // what fits here is known only here

@@ -22,9 +22,11 @@ std::optional<int64_t> step_of(const std::string& line) {
 
 Curve::Curve(const std::filesystem::path& file, int64_t step) : file_(file) {
   std::string kept, line;
-  if (std::ifstream before(file); before)
+  if (std::filesystem::is_regular_file(file)) {
+    std::ifstream before(file);
     while (std::getline(before, line))
       if (const auto at = step_of(line); at && *at <= step && step > 0) kept += line + "\n";
+  }
   write_file(file, kept);
   out_.open(file, std::ios::app);
 }

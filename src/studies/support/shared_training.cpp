@@ -1,6 +1,7 @@
 #include "studies/support/shared_training.h"
 
 #include "base/error.h"
+#include "base/held_folder.h"
 
 namespace rankscope {
 namespace {
@@ -22,7 +23,7 @@ std::optional<TrainOutcome> train_shared(const TrialSpec& training, const std::f
                                          const RunContext& context) {
   if (const auto done = load_finished(folder / kModel, training))
     return TrainOutcome{.record = done->record, .step = done->step, .parameters = done->parameters};
-  std::filesystem::create_directories(folder);
+  HeldFolder(folder.parent_path()).make({folder.filename().string()});
   std::optional<TrainOutcome> out;
   const int64_t steps = training.protocol.steps;
   const double step_flops = training_flops(training) / static_cast<double>(steps);

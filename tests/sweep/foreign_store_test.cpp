@@ -1,0 +1,188 @@
+// Stores that somebody else made or moved: data from outside like any other.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sweep/fake_store.h"
+#include "sweep/schedule.h"
+#include "sweep/sqlite.h"
+#include "sweep/tensorboard.h"
+
+namespace rankscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+void change(const fs::path& store, const std::string& sql) {
+  sqlite3* db = open_database(store / "study.db", false);
+  execute(db, store / "study.db", sql.c_str());
+  close_database(db);
+}
+
+class ForeignStore : public testing::Test {
+ protected:
+  ForeignStore() {
+    fs::create_directories(root);
+    Store store(root, true);
+    fill(store, fake_study(1, 5, 0));
+    id = store.trials().front().id;
+    fs::create_directories(elsewhere);
+    put(elsewhere / "result.json", "precious");
+  }
+  std::string fault_of_a_run() {
+    return error_of([&] {
+             Store store(root);
+             run_study(store, fake_runner(), {}, {});
+           })
+        .message();
+  }
+  void expect_elsewhere_untouched() {
+    EXPECT_EQ(get(elsewhere / "result.json"), "precious");
+    EXPECT_EQ(files_in(elsewhere), 1u);
+  }
+
+  const TempFolder folder;
+  const fs::path root = folder / "store", elsewhere = folder / "elsewhere";
+  std::string id;
+};
+
+TEST_F(ForeignStore, AnIdThatIsAPathIsRefusedAndNothingIsWrittenThere) {
+  for (const std::string& name : {std::string("../../elsewhere"), elsewhere.string(), std::string(".."),
+                                  std::string(""), std::string("0123456789abcdeF")}) {
+    change(root, fmt::format("UPDATE trials SET id = '{}' WHERE number = 1", name));
+    EXPECT_EQ(fault_of_a_run(), fmt::format("a trial has the id \"{}\", which is none", name));
+    EXPECT_EQ(error_of([&] { Store(root).trial_folder(name); }).message(),
+              fmt::format("a trial has the id \"{}\", which is none", name));
+    expect_elsewhere_untouched();
+  }
+}
+
+TEST_F(ForeignStore, AFolderThatIsALinkIsNotWrittenThrough) {
+  fs::create_directory_symlink(elsewhere, root / "trials" / id);
+  EXPECT_EQ(fault_of_a_run(), "a link or a file in place of a folder stands where a store has none");
+  expect_elsewhere_untouched();
+  fs::remove(root / "trials" / id);
+  fs::remove(root / "trials");
+  fs::create_directory_symlink(elsewhere, root / "trials");
+  EXPECT_EQ(fault_of_a_run(), "a link or a file in place of a folder stands where a store has none");
+  expect_elsewhere_untouched();
+  EXPECT_EQ(Store(root).counts().pending, 4);  // nothing was claimed
+}
+
+TEST_F(ForeignStore, AFileOfATrialThatIsALinkOrAPipeIsRefused) {
+  fs::create_directories(root / "trials" / id);
+  fs::create_symlink(elsewhere / "result.json", root / "trials" / id / "curve.jsonl");
+  EXPECT_EQ(fault_of_a_run(), "a link stands where a store has none");
+  expect_elsewhere_untouched();
+  fs::remove(root / "trials" / id / "curve.jsonl");
+  ASSERT_EQ(::mkfifo((root / "trials" / id / "curve.jsonl").c_str(), 0600), 0);
+  EXPECT_EQ(fault_of_a_run(), "something that is no file stands where a store has none");
+}
+
+TEST_F(ForeignStore, ADatabaseBehindALinkIsNotOpened) {
+  fs::rename(root / "study.db", elsewhere / "result.json");
+  fs::create_symlink(elsewhere / "result.json", root / "study.db");
+  EXPECT_EQ(error_of([&] { Store store(root); }).message(), "this is not a regular file");
+}
+
+TEST_F(ForeignStore, ADatabaseOfAnotherProgramIsLeftAsItWas) {
+  change(root, "DROP TABLE meta; PRAGMA journal_mode = DELETE");
+  const std::string before = get(root / "study.db");
+  EXPECT_EQ(error_of([&] { Store store(root); }).message(), "this database is not a store of trials");
+  EXPECT_EQ(get(root / "study.db"), before);
+}
+
+TEST_F(ForeignStore, EventsAreNotWrittenThroughALink) {
+  Store store(root);
+  run_study(store, fake_runner(), {}, {});
+  fs::create_directory_symlink(elsewhere, root / "tensorboard");
+  EXPECT_EQ(error_of([&] { write_events(root, id, 1); }).message(),
+            "a link or a file in place of a folder stands where a store has none");
+  expect_elsewhere_untouched();
+}
+
+TEST_F(ForeignStore, ATriggerDoesNotRun) {
+  change(root, "CREATE TRIGGER undo AFTER UPDATE ON trials BEGIN DELETE FROM trials; END");
+  Store store(root);
+  EXPECT_EQ(run_study(store, fake_runner(), {}, {}).done, 4);
+  expect_all_done_and_right(store);
+}
+
+TEST_F(ForeignStore, OneThatIsMovedWhileItRunsEndsTheRunAndNothingLandsInTheOldPlace) {
+  const fs::path there = folder / "there";
+  {
+    Store store(root);
+    bool moved = false;
+    const Error e = error_of([&] {
+      run_study(store, fake_runner(), {}, [&](const SweepProgress& p) {
+        if (p.trials_done != 1 || moved) return;
+        fs::rename(root, there);
+        moved = true;
+      });
+    });
+    EXPECT_EQ(e.message(),
+              "the store was moved or removed while it was in use; what was finished before is kept");
+    EXPECT_FALSE(fs::exists(root));
+  }
+  Store store(there);
+  EXPECT_EQ(store.counts().done, 1);
+  EXPECT_EQ(store.counts().pending, 3);  // given back, none failed
+  for (const std::string& done : ids(store, TrialState::done))
+    EXPECT_TRUE(fs::exists(store.trial_folder(done) / "result.json"));
+  run_study(store, fake_runner(), {}, {});
+  expect_all_done_and_right(store);
+}
+
+TEST_F(ForeignStore, OneThatIsMovedStopsALongTrialAtTheNextHeartbeat) {
+  const fs::path there = folder / "there", slow = folder / "slow";
+  Store store(slow, true);
+  fill(store, fake_study(1, 100'000, 1));  // longer than the test may take
+  SweepOptions options;
+  options.lease_seconds = 0.4;
+  bool moved = false;
+  const Error e = error_of([&] {
+    run_study(store, fake_runner(), options, [&](const SweepProgress&) {
+      if (!moved) fs::rename(slow, there);
+      moved = true;
+    });
+  });
+  EXPECT_TRUE(e.message().starts_with("the store was moved")) << e.message();
+  EXPECT_FALSE(fs::exists(slow));
+}
+
+// What nobody may write to can be shown all the same. Root may write everywhere: its child is somebody else.
+TEST_F(ForeignStore, OneThatCannotBeWrittenToCanBeLookedAt) {
+  constexpr fs::perms kAllRead = fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read;
+  constexpr fs::perms kAllEnter = fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec;
+  const std::string before = get(root / "study.db");
+  fs::permissions(folder.path(), fs::perms::owner_write | kAllRead | kAllEnter);
+  fs::permissions(root / "study.db", kAllRead);
+  fs::permissions(root, kAllRead | kAllEnter);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(3);
+    try {
+      const Store store = Store::look_at(root);
+      ::_exit(store.counts().pending == 4 && store.study().title == "Fake" && store.trials().size() == 4 ? 0
+                                                                                                         : 2);
+    } catch (const std::exception& e) {
+      std::fputs(e.what(), stderr);
+      ::_exit(1);
+    }
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  fs::permissions(root, fs::perms::owner_all);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(get(root / "study.db"), before);
+}
+
+TEST_F(ForeignStore, LookingChangesNothing) {
+  const Store store = Store::look_at(root);
+  EXPECT_EQ(store.counts().pending, 4);
+  EXPECT_FALSE(error_of([&] { const_cast<Store&>(store).retry(); }).message().empty());
+}
+
+}  // namespace
+}  // namespace rankscope::test
