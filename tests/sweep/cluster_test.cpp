@@ -10,6 +10,7 @@
 
 #include "sweep/fake_store.h"
 #include "sweep/messages.h"
+#include "sweep/processes.h"
 
 namespace rankscope::test {
 namespace {
@@ -96,7 +97,7 @@ TEST_F(Cluster, AStopReachesTheWorkersAndTheyGiveBack) {
   fill(store, fake_study(4, 100, 5));
   std::atomic<bool> stop{false};
   std::thread later([&] {
-    while (store.counts().running == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    wait_until("a worker to take a trial", [&] { return store.counts().running > 0; });
     stop = true;
   });
   const SweepReport report = run({"cpu", "cpu"}, &stop);

@@ -1,15 +1,12 @@
 // Real processes, killed at moments that are different each time they are met.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <map>
-#include <thread>
 
 #include "sweep/fake_store.h"
+#include "sweep/processes.h"
 #include "sweep/schedule.h"
 
 namespace rankscope::test {
@@ -29,14 +26,6 @@ pid_t start(const fs::path& folder, const char* lease = "120") {
   }
   return child;
 }
-
-int wait_for(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status;
-}
-
-void pause_ms(uint64_t milliseconds) { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); }
 
 std::map<std::string, int> starts(const fs::path& folder) {
   std::map<std::string, int> out;
@@ -65,13 +54,13 @@ TEST_F(Crash, KilledAgainAndAgainEveryTrialFinishesOnceWithTheValueOfAnUndisturb
     const pid_t child = start(folder.path());
     pause_ms(20 + random.below(120, round));
     ::kill(child, SIGKILL);
-    kills += WIFSIGNALED(wait_for(child)) ? 1 : 0;
+    kills += WIFSIGNALED(wait_for(child, "a killed study")) ? 1 : 0;
     const std::map<std::string, int> now = starts(folder.path());
     const Store store(folder.path());
     for (const std::string& id : ids(store, TrialState::done)) started_when_done.try_emplace(id, now.at(id));
     if (store.counts().done == store.counts().all()) break;
   }
-  ASSERT_EQ(wait_for(start(folder.path())), 0);
+  ASSERT_EQ(wait_for(start(folder.path()), "the study after the kills"), 0);
   EXPECT_GE(kills, 3);
   const Store store(folder.path());
   expect_all_done_and_right(store);
@@ -91,7 +80,7 @@ TEST_F(Crash, AWriteAheadLogCutOffAnywhereLosesNoResult) {
     const pid_t child = start(folder.path());
     pause_ms(40 + random.below(60, round));
     ::kill(child, SIGKILL);
-    wait_for(child);
+    wait_for(child, "a killed study");
     const std::map<std::string, int> before = starts(folder.path());
     std::set<std::string> finished;
     for (const auto& [id, count] : before)
@@ -104,7 +93,7 @@ TEST_F(Crash, AWriteAheadLogCutOffAnywhereLosesNoResult) {
     EXPECT_EQ(store.counts().all(), 16);
     for (const std::string& id : finished) EXPECT_EQ(store.find(id)->state, TrialState::done);
   }
-  ASSERT_EQ(wait_for(start(folder.path())), 0);
+  ASSERT_EQ(wait_for(start(folder.path()), "the study after the kills"), 0);
   expect_all_done_and_right(Store(folder.path()));
 }
 
@@ -114,9 +103,9 @@ TEST_F(Crash, TerminatedItLeavesCleanlyWithNothingRunning) {
     fill(store, fake_study(4, 20, 5));
   }
   const pid_t child = start(folder.path());
-  while (starts(folder.path()).empty()) pause_ms(5);
+  wait_until("the first trial to start", [&] { return !starts(folder.path()).empty(); });
   ::kill(child, SIGTERM);
-  EXPECT_EQ(wait_for(child), 0);
+  EXPECT_EQ(wait_for(child, "a study that was told to stop"), 0);
   const Store store(folder.path());
   EXPECT_EQ(store.counts().running, 0);
   EXPECT_GT(store.counts().pending, 0);
@@ -128,8 +117,8 @@ TEST_F(Crash, TwoProcessesShareAStoreAndRunNothingTwice) {
     fill(store, fake_study(8, 10, 2));
   }
   const pid_t one = start(folder.path()), two = start(folder.path());
-  EXPECT_EQ(wait_for(one), 0);
-  EXPECT_EQ(wait_for(two), 0);
+  EXPECT_EQ(wait_for(one, "the first process"), 0);
+  EXPECT_EQ(wait_for(two, "the second process"), 0);
   const Store store(folder.path());
   expect_all_done_and_right(store);
   for (const auto& [id, count] : starts(folder.path())) EXPECT_EQ(count, 1) << id;
@@ -141,11 +130,11 @@ TEST_F(Crash, AMovedFolderGoesOn) {
     fill(store, fake_study(2, 10, 2));
   }
   const pid_t child = start(folder / "here");
-  while (starts(folder / "here").size() < 2) pause_ms(5);
+  wait_until("two trials to start", [&] { return starts(folder / "here").size() >= 2; });
   ::kill(child, SIGKILL);
-  wait_for(child);
+  wait_for(child, "a killed study");
   fs::rename(folder / "here", folder / "there");
-  EXPECT_EQ(wait_for(start(folder / "there")), 0);
+  EXPECT_EQ(wait_for(start(folder / "there"), "the study in its new place"), 0);
   const Store store(folder / "there");
   expect_all_done_and_right(store);
   EXPECT_FALSE(fs::exists(folder / "here"));

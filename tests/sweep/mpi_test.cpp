@@ -1,14 +1,10 @@
 // Real mpirun, four processes, one of them killed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
-
 #include "sweep/fake_store.h"
+#include "sweep/processes.h"
 
 namespace rankscope::test {
 namespace {
@@ -31,21 +27,16 @@ pid_t start(const std::filesystem::path& folder, bool recovery) {
   return child;
 }
 
-int wait_for(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return status;
-}
-
 // The pid of some worker that holds a trial: it is in the owner's name.
 pid_t busy_worker(const Store& store) {
-  for (int i = 0; i < 2000; ++i) {
+  pid_t out = 0;
+  wait_until("a worker to take a trial", [&] {
     for (const StoredTrial& trial : store.trials())
       if (trial.state == TrialState::running)
-        return static_cast<pid_t>(std::atoi(trial.owner.c_str() + trial.owner.find(':') + 1));
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return 0;
+        out = static_cast<pid_t>(std::atoi(trial.owner.c_str() + trial.owner.find(':') + 1));
+    return out != 0;
+  });
+  return out;
 }
 
 class Mpi : public testing::Test {
@@ -61,7 +52,7 @@ class Mpi : public testing::Test {
 TEST_F(Mpi, WorkersShareTheTrialsAndRunNothingTwice) {
   Store store(folder.path(), true);
   fill(store, fake_study(4, 10, 2));
-  EXPECT_EQ(wait_for(start(folder.path(), true)), 0) << said();
+  EXPECT_EQ(wait_for(start(folder.path(), true), "mpirun"), 0) << said();
   expect_all_done_and_right(store);
   EXPECT_NE(said().find("done 16 failed 0 left 0"), std::string::npos) << said();
   for (const StoredTrial& trial : store.trials()) EXPECT_EQ(trial.attempts, 1);
@@ -72,13 +63,14 @@ TEST_F(Mpi, AWorkerKilledMidTrialCostsItsStackOnly) {
   fill(store, fake_study(4, 20, 10));
   const pid_t mpirun = start(folder.path(), true);
   const pid_t worker = busy_worker(store);
+  if (worker == 0) ::kill(mpirun, SIGKILL);
   ASSERT_GT(worker, 0) << said();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  pause_ms(100);
   std::set<std::string> lost;
   for (const StoredTrial& trial : store.trials())
     if (trial.owner.find(fmt::format(":{}:", worker)) != std::string::npos) lost.insert(trial.id);
   ::kill(worker, SIGKILL);
-  EXPECT_EQ(wait_for(mpirun), 0) << said();
+  EXPECT_EQ(wait_for(mpirun, "mpirun"), 0) << said();
   expect_all_done_and_right(store);
   for (const StoredTrial& trial : store.trials())
     EXPECT_LE(trial.attempts, lost.contains(trial.id) ? 2 : 1) << trial.id;
@@ -89,11 +81,12 @@ TEST_F(Mpi, WithoutRecoveryTheJobEndsAndTheNextOneGoesOn) {
   fill(store, fake_study(2, 20, 50));
   const pid_t mpirun = start(folder.path(), false);
   const pid_t worker = busy_worker(store);
+  if (worker == 0) ::kill(mpirun, SIGKILL);
   ASSERT_GT(worker, 0) << said();
   ::kill(worker, SIGKILL);
-  EXPECT_NE(wait_for(mpirun), 0);
+  EXPECT_NE(wait_for(mpirun, "mpirun"), 0);
   EXPECT_LT(store.counts().done, 8);
-  EXPECT_EQ(wait_for(start(folder.path(), true)), 0) << said();
+  EXPECT_EQ(wait_for(start(folder.path(), true), "mpirun"), 0) << said();
   expect_all_done_and_right(store);
 }
 
@@ -103,7 +96,7 @@ TEST_F(Mpi, TerminatedTheWorkersGiveTheirTrialsBack) {
   const pid_t mpirun = start(folder.path(), true);
   ASSERT_GT(busy_worker(store), 0) << said();
   ::kill(mpirun, SIGTERM);
-  wait_for(mpirun);
+  wait_for(mpirun, "mpirun");
   store.reclaim();  // what mpirun did not let finish is freed, because its process has ended
   EXPECT_EQ(store.counts().running, 0);
   EXPECT_EQ(store.counts().failed, 0);

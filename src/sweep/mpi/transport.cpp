@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <list>
 #include <thread>
 
@@ -15,6 +18,8 @@ namespace rankscope {
 namespace {
 
 constexpr int kTag = 1;
+constexpr unsigned kPatience = 10;  // seconds that MPI_Finalize may take
+int exit_status = 0;                // what the process ends with, once that is known
 
 void require(int code, const char* what) {
   if (code != MPI_SUCCESS) throw Error(fmt::format("MPI cannot {} (code {})", what, code));
@@ -30,10 +35,15 @@ class MpiTransport : public Transport {
     require(MPI_Comm_size(MPI_COMM_WORLD, &size_), "say how many there are");
   }
   // A message to a dead process is never taken: then MPI_Finalize would wait for it for ever, and is left
-  // out.
+  // out. It also waits for every process to come, and a dead one sometimes counts among those: after a while
+  // this process leaves all the same, with the status it has.
   ~MpiTransport() override {
     for (int i = 0; i < 100 && !settle(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (sending_.empty()) MPI_Finalize();
+    if (!sending_.empty()) return;
+    std::signal(SIGALRM, [](int) { ::_exit(exit_status); });
+    ::alarm(kPatience);
+    MPI_Finalize();
+    ::alarm(0);
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -91,5 +101,8 @@ class MpiTransport : public Transport {
 extern "C" rankscope::Transport* rankscope_mpi(const char* version) {
   if (rankscope::version() != version) return nullptr;
   static rankscope::MpiTransport transport;
+  // Runs before the transport goes: what was registered last comes first.
+  [[maybe_unused]] static const int noted =
+      on_exit([](int status, void*) { rankscope::exit_status = status; }, nullptr);
   return &transport;
 }
