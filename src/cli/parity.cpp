@@ -1,15 +1,22 @@
 #include "cli/parity.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace rankscope {
 
 bool passes(const LayerError& error, double tolerance) { return error.relative() <= tolerance; }
 
+bool all_pass(const std::vector<LayerError>& errors, double tolerance) {
+  return std::all_of(errors.begin(), errors.end(), [&](const LayerError& e) { return passes(e, tolerance); });
+}
+
 const LayerError& worst_of(const std::vector<LayerError>& errors) {
   const LayerError* worst = &errors.front();
-  for (const LayerError& e : errors)
+  for (const LayerError& e : errors) {
+    if (std::isnan(worst->relative())) break;  // nothing is further off, and the first one is the cause
     if (!(e.relative() <= worst->relative())) worst = &e;
+  }
   return *worst;
 }
 
@@ -29,8 +36,7 @@ Json parity_of(const std::vector<LayerError>& errors, double tolerance, const st
   const LayerError& worst = worst_of(errors);
   return {{"checked", true},
           {"against", against},
-          {"agrees", std::all_of(errors.begin(), errors.end(),
-                                 [&](const LayerError& e) { return passes(e, tolerance); })},
+          {"agrees", all_pass(errors, tolerance)},
           {"worst", worst.relative()},
           {"at", worst.tensor},
           {"tolerance", tolerance},

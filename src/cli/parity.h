@@ -13,7 +13,9 @@ constexpr double kParityTolerance = 2e-5;  // largest error over largest value
 
 bool passes(const LayerError& error, double tolerance);  // NaN does not
 
-/// The layer that is furthest off. There is at least one.
+bool all_pass(const std::vector<LayerError>& errors, double tolerance);
+
+/// The layer that is furthest off; the first that is not a number, if one is. There is at least one.
 const LayerError& worst_of(const std::vector<LayerError>& errors);
 
 /// Every layer with its errors.

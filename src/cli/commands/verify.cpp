@@ -37,7 +37,7 @@ int run(const Options& o, Io& io) {
   const std::vector<LayerError> errors = engine().verify(o.request);
   print(errors, o, io);
   const LayerError& worst = worst_of(errors);
-  const bool all = passes(worst, o.tolerance);
+  const bool all = all_pass(errors, o.tolerance);
   if (!o.json)
     io.out << fmt::format("{}: worst ratio {:.3g} at {}, tolerance {:g}\n", all ? "agrees" : "DIFFERS",
                           worst.relative(), worst.tensor, o.tolerance);
