@@ -4,18 +4,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "tensors/torch_compat.h"
 
 namespace rankscope {
 
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A norm divides by the root of the squares of a row: where they overflow it gives zeros, and zeros have a
+// rank. They cannot while the square of the largest, as often as the row is long, does not.
+at::Tensor most_of_squares(const at::Tensor& largest, const at::Tensor& x) {
+  return largest.square().mul(static_cast<double>(x.size(1)));
+}
+
+bool all_well(const at::Tensor& x, const TilePlace& place) {
+  if (place.queries > 0 || x.numel() == 0) return all_finite(x);
+  return std::isfinite(most_of_squares(at::linalg_vector_norm(x, kInfinity), x).item<double>());
+}
+
+}  // namespace
+
 at::Tensor not_finite_flag(const at::Tensor& x, const TilePlace& place) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   // The largest absolute entry of a row is finite only if all are, and no sum can overflow on the way.
-  const at::Tensor rows = (place.queries > 0 ? at::linalg_vector_norm(x, kInfinity, at::IntArrayRef({1, 3}))
-                                             : at::linalg_vector_norm(x, kInfinity, at::IntArrayRef({1})))
-                              .flatten();
+  const at::Tensor rows =
+      place.queries > 0 ? at::linalg_vector_norm(x, kInfinity, at::IntArrayRef({1, 3})).flatten()
+                        : most_of_squares(at::linalg_vector_norm(x, kInfinity, at::IntArrayRef({1})), x);
   const int64_t none = rows.numel();
   const at::Tensor number = at::arange(none, rows.options().dtype(at::kDouble));
   const at::Tensor first = at::where(rows.isfinite(), at::full_like(number, none), number).min();
@@ -28,7 +45,7 @@ void watch_finite(const at::Tensor& x, const TilePlace& place, Crossing& crossin
     crossing.add(not_finite_flag(x, place), [found = std::move(found)](const double* row) {
       if (*row >= 0) found(static_cast<int64_t>(*row));
     });
-  else if (!all_finite(x))
+  else if (!all_well(x, place))
     found(static_cast<int64_t>(not_finite_flag(x, place).item<double>()));
 }
 

@@ -12,8 +12,9 @@
 
 namespace rankscope {
 
-/// The first row of x [N, d], or of the queries of a tile [S, H, R, keys] sample by sample, that holds NaN or
-/// Inf; -1 where none does. One double on x's device: nobody waits for it.
+/// The first row of x [N, d] that holds NaN, Inf or a number whose square overflows, or the first of the
+/// queries of a tile [S, H, R, keys], sample by sample, that holds NaN or Inf; -1 where none does. One double
+/// on x's device: nobody waits for it.
 at::Tensor not_finite_flag(const at::Tensor& x, const TilePlace& place);
 
 /// Calls `found` with such a row, where there is one: at once, or when the crossing reads it

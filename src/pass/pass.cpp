@@ -88,7 +88,7 @@ class Pass {
       for (const Batch& batch : batches(state)) {
         state.x.push_back(embed(batch, first.spec, weights, source));
         watch_finite(state.x.back(), {}, crossing_, [&batch, site](int64_t row) {
-          throw Error("the embeddings hold NaN or Inf")
+          throw Error("the embeddings hold NaN, Inf, or numbers whose squares overflow")
               .in(fmt::format("{}, {}", site, token_of(batch, {}, row)));
         });
         const Packing packing = packing_of(batch);
@@ -195,7 +195,7 @@ class Pass {
   void give_up(const std::vector<size_t>& group, const std::string& where) {
     if (gone_[group.front()]) return;
     if (group.front() == 0)
-      throw Error("the activations hold NaN or Inf")
+      throw Error("the activations hold NaN, Inf, or numbers whose squares overflow")
           .in(where)
           .hint("float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise");
     for (const size_t v : group) {

@@ -16,7 +16,7 @@ double flag(const at::Tensor& x, const TilePlace& place = {}) {
 }
 
 TEST(Finite, NamesTheFirstRowThatIsNot) {
-  at::Tensor x = at::full({7, 3}, 3e38, at::kFloat);  // finite, though the sum of a row is not
+  at::Tensor x = at::full({7, 3}, 1e19, at::kFloat);  // three squares are 3e38, and 3.4e38 is the largest
   EXPECT_EQ(flag(x), -1);
   x[5][1] = std::nan("");
   EXPECT_EQ(flag(x), 5);
@@ -24,6 +24,18 @@ TEST(Finite, NamesTheFirstRowThatIsNot) {
   EXPECT_EQ(flag(x), 4);
   x[0][0] = INFINITY;
   EXPECT_EQ(flag(x), 0);
+}
+
+// A norm would make zeros of such a row, and the rank of zeros would be printed.
+TEST(Finite, ARowWhoseSquaresOverflowIsNamedToo) {
+  at::Tensor x = at::ones({7, 3}, at::kFloat);
+  x[6][0] = 1e30;
+  EXPECT_EQ(flag(x), 6);
+  x[2][1] = -2e19;
+  EXPECT_EQ(flag(x), 2);
+  EXPECT_EQ(flag(x.to(at::kDouble)), -1);
+  at::Tensor tile = at::full({1, 1, 2, 3}, 1e30, at::kFloat);  // scores are not squared
+  EXPECT_EQ(flag(tile, {0, 0, 2}), -1);
 }
 
 TEST(Finite, NamesTheFirstQueryOfATile) {
