@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <utility>
 
@@ -17,6 +18,28 @@ std::optional<size_t> CellTable::find(std::string_view column) const {
   if (it == columns.end()) return std::nullopt;
   return static_cast<size_t>(it - columns.begin());
 }
+
+namespace {
+
+// What a spreadsheet would carry out. Names of ours may begin with a sign (-skip): words without brackets,
+// bars and exclamation marks call nothing.
+bool is_formula(std::string_view text) {
+  if (text.empty()) return false;
+  if (std::string_view("=@\t\r").find(text.front()) != std::string_view::npos) return true;
+  const auto harmless = [](unsigned char c) {
+    return std::isalnum(c) != 0 ||
+           std::string_view("_.:+-").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  return (text.front() == '+' || text.front() == '-') && !std::all_of(text.begin(), text.end(), harmless);
+}
+
+// Behind any number of apostrophes, so that one more can always be told from those that were there.
+bool is_guarded_formula(std::string_view text) {
+  const size_t at = text.find_first_not_of('\'');
+  return at != std::string_view::npos && is_formula(text.substr(at));
+}
+
+}  // namespace
 
 CsvReader::CsvReader(std::string_view text, std::string place) : text_(text), place_(std::move(place)) {
   if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // what some spreadsheets put in front
@@ -50,6 +73,7 @@ bool CsvReader::next(std::vector<std::string>& cells) {
   row_line_ = line_;
   while (true) {
     cells.push_back(cell());
+    if (cells.back().starts_with('\'') && is_guarded_formula(cells.back())) cells.back().erase(0, 1);
     if (at_ >= text_.size() || text_[at_] != ',') break;
     ++at_;
   }
@@ -82,8 +106,9 @@ std::string csv_text(const CellTable& table) {
   return out;
 }
 
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+std::string csv_cell(std::string_view cell) {
+  const std::string text = (is_guarded_formula(cell) ? "'" : "") + std::string(cell);
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return text;
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"') out += '"';

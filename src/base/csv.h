@@ -46,7 +46,8 @@ CellTable parse_csv(std::string_view text, const std::string& place);
 CellTable read_csv(const std::filesystem::path& file, uint64_t limit = uint64_t{1} << 30);
 
 std::string csv_text(const CellTable& table);
-/// Quoted where it holds a comma, a quote or a line break.
+/// Quoted where it holds a comma, a quote or a line break; an apostrophe goes before what a spreadsheet would
+/// take for a formula (= @, or a sign before more than a word), and CsvReader takes it off again.
 std::string csv_cell(std::string_view text);
 
 /// Nothing for a cell that is empty or not a number from its first to its last letter.

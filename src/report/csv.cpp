@@ -17,7 +17,7 @@ class Lines {
 
   Lines& text(std::string_view cell) {
     separate();
-    if (cell.find_first_of(",\"\r\n") == std::string_view::npos)
+    if (cell.find_first_of(",\"\r\n'=+-@\t") == std::string_view::npos)
       buffer_.append(cell);
     else
       buffer_ += csv_cell(cell);

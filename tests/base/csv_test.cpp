@@ -49,7 +49,19 @@ TEST(CsvReader, CommasQuotesAndLineBreaksAreQuoted) {
   EXPECT_EQ(csv_cell("a,b"), "\"a,b\"");
   EXPECT_EQ(csv_cell("say \"x\""), "\"say \"\"x\"\"\"");
   EXPECT_EQ(csv_cell("two\nlines"), "\"two\nlines\"");
-  EXPECT_EQ(csv_cell("\r"), "\"\r\"");
+  EXPECT_EQ(csv_cell("x\r"), "\"x\r\"");
+}
+
+TEST(CsvReader, WhatASpreadsheetWouldCarryOutIsMarkedAsText) {
+  EXPECT_EQ(csv_cell("=1+1"), "'=1+1");
+  EXPECT_EQ(csv_cell("@SUM(A1)"), "'@SUM(A1)");
+  EXPECT_EQ(csv_cell("-2+3+cmd|' /C calc'!A0"), "'-2+3+cmd|' /C calc'!A0");
+  EXPECT_EQ(csv_cell("+HYPERLINK(\"x\")"), "\"'+HYPERLINK(\"\"x\"\")\"");
+  // Numbers and the names of our variants stay what they are.
+  for (const char* text : {"-0.5", "+1e-9", "-skip", "-skip-mlp", "-head:L5H3", "a=b", "", "'", "it's"})
+    EXPECT_EQ(csv_cell(text), text);
+  for (const std::string text : {"=x", "'=x", "''=x", "'x", "-1;x", "@", "\t", "\r", "'", "-skip"})
+    EXPECT_EQ(read("x,y\n" + csv_cell(text) + ",1\n"), (Table{{"x", "y"}, {text, "1"}})) << text;
 }
 
 TEST(CsvTable, FindsItsColumnsAndReadsBackAsItWasWritten) {
