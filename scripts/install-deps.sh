@@ -13,11 +13,12 @@ build_packages=(
   libopenblas-openmp-dev libcli11-dev nlohmann-json3-dev libfmt-dev libicu-dev libonig-dev libssl-dev libbenchmark-dev
   libtomlplusplus-dev libsqlite3-dev  # studies and their store
   libopenmpi-dev openmpi-bin          # studies over machines
-  libcairo2-dev libcpp-httplib-dev    # figures for papers, results in the browser
+  libcairo2-dev                       # figures for papers
 )
 torch_packages=(libtorch-dev)
 test_packages=(
   libgtest-dev
+  sqlite3:sqlite3                       # makes stores that nobody should trust
   clang-14:clang-14 libclang-rt-14-dev  # the fuzzers and their sanitizers
   npm:npm ca-certificates               # the report's page; one test fetches a published model
   chromium:chromium                     # shows the page to its tests

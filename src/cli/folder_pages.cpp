@@ -13,6 +13,9 @@ namespace {
 
 constexpr int kDeepest = 3;  // levels of folders below the root that are listed
 constexpr size_t kMostListed = 500;
+constexpr size_t kMostKept = 16;  // pages in memory
+constexpr std::chrono::milliseconds kFresh{
+    250};  // results that were looked at so lately are not looked at again
 
 bool is_below(const fs::path& path, const fs::path& root) {
   const auto [end, ignored] = std::mismatch(root.begin(), root.end(), path.begin(), path.end());
@@ -53,10 +56,19 @@ fs::path FolderPages::resolve(const std::string& folder) const {
   return folder.empty() || !kind_of_folder(whole).empty() ? whole : fs::path();
 }
 
-// Size and time of every file that a page is made of.
+// Size and time of every file that a page is made of. A link would show what lies outside, in the words of an
+// error at least.
 std::string FolderPages::tag_of(const fs::path& folder) const {
   size_t tag = 0;
+  const auto require = [&](const fs::path& path, fs::file_type type) {
+    std::error_code fault;
+    const fs::file_type is = fs::symlink_status(path, fault).type();
+    if (is != type && is != fs::file_type::not_found)
+      throw Error("a link or a pipe stands among the results").in(path.lexically_relative(root_).string());
+    return is == type;
+  };
   const auto add = [&](const fs::path& file) {
+    if (!require(file, fs::file_type::regular)) return;
     std::error_code fault;
     const auto size = fs::file_size(file, fault);
     if (fault) return;
@@ -64,11 +76,13 @@ std::string FolderPages::tag_of(const fs::path& folder) const {
     tag = tag * 1'000'003 + fs::hash_value(file) + size * 31 + static_cast<size_t>(time);
   };
   for (const char* name : {"metrics.csv", "manifest.json", "arrays.safetensors", "study.json", "trials.csv",
-                           "published.csv", "study.db", "study.db-wal"})
+                           "published.csv", "study.db", "study.db-wal", "study.db-shm"})
     add(folder / name);
   std::error_code ignored;
-  for (const auto& trial : fs::directory_iterator(folder / "trials", ignored))
-    add(trial.path() / "curve.jsonl");
+  if (require(folder / "trials", fs::file_type::directory))
+    for (const auto& trial : fs::directory_iterator(folder / "trials", ignored))
+      if (!trial.is_regular_file(ignored) && require(trial.path(), fs::file_type::directory))
+        add(trial.path() / "curve.jsonl");
   if (kind_of_folder(folder).empty())
     for (const PageContent::Folder& f : list(folder))
       tag = tag * 31 + std::hash<std::string>()(f.path + f.kind);
@@ -93,31 +107,37 @@ std::string FolderPages::render(const fs::path& folder, Write write) const {
   return out;
 }
 
-FolderPages::Entry FolderPages::current(const std::string& folder) {
-  const fs::path whole = resolve(folder);
-  if (whole.empty()) return {};
-  const std::string tag = tag_of(whole);
-  const std::lock_guard<std::mutex> lock(mutex_);  // many clients, one reading
-  Entry& entry = entries_[whole.string()];
-  if (entry.tag != tag)
-    entry = {tag,
-             render(whole, [](const PageContent& c, const TextSink& sink) { write_page_data(c, sink); })};
+const FolderPages::Entry& FolderPages::current(const fs::path& folder) {
+  if (entries_.size() > kMostKept) entries_.clear();
+  Entry& entry = entries_[folder.string()];
+  const auto now = std::chrono::steady_clock::now();
+  if (entry.data && now - entry.looked < kFresh) return entry;
+  const std::string tag = tag_of(folder);
+  if (entry.tag != tag) {
+    const auto data = [](const PageContent& c, const TextSink& sink) { write_page_data(c, sink); };
+    entry = {tag, std::make_shared<std::string>(render(folder, data)), nullptr, now};
+  }
+  entry.looked = now;
   return entry;
 }
 
 FolderPages::Answer FolderPages::page(const std::string& folder) {
-  const Entry entry = current(folder);
-  if (entry.tag.empty()) return {};
-  Answer answer{true, {}, entry.tag};
-  write_page_around(entry.data, true, [&](std::string_view piece) { answer.text += piece; });
-  return answer;
+  const fs::path whole = resolve(folder);
+  if (whole.empty()) return {};
+  const Entry& entry = current(whole);
+  if (!entry.page) {
+    auto text = std::make_shared<std::string>();
+    write_page_around(*entry.data, true, [&](std::string_view piece) { *text += piece; });
+    entries_[whole.string()].page = text;
+  }
+  return {entry.page, entry.tag};
 }
 
-FolderPages::Answer FolderPages::data(const std::string& folder, const std::string& known_tag) {
-  Entry entry = current(folder);
-  if (entry.tag.empty()) return {};
-  if (entry.tag == known_tag) return {true, {}, entry.tag};
-  return {true, std::move(entry.data), entry.tag};
+FolderPages::Answer FolderPages::data(const std::string& folder) {
+  const fs::path whole = resolve(folder);
+  if (whole.empty()) return {};
+  const Entry& entry = current(whole);
+  return {entry.data, entry.tag};
 }
 
 }  // namespace rankscope

@@ -1,41 +1,43 @@
 // `rankscope serve` from the inside: pages of one folder, on loopback, for whoever sits at this machine.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <mutex>
+#include <memory>
 #include <string>
 
 namespace rankscope {
 
-/// The pages of a folder. Knows nothing of HTTP; safe to ask from many threads.
+/// The pages of a folder. Knows nothing of HTTP.
 class FolderPages {
  public:
   explicit FolderPages(const std::filesystem::path& root);
 
+  using Text = std::shared_ptr<const std::string>;  // shared by all who are sent it
   struct Answer {
-    bool found = false;
-    std::string text;
+    Text text;        // nothing: there are no such results
     std::string tag;  // changes when the results do
   };
   /// `folder` is a path below the root as a request names it, "" for the root itself. Whatever it says,
-  /// nothing outside the root is looked at: links that lead out are not followed.
+  /// nothing outside the root is looked at, and results with a link or a pipe among their files are refused.
   Answer page(const std::string& folder);
-  Answer data(const std::string& folder, const std::string& known_tag);
+  Answer data(const std::string& folder);
 
  private:
   struct Entry {
-    std::string tag, data;
+    std::string tag;
+    Text data, page;
+    std::chrono::steady_clock::time_point looked;
   };
   std::filesystem::path resolve(const std::string& folder) const;
   std::string tag_of(const std::filesystem::path& folder) const;
-  Entry current(const std::string& folder);
+  const Entry& current(const std::filesystem::path& folder);
   template <class Write>
   std::string render(const std::filesystem::path& folder, Write write) const;
 
   std::filesystem::path root_;
-  std::mutex mutex_;
   std::map<std::string, Entry> entries_;
 };
 

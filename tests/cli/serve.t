@@ -1,5 +1,4 @@
 serve: a folder on loopback. What it answers is tested in web/tests/serve.test.mjs.
-Needs cpp-httplib.
 
   $ cp -r "$TREE/tests/fixtures/study" study
   $ timeout 2 rankscope serve study --port 0 | sed 's/:[0-9]\{1,\}/:N/'

@@ -2,8 +2,9 @@
 // they print. Prose stands at the margin. A line "  $ command" is run, "  > " goes on with it, and the
 // indented lines after it are what both streams say together; "  ..." stands for any number of lines, "  [N]"
 // at the end for an exit code other than 0. Blanks at the ends of lines and empty lines at the end of an
-// output do not count. The commands of a page share one fresh folder and nothing else. A line "Needs cairo." at
-// the margin skips the page where the program was built without that library, "Needs no cairo." where with it.
+// output do not count. The commands of a page share one fresh folder and nothing else. A line "Needs cairo."
+// at the margin skips the page where the program was built without that library, "Needs no cairo." where with
+// it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -63,7 +64,7 @@ std::vector<Step> read_page(const fs::path& page) {
   return steps;
 }
 
-// What the program was built with, as CMake says: "cairo:cpp-httplib".
+// What the program was built with, as CMake says: "cairo".
 bool built_with(const std::string& library) {
   const char* all = std::getenv("RANKSCOPE_BUILT_WITH");
   return (":" + std::string(all == nullptr ? "" : all) + ":").find(":" + library + ":") != std::string::npos;

@@ -1,24 +1,20 @@
 // `rankscope serve`: one folder, this machine only, whatever a client sends.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { after, before, test as anyTest } from "node:test";
+import { after, before, test } from "node:test";
 import { launch } from "./browser.mjs";
 import { program, temporaryFolder } from "./results.mjs";
 
-// Without the library there is no server to test; tests/cli/serve_not.t has what it says then.
-const skip = process.env.RANKSCOPE_BUILT_WITH?.split(":").includes("cpp-httplib") === false;
-const test = (name, body) => anyTest(name, { skip }, body);
 const fixture = new URL("../../tests/fixtures/study", import.meta.url).pathname;
 const outer = temporaryFolder();
 const root = join(outer, "root");
 let server, url, port;
 
 before(async () => {
-  if (skip) return;
   mkdirSync(root);
   cpSync(fixture, join(root, "one"), { recursive: true });
   cpSync(fixture, join(root, "deep", "er", "two"), { recursive: true });
@@ -108,6 +104,54 @@ test("many clients are served, and those that say nothing keep nobody waiting", 
   assert.ok(answers.every((a) => a.studies.length === 1));
   assert.ok(Date.now() - begun < 30_000);
   for (const socket of idle) socket.destroy();
+});
+
+test("a range, however often it is asked for, costs no more than the page", async () => {
+  const ask = (range) => raw(`GET /?folder=one HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${range}Connection: close\r\n\r\n`);
+  const [plain, many] = await Promise.all([ask(""), ask(`Range: bytes=${"0-,".repeat(2000)}0-\r\n`)]);
+  assert.match(many, /^HTTP\/1.1 200/);
+  assert.equal(many.length, plain.length);
+});
+
+test("clients that drip their request keep nobody waiting and are gone after seconds", async () => {
+  const dripping = Array.from({ length: 200 }, () => {
+    const socket = connect(port, "127.0.0.1");
+    const timer = setInterval(() => socket.write("X"), 500);
+    const closed = new Promise((done) => socket.on("close", done)).finally(() => clearInterval(timer));
+    socket.on("error", () => {});
+    return closed;
+  });
+  const begun = Date.now();
+  await get("/data.json?folder=one");
+  assert.ok(Date.now() - begun < 1000, `${Date.now() - begun} ms`);
+  await Promise.all(dripping);
+  assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
+});
+
+test("thousands of requests take seconds", async () => {
+  const begun = Date.now();
+  for (let i = 0; i < 5000; i += 100)
+    await Promise.all(Array.from({ length: 100 }, () => get("/data.json?folder=one").then((a) => a.arrayBuffer())));
+  assert.ok(Date.now() - begun < 20_000, `${Date.now() - begun} ms`); // 89 s before
+});
+
+test("results with a link or a pipe among them are refused, and the server goes on", async () => {
+  writeFileSync(join(outer, "password"), "secret-word,of,somebody");
+  for (const [name, spoil] of [
+    ["linked", (folder) => symlinkSync(join(outer, "password"), join(folder, "published.csv"))],
+    ["linked-trials", (folder) => symlinkSync(join(outer, "secret"), join(folder, "trials", "t999"))],
+    ["piped", (folder) => execFileSync("mkfifo", [join(folder, "published.csv")])],
+  ]) {
+    const folder = join(root, name);
+    cpSync(fixture, folder, { recursive: true });
+    rmSync(join(folder, "published.csv"), { force: true });
+    spoil(folder);
+    const answer = await get(`/data.json?folder=${name}`);
+    assert.equal(answer.status, 503, name);
+    assert.ok(!(await answer.text()).includes("secret-word"));
+    rmSync(folder, { recursive: true });
+  }
+  assert.equal((await get("/data.json?folder=one")).status, 200);
 });
 
 test("a client that knows the state is told so in few words", async () => {
