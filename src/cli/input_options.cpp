@@ -101,6 +101,7 @@ void add_input_options(CLI::App& app, InputOptions& o) {
       ->check(whole_number(0))
       ->capture_default_str();
   app.add_option("--out", o.out, "Folder for report.html, metrics.csv, samples.csv and manifest.json")
+      ->check(some_name())
       ->type_name("FOLDER");
   const auto format = app.add_option("--format", o.format, "What is printed: table, csv or json")
                           ->type_name("NAME")

@@ -63,6 +63,14 @@ inline CLI::Validator positive_number() {
   return {check, ""};
 }
 
+/// A name of a file or a folder that is one: "" comes from a variable that was never set.
+inline CLI::Validator some_name() {
+  const auto check = [](std::string& text) -> std::string {
+    return text.empty() ? "expected a name, but got \"\"" : "";
+  };
+  return {check, ""};
+}
+
 inline CLI::Validator between_zero_and_one() {
   const auto check = [](std::string& text) -> std::string {
     double value = 0;

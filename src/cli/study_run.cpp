@@ -8,6 +8,7 @@
 #include "cli/cluster.h"
 #include "cli/engine.h"
 #include "cli/study.h"
+#include "report/write.h"
 #include "sweep/cluster.h"
 #include "sweep/tensorboard.h"
 
@@ -21,8 +22,11 @@ void listen_for_signals() {
   struct sigaction action {};
   action.sa_handler = [](int) { stop_asked = true; };
   action.sa_flags = SA_RESETHAND;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);  // nohup means it
+  }
 }
 
 void require_precision(const std::string& name) {
@@ -129,6 +133,7 @@ int run_named(StudyOptions o, Io& io) {
   }
   if (!all.empty() && cluster() == nullptr)  // a missing GPU shows before a store is made
     runner.stack_limit(all.front().config, o.device);
+  require_writable(o.folder);
   Store store(o.folder, true);
   store.keep_study(study);
   const int64_t added = store.add(study, all);

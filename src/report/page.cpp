@@ -1,5 +1,8 @@
 #include "report/page.h"
 
+#include <cctype>
+#include <fstream>
+
 #include "base/error.h"
 #include "base/files.h"
 
@@ -65,6 +68,18 @@ void write_page_around(std::string_view data, bool live, const TextSink& sink) {
 }
 
 void write_page(const std::filesystem::path& path, const PageContent& content) {
+  if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
+    std::string start;
+    if (std::filesystem::is_regular_file(path, ignored)) {
+      std::ifstream file(path, std::ios::binary);
+      file >> start;
+    }
+    for (char& c : start) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (start != "<!doctype")
+      throw usage_error("there is something else than a page of that name")
+          .in("--out " + path.string())
+          .hint("choose another --out");
+  }
   FileWriter file(path);
   write_page(content, [&](std::string_view text) { file.write(text); });
   file.commit();

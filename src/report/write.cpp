@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 #include <vector>
 
@@ -75,7 +76,43 @@ void write_results(const fs::path& folder, const Results& results, const std::fu
   write_files(folder, results, also);
 }
 
+namespace {
+
+bool begins_with(const fs::path& file, std::string_view start) {
+  std::ifstream in(file, std::ios::binary);
+  std::string got(start.size(), '\0');
+  return in.read(got.data(), static_cast<std::streamsize>(got.size())) && got == start;
+}
+
+Error not_ours(const std::string& what, const fs::path& folder) {
+  return usage_error(what).in("--out " + folder.string()).hint("choose another --out");
+}
+
+// A folder with our files in it is written over: that is what running again means. Nobody else's is.
+void require_ours(const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path whole = fs::weakly_canonical(folder, ignored);
+  if (whole == whole.root_path()) throw not_ours("this is the root folder", folder);
+  for (const char* name :
+       {"config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.json"})
+    if (fs::exists(folder / name, ignored))
+      throw not_ours(fmt::format("this is the folder of a model: it has a {}", name), folder);
+  for (const char* name : {"metrics.csv", "samples.csv"})
+    if (fs::exists(folder / name, ignored) &&
+        (!fs::is_regular_file(folder / name, ignored) ||
+         !begins_with(folder / name, "variant,site,layer,head,metric,")))
+      throw not_ours(fmt::format("the {} in this folder is not one of rankscope's", name), folder);
+  if (!fs::exists(folder / "metrics.csv", ignored))  // which is written first
+    for (const char* name : {"manifest.json", "report.html"})
+      if (fs::exists(folder / name, ignored) && !fs::exists(folder / "study.db", ignored) &&
+          !fs::exists(folder / "trials.csv", ignored))
+        throw not_ours(fmt::format("there is a {} in this folder, and no results of a scan", name), folder);
+}
+
+}  // namespace
+
 void require_writable(const fs::path& folder) {
+  require_ours(folder);
   std::error_code ignored;
   fs::path there;
   missing_folders(folder, there);

@@ -27,7 +27,8 @@ class ResultFolder {
 void write_results(const std::filesystem::path& folder, const Results& results,
                    const std::function<void()>& also = {});
 
-/// Whether write_results could write there, asked before the work is done. Makes nothing.
+/// Whether write_results could write there, asked before the work is done. Makes nothing. The root folder, a
+/// model's, and one that holds tables under our names which are not ours are refused.
 void require_writable(const std::filesystem::path& folder);
 
 }  // namespace rankscope

@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/table.h"
 #include "base/version.h"
+#include "report/write.h"
 #include "sweep/tables.h"
 
 namespace rankscope {
@@ -192,6 +193,12 @@ std::vector<std::string> export_tables(const Store& store, const fs::path& folde
                                        const std::string& format) {
   const std::vector<StoredTrial> trials = store.trials();
   const StudyTables tables = tables_of(store, trials);
+  require_writable(folder);
+  if (const fs::path there = folder / "trials.csv"; fs::exists(there))
+    if (const CellTable table = read_csv(there); !table.find("id") || !table.find("state"))
+      throw usage_error("the trials.csv in this folder is not one of rankscope's")
+          .in("--to " + folder.string())
+          .hint("choose another --to");
   std::error_code fault;
   fs::create_directories(folder, fault);
   if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());

@@ -4,7 +4,6 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
 #include "base/error.h"
@@ -16,6 +15,7 @@ namespace {
 
 constexpr int64_t kLargestId = INT32_MAX;
 constexpr uint64_t kLargestFile = 1ull << 30;
+constexpr uint64_t kLargestStream = 1ull << 28;  // it grows as it is read, and doubles while it does
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
 
 struct Line {
@@ -30,9 +30,12 @@ std::string read_stream(std::istream& in, const std::string& name) {
   std::string out;
   std::string piece(1 << 16, '\0');
   while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0) {
-    out.append(piece, 0, static_cast<size_t>(in.gcount()));
-    if (out.size() > kLargestFile)
-      throw Error(fmt::format("the input has more than the {} bytes allowed here", kLargestFile)).in(name);
+    const auto got = static_cast<size_t>(in.gcount());
+    if (out.size() + got > kLargestStream)
+      throw Error(fmt::format("the input has more than the {} bytes allowed here", kLargestStream))
+          .in(name)
+          .hint("a file may have four times as many");
+    out.append(piece, 0, got);
   }
   return out;
 }
@@ -42,10 +45,10 @@ std::string read_all(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     throw Error("expected a file, but got a folder").in(path).hint("name a file");
-  if (std::filesystem::is_fifo(path, ignored)) {  // <(zcat texts.gz)
-    std::ifstream file(path, std::ios::binary);
-    return read_stream(file, path);
-  }
+  if (std::filesystem::is_fifo(path, ignored))
+    throw Error("this is a pipe, and nobody may ever write into it")
+        .in(path)
+        .hint("pipe into standard input and name it: zcat texts.gz | rankscope ... -");
   return read_file(path, kLargestFile);
 }
 
@@ -77,6 +80,8 @@ Json parse_line(const Line& line) {
   }
   try {
     return Json::parse(line.text.begin(), line.text.end());
+  } catch (const Json::out_of_range&) {
+    throw Error("this JSON holds a number too large to read").in(line.place);
   } catch (const Json::parse_error&) {
     throw Error("this line is not valid JSON").in(line.place).hint("JSONL has one JSON value per line");
   }

@@ -66,7 +66,7 @@ tokenize: texts in, ids out, one JSON line each.
   {"ids": [726, 376], "types": [0, 1]}
   $ . ./no_torch; printf '{"text": "the whale"}\n' > in.jsonl; rankscope tokenize builtin --jsonl in.jsonl
   {"ids": [726, 376]}
-  $ . ./no_torch; mkfifo pipe; (cat in.jsonl > pipe &) ; rankscope tokenize builtin --jsonl pipe
+  $ . ./no_torch; cat in.jsonl | rankscope tokenize builtin --jsonl -
   {"ids": [726, 376]}
   $ . ./no_torch; mkdir only; cp builtin/tokenizer.json only; rankscope tokenize only --jsonl in.jsonl
   {"ids": [726, 376]}

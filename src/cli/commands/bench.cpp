@@ -163,7 +163,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--quick", r.quick, "A batch of 32 and short rounds: seconds instead of minutes, more noise");
   app.add_flag("--growth", r.growth, "How our step's time grows with tokens, width, heads and stack size");
-  app.add_option("--out", o->out, "Folder for bench.json")->type_name("FOLDER");
+  app.add_option("--out", o->out, "Folder for bench.json")->check(some_name())->type_name("FOLDER");
   app.add_flag("--json", o->json, "One JSON object instead of a table");
   app.footer(kBelow + std::string("\n") + app.get_footer());
   return [o](Io& io) { return run(*o, io); };

@@ -36,7 +36,9 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   auto o = std::make_shared<Options>();
   app.add_option("A", o->a, "Folder of the first scan")->required();
   app.add_option("B", o->b, "Folder of the second scan, of the same tokens")->required();
-  app.add_option("--out", o->out, "Write the comparison as a page, too")->type_name("FILE");
+  app.add_option("--out", o->out, "Write the comparison as a page, too")
+      ->check(some_name())
+      ->type_name("FILE");
   app.add_option("--top", o->top, "Rows to print of each kind")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();

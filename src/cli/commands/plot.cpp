@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/options.h"
 #include "report/figure.h"
 #include "report/plot.h"
 #include "report/terminal.h"
@@ -149,6 +150,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--x-label", o->style.x_label, "Instead of the name of the column")->type_name("TEXT");
   app.add_option("--y-label", o->style.y_label, "Instead of the name of the metric")->type_name("TEXT");
   app.add_option("--out", o->out, "A file that ends in .svg or .pdf; the terminal when left out")
+      ->check(some_name())
       ->type_name("FILE");
   return [o](Io& io) { return run(*o, io); };
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/options.h"
 #include "cli/saved.h"
 
 namespace rankscope {
@@ -32,6 +33,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("FOLDER", o->folders, "Folders that scan --out or study wrote; several are compared")
       ->required();
   app.add_option("--out", o->out, "The page; report.html in the folder, or here for several folders")
+      ->check(some_name())
       ->type_name("FILE");
   return [o](Io& io) { return run(*o, io); };
 }

@@ -200,6 +200,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--out", o->out,
                  "Folder for report.html, the tables, the manifest and the arrays behind them")
+      ->check(some_name())
       ->type_name("FOLDER");
   const auto format = app.add_option("--format", o->format, "What is printed: table, csv or json")
                           ->type_name("NAME")

@@ -59,7 +59,9 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   run->add_option("STUDY", o->study, "A name from study list, or a TOML file")->required();
   run->add_option("KEY-VALUES", o->overrides,
                   "Other values: lr=0.003,0.01 rank=1,8,64 layers=1..5 d=8..128*2");
-  run->add_option("--out", o->folder, "Folder of the store; out/STUDY when left out")->type_name("FOLDER");
+  run->add_option("--out", o->folder, "Folder of the store; out/STUDY when left out")
+      ->check(some_name())
+      ->type_name("FOLDER");
   run->add_option("--seeds", o->seeds, "This many seeds, from 0")->check(whole_number(1, 100'000));
   run->add_option("--steps", o->steps, "This many steps a trial")->check(whole_number(1));
   run->add_flag("--dry-run", o->dry_run,
@@ -78,6 +80,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->type_name("NAME")
       ->capture_default_str();
   out->add_option("--to", o->to, "Where the tables go; the study's folder when left out")
+      ->check(some_name())
       ->type_name("FOLDER");
   const auto model =
       out->add_option("--model", o->model, "Write the model of this trial instead, for scan to read");
