@@ -1,11 +1,7 @@
 // Any text as a config.json: refused with an Error, or a spec whose every parameter has one source and a size
 // that fits, of a depth nobody would run out of memory for.
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
-
-#include "base/error.h"
 #include "checkpoint/architecture.h"
+#include "json_mutator.h"
 #include "parts/parameters.h"
 
 namespace {
@@ -26,13 +22,11 @@ void check(const rankscope::Architecture& architecture, const rankscope::ModelSp
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rankscope;
-  try {
-    const Json json = parse_json({reinterpret_cast<const char*>(data), size}, "config.json");
+  fuzz::reading([&] {
+    const Json json = parse_json(fuzz::text_of(data, size), "config.json");
     const JsonObject config(json, "config.json");
     const Architecture& architecture = architecture_for(config);
     check(architecture, architecture.spec(config));
-  } catch (const Error& error) {
-    if (error.render().empty()) std::abort();
-  }
+  });
   return 0;
 }

@@ -1,14 +1,9 @@
 // Any text as a table: refused with an Error that names the line, or rows of one width whose cells come back
 // the same when they are written and read again, and whose numbers are numbers or refused.
 #include <cmath>
-#include <cstdint>
-#include <cstdlib>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/csv.h"
-#include "base/error.h"
+#include "support.h"
 
 namespace {
 
@@ -49,17 +44,21 @@ void read_numbers(const std::string& cell, const rankscope::CsvReader& reader) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  try {
-    Rows rows = rows_of(text);
-    std::erase_if(rows, is_blank);
-    // A mark in front, so that a cell that begins with one is not taken for it.
-    if (rows_of("\xEF\xBB\xBF" + written(rows)) != rows) std::abort();
-    const rankscope::CsvReader reader(text, "table.csv");
-    for (const auto& row : rows)
-      for (const std::string& cell : row) read_numbers(cell, reader);
-  } catch (const rankscope::Error& error) {
-    if (error.render().find("table.csv, line") == std::string::npos) std::abort();
-  }
+  using namespace rankscope;
+  const std::string_view text = fuzz::text_of(data, size);
+  fuzz::reading([&] {
+    try {
+      Rows rows = rows_of(text);
+      std::erase_if(rows, is_blank);
+      // A mark in front, so that a cell that begins with one is not taken for it.
+      if (rows_of("\xEF\xBB\xBF" + written(rows)) != rows) std::abort();
+      const rankscope::CsvReader reader(text, "table.csv");
+      for (const auto& row : rows)
+        for (const std::string& cell : row) read_numbers(cell, reader);
+    } catch (const Error& error) {
+      if (error.render().find("table.csv, line") == std::string::npos) std::abort();
+      throw;
+    }
+  });
   return 0;
 }
