@@ -10,7 +10,7 @@ TORCH ?= system
 DEPS  ?= on
 BUILD := build
 TESTS ?= OFF
-FUZZ_SECONDS ?= 20
+FUZZ_SECONDS ?= 6
 
 # A file that includes torch takes up to 2 GB to compile: as many jobs as cores, but no more than memory carries.
 JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ {fit = int($$2 / 2000000); if (fit < 1) fit = 1; \
@@ -19,7 +19,7 @@ JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ {fit = int($$2 / 2000000); if
 BENCHES := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench fuzz clean help deps-build deps-test configure
+.PHONY: build demo test bench fuzz campaign clean help deps-build deps-test configure
 
 build: deps-build configure  ## build the program: build/rankscope
 	@cmake --build $(BUILD) --parallel $(JOBS)
@@ -44,6 +44,11 @@ bench: deps-build configure  ## build and run the benchmarks: the one table of t
 
 fuzz: deps-test  ## fuzz the readers; FUZZ_SECONDS=600 for longer
 	@fuzz/run.sh $(FUZZ_SECONDS)
+
+campaign:  ## break it on purpose for hours: kills, full disks, little memory, fuzzers, sanitizers
+	@$(MAKE) --no-print-directory TESTS=ON deps-test configure
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@scripts/campaign.sh $(BUILD) whole
 
 clean:  ## remove the build folder and the demo's output
 	rm -rf $(BUILD) out/demo

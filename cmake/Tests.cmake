@@ -26,6 +26,14 @@ if(RANKSCOPE_ENGINE)
     rankscope_tests(${room} TORCH)
   endforeach()
 endif()
+# The short form of the campaign: kills, a full disk, several processes, little memory.
+if(RANKSCOPE_ENGINE AND TOMLPLUSPLUS_INCLUDE AND SQLite3_FOUND AND RANKSCOPE_TEXT_LIBRARIES)
+  enable_language(C)
+  add_library(failing_write SHARED tests/campaign/failing_write.c)
+  target_link_libraries(failing_write PRIVATE ${CMAKE_DL_LIBS})
+  add_test(NAME campaign COMMAND ${CMAKE_SOURCE_DIR}/scripts/campaign.sh ${CMAKE_BINARY_DIR} short)
+  set_tests_properties(campaign PROPERTIES LABELS campaign TIMEOUT 900 RUN_SERIAL ON)
+endif()
 # No binary looks for libraries where it is started, and all of them are hardened.
 add_test(NAME binaries COMMAND ${CMAKE_SOURCE_DIR}/scripts/check-binaries.sh ${CMAKE_BINARY_DIR})
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")  # what only the optimiser can do

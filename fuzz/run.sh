@@ -55,7 +55,7 @@ for source in fuzz/*_fuzz.cpp; do
     edges=$(sed -n 's/.*Loaded 1 modules *(\([0-9]*\) inline.*/\1/p' "$log" | head -1)
     covered=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
     printf '%-12s %12s %8s %8s%% %14s\n' "$name" "$tries" "$(stat average_exec_per_sec)" \
-      "$(awk -v a="$(stat accepted_units)" -v t="$tries" 'BEGIN { printf "%.1f", t > 0 ? 100 * a / t : 0 }')" \
+      "$(awk -v a="$(stat accepted_units)" -v t="$tries" 'BEGIN { printf "%.1f", (t > 0) ? 100 * a / t : 0 }')" \
       "$covered of $edges"
   else
     failed=1

@@ -1,0 +1,42 @@
+# Sourced by the parts of the campaign: a folder of its own, the program, failures that are counted, and what
+# "undisturbed" means.
+set -u
+export LC_ALL=C OMP_NUM_THREADS=1
+program=${RANKSCOPE_PROGRAM:?is not set: scripts/campaign.sh sets it}
+tree=${RANKSCOPE_SOURCE:?is not set: scripts/campaign.sh sets it}
+model=$tree/tests/fixtures/models/bert
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failures=0
+fail() {
+  failures=$((failures + 1))
+  echo "FAILED: $*" >&2
+}
+
+# Two scans that differ in every number, and a study of eight short trials.
+scan() { "$program" scan "$model" --random-tokens --samples 2 --seed "$1" --threads 1 --out "$2" --quiet >/dev/null; }
+study() { "$program" study run quick rank=1,4 steps=150 --seeds 4 --threads 1 --out "$1" --quiet >/dev/null; }
+
+# What a store holds, without what depends on the clock: ids, states, and results.
+values() {
+  "$program" study export "$1" --to "$work/exported" --quiet || return 1
+  awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) keep[i] = $i !~ /seconds|attempts|device|reason/ }
+           { line = ""; for (i = 1; i <= NF; ++i) if (keep[i]) line = line "," $i; print line }' "$work/exported/trials.csv"
+}
+
+# Every table of a folder is one of the two whole ones, and nothing half written lies beside them.
+old_or_new() {
+  for file in metrics.csv samples.csv; do
+    [ -e "$1/$file" ] || continue
+    cmp -s "$1/$file" "old/$file" || cmp -s "$1/$file" "new/$file" || fail "$2: $1/$file is neither the old nor the new one"
+  done
+  parts=$(find "$1" -name '*.part*' | wc -l)
+  [ "$parts" -eq 0 ] || fail "$2: $parts half-written files are left in $1"
+}
+
+seconds_of() {
+  begun=$(date +%s%N)
+  "$@"
+  echo $((($(date +%s%N) - begun) / 1000000))
+}

@@ -1,0 +1,39 @@
+#!/bin/bash
+# kills.sh COUNT [SEED]: kills scans and studies at random moments. Every file must be the old or the new one, and
+# the study must end with the values of one that nobody disturbed.
+. "$(dirname "$0")/common.sh"
+count=$1
+RANDOM=${2:-1}
+
+scan 0 old
+long=$(seconds_of scan 1 new)
+cp -r old target
+killed=0
+for ((i = 0; i < (count + 1) / 2; ++i)); do
+  scan $((i % 2)) target 2>/dev/null &
+  pid=$!
+  sleep "$(awk -v r=$RANDOM -v t="$long" 'BEGIN { print r / 32768 * t * 1.1 / 1000 }')"
+  pkill -KILL -P $pid 2>/dev/null && killed=$((killed + 1))
+  wait $pid 2>/dev/null
+  old_or_new target "scan, kill $i"
+done
+echo "kills: $killed of $(((count + 1) / 2)) scans were hit, of ${long} ms each"
+
+long=$(seconds_of study undisturbed)
+values undisturbed >expected
+killed=0 rounds=0
+for ((i = 0; i < count / 2; ++i)); do
+  [ -e store ] && values store | cmp -s - expected && rm -rf store && rounds=$((rounds + 1))
+  study store 2>/dev/null &
+  pid=$!
+  sleep "$(awk -v r=$RANDOM -v t="$long" 'BEGIN { print r / 32768 * t * 1.1 / 1000 }')"
+  pkill -KILL -P $pid 2>/dev/null && killed=$((killed + 1))
+  wait $pid 2>/dev/null
+  [ ! -e store/study.db ] || "$program" study status store >/dev/null 2>said || fail "study, kill $i: $(cat said)"
+done
+study store || fail "the study after the kills"
+values store | cmp - expected || fail "the study after the kills has other values"
+parts=$(find store -name '*.part*' | wc -l)
+[ "$parts" -eq 0 ] || fail "$parts half-written files are left in the store"
+echo "kills: $killed of $((count / 2)) studies were hit, of ${long} ms each, and $((rounds + 1)) came to their end"
+exit $((failures > 0))
