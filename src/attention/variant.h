@@ -51,14 +51,18 @@ struct AttentionVariant {
 const std::vector<const AttentionVariant*>& attention_variants();
 const AttentionVariant& attention_variant(std::string_view name);
 
-/// Whether nothing but the tokens decides a pattern: no mask, no positions, so that equal tokens give equal
-/// rows of softmax(Q K^T).
+/// Whether nothing but the tokens decides a pattern, and by scores that are bilinear in them: no mask, no
+/// positions, no norm on queries and keys, no cap, so that the pattern is softmax(Q K^T).
 bool only_tokens_decide(const AttentionSpec& spec);
 
 /// What the variants share: heads in front ([S*H, T, d], KV heads repeated for their query heads), and a
 /// softmax over the keys a query may see (`masked` takes the scores it was made of).
 at::Tensor heads_first(const at::Tensor& x, int64_t heads);
+/// `sinks` [heads], where given, are scores of a key without a value, which takes its part of every row.
 at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row,
-                          at::Tensor* masked = nullptr);
+                          at::Tensor* masked = nullptr, const at::Tensor& sinks = {});
+
+/// Whether every row of a pattern sums to one.
+bool rows_sum_to_one(const AttentionSpec& spec);
 
 }  // namespace rankscope

@@ -22,19 +22,57 @@ at::Tensor head_of(const at::Tensor& w, int64_t head, int64_t width, const at::T
   return (gain.defined() ? rows * gain.detach().to(w.scalar_type()) : rows).cpu();
 }
 
+/// A map with the gains of the norm on the queries or keys that it makes, where there is one.
+at::Tensor normed(const at::Tensor& W, const Weights& weights, const AttentionSpec& a,
+                  std::string_view name) {
+  if (!a.qk_norm.acts() || !a.qk_norm.gain) return W;
+  const at::Tensor gain = weights.get(name).detach();
+  return W.detach() *
+         (gain.size(0) == W.size(0) ? gain : gain.repeat({W.size(0) / gain.size(0)})).unsqueeze(1);
+}
+
 /// tr(W)^2 / ||W||_F^2 of W = q^T k, for q and k [d_qk, d], from the singular values of W.
 double participation(const at::Tensor& q, const at::Tensor& k, const Spectrum& w) {
   const double trace = (q.to(at::kDouble) * k.to(at::kDouble)).sum().item<double>(), size = frobenius(w);
   return size > 0 ? (trace / size) * (trace / size) : 0.0;
 }
 
+/// The maps from the token to the queries, keys and values of all heads.
+struct HeadMaps {
+  at::Tensor W_Q, W_K, W_V;  // [heads * width, d]
+};
+
+/// A map of a latent with the map into the latent and the gains of the norm between the two.
+at::Tensor through(const Weights& w, const at::Tensor& W, const std::string& latent,
+                   const std::string& norm) {
+  return w.has(latent) ? at::matmul(W.detach() * w.get(norm + ".w").detach(), w.get(latent).detach())
+                       : W.detach();
+}
+
+HeadMaps maps_of(const WeightsView& view, const BranchSpec& branch) {
+  const Weights& w = view.weights;
+  const at::Tensor &W_Q = w.get("attn.W_Q"), &W_K = w.get("attn.W_K"), &W_V = w.get("attn.W_V");
+  const AttentionSpec& a = *branch.attention();
+  if (!w.has("attn.W_KV_latent"))
+    return {normed(W_Q, w, a, "attn.q_norm.w"), normed(W_K, w, a, "attn.k_norm.w"), W_V};
+  const at::Tensor own = through(w, W_K, "attn.W_KV_latent", "attn.kv_latent_norm"),
+                   shared = w.get("attn.W_K_rotated").detach();
+  const int64_t d = own.size(1);
+  const at::Tensor k = at::cat({shared.unsqueeze(0).expand({a.heads, shared.size(0), d}),
+                                own.view({a.heads, own.size(0) / a.heads, d})},
+                               1);
+  return {through(w, W_Q, "attn.W_Q_latent", "attn.q_latent_norm"), k.reshape({a.heads * a.d_qk, d}),
+          through(w, W_V, "attn.W_KV_latent", "attn.kv_latent_norm")};
+}
+
 class Circuits : public Measurement {
   void weights(const WeightsView& view) override {
     const BranchSpec& branch = *view.block.attention_branch();
     const AttentionSpec& a = *branch.attention();
-    const at::Tensor gain = branch.before.acts() ? view.weights.get(branch.norm_name + ".w") : at::Tensor();
-    const at::Tensor &W_Q = view.weights.get("attn.W_Q"), &W_K = view.weights.get("attn.W_K"),
-                     &W_V = view.weights.get("attn.W_V"), &W_O = view.weights.get("attn.W_O");
+    const at::Tensor gain =
+        branch.before.acts() ? view.weights.get_or_none(branch.norm_name + ".w") : at::Tensor();
+    const HeadMaps maps = maps_of(view, branch);
+    const at::Tensor &W_Q = maps.W_Q, &W_K = maps.W_K, &W_V = maps.W_V, &W_O = view.weights.get("attn.W_O");
     if (stays_on_device(W_Q, true)) return weights_there(a, gain, W_Q, W_K, W_V, W_O);
     // Head by head: the maps of all heads together would be as large as the block.
     qk_.resize(static_cast<size_t>(a.heads)), ov_.resize(qk_.size()), pr_.resize(qk_.size());

@@ -41,7 +41,11 @@ class Attention {
       const int64_t bytes = heads_ * length * keys * in_.q.element_size();
       return std::max<int64_t>(1, tile_bytes(in_.q) / std::max<int64_t>(1, bytes));
     };
+    const std::string sink_site = in_.name + ".hook_sink";
+    if (in_.spec.sinks && c_.observer.wants(sink_site))
+      sink_ = at::empty({in_.q.size(0), heads_}, in_.q.options());
     for_each_group(in_, most, [&](const SampleGroup& g) { group(g); });
+    if (sink_.defined()) c_.observer.see(sink_site, sink_);
     at::Tensor z = whole_.defined() ? whole_ : parts_.size() == 1 ? parts_.front() : at::cat(parts_);
     if (!in_.spec.heads_off.empty() && c_.differentiated) z = z.clone();
     for (const int64_t h : in_.spec.heads_off) z.select(1, h).zero_();
@@ -62,6 +66,11 @@ class Attention {
       const TilePlace place{g.first, row, g.length};
       if (scores.defined()) c_.observer.see(in_.name + ".hook_attn_scores", scores, place);
       c_.observer.see(in_.name + ".hook_pattern", pattern, place);
+      if (sink_.defined())
+        sink_.narrow(0, g.begin, g.count * g.length)
+            .view({g.count, g.length, heads_})
+            .narrow(1, row, rows)
+            .copy_((1 - pattern.sum(-1)).transpose(1, 2));
       if (c_.dropout != nullptr) pattern = (*c_.dropout)(pattern);
       keep(g, row, rows,
            at::bmm(pattern.view({g.count * heads_, rows, g.key_length}), v)
@@ -89,6 +98,7 @@ class Attention {
   int64_t heads_;
   at::Tensor whole_;               // [N, H, d_v]; undefined where gradients are wanted
   std::vector<at::Tensor> parts_;  // its rows group by group, where they are
+  at::Tensor sink_;                // [N, H]: what a learned sink takes, where somebody wants it
 };
 
 }  // namespace

@@ -12,8 +12,7 @@ namespace {
 
 int64_t token_count(const Sample& s, const ModelSpec& spec) {
   if (spec.embedding.vocabulary > 0) return static_cast<int64_t>(s.ids.size());
-  const int64_t side = spec.embedding.image_size / spec.embedding.patch_size;
-  return side * side + 1;
+  return spec.embedding.patch_tokens();
 }
 
 void check(const Sample& s, size_t number, const ModelSpec& spec) {
@@ -54,9 +53,10 @@ void append(Batch& b, const Sample& s, size_t number, const ModelSpec& spec) {
     if (!s.ids.empty()) b.ids.push_back(s.ids[k]);
     b.types.push_back(s.types.empty() ? 0 : s.types[k]);
     b.positions.push_back(s.positions.empty() ? i : s.positions[k]);
-    // Position 0 of a causal model sees only itself and usually serves as a sink; an image's class token is
-    // no patch.
-    const bool opening = i == 0 && (spec.causal() || spec.embedding.vocabulary == 0);
+    // Position 0 of a causal model sees only itself and usually serves as a sink; an image's class tokens and
+    // registers are no patches.
+    const bool image = spec.embedding.vocabulary == 0;
+    const bool opening = image ? i < spec.embedding.extra_tokens() : i == 0 && spec.causal();
     b.content.push_back(!opening && (s.special.empty() || s.special[k] == 0));
   }
   b.has_types = b.has_types || !s.types.empty();

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/attend.h"
+#include "model/experts.h"
 #include "tensors/norm.h"
 
 namespace rankscope {
@@ -26,7 +27,11 @@ class Run {
   }
 
   at::Tensor run(const at::Tensor& x) {
-    const bool in_parts = program_.attend() == nullptr && !c_.differentiated;
+    // Attention needs all tokens, and experts are read once for all that take them.
+    const bool in_parts = !c_.differentiated &&
+                          std::none_of(program_.operations.begin(), program_.operations.end(), [](auto& o) {
+                            return o.kind == Operation::Kind::attend || o.kind == Operation::Kind::experts;
+                          });
     if (!in_parts)
       return once(x, [&](const Operation& o, const at::Tensor& made) {
         if (!step_.reads.empty() && o.from == kOther) return;  // keys and values of another stream
@@ -83,8 +88,14 @@ class Run {
         at::Tensor carried = value(o.from);
         return own ? carried.mul_(value(o.second)) : carried * value(o.second);
       }
+      case Operation::Kind::norm:
+        return apply_grouped_norm(value(o.from), o.norm, o.groups, c_.weights, o.W);
       case Operation::Kind::share:
-        return shares_of(value(o.from), o.active, o.width);
+        return shares_of(value(o.from), o.sharing, c_.weights);
+      case Operation::Kind::experts:
+        return run_experts(value(o.from), value(o.second), o, c_.weights, c_.differentiated);
+      case Operation::Kind::beside:
+        return set_beside(value(o.from), value(o.second), o.groups);
       case Operation::Kind::attend: {
         const Batch& keys = step_.reads.empty() ? c_.batch : other().batch;
         const Attending in{std::get<AttentionSpec>(step_.part.words),
@@ -109,6 +120,7 @@ class Run {
 at::Tensor written(const Step& step, const BlockContext& c, const at::Tensor& value, bool keep) {
   at::Tensor out = apply_norm(value, step.norm, c.weights, step.norm_name);
   if (step.scale != 1.0) out = keep ? out * step.scale : out.mul_(step.scale);
+  if (step.channel_scale) out = out * c.weights.get(step.name + ".layer_scale");
   return c.dropout != nullptr ? (*c.dropout)(out) : out;
 }
 
@@ -118,13 +130,14 @@ BlockPlan::BlockPlan(const BlockSpec& block, int64_t width) : steps(steps_of(blo
   for (const BranchSpec& branch : block.branches) programs.push_back(program_of(branch, width));
 }
 
-BlockState block_start(const at::Tensor& x) { return {x, x, {}}; }
+BlockState block_start(const at::Tensor& x) { return {x, x, {}, {}}; }
 
 void run_step(const Step& step, const BlockContext& c, BlockState& s, bool keep) {
   keep = keep || c.differentiated;
   switch (step.kind) {
     case Step::Kind::read:
       s.value = apply_norm(step.from_start ? s.start : s.stream, step.norm, c.weights, step.norm_name);
+      if (step.replaces) s.kept = s.value;
       break;
     case Step::Kind::run:
       s.value = Run(step, c).run(s.value);
@@ -133,7 +146,11 @@ void run_step(const Step& step, const BlockContext& c, BlockState& s, bool keep)
       s.value = written(step, c, s.value, keep);
       break;
     case Step::Kind::join:
-      if (step.skip) s.value = keep ? s.value + s.stream : s.value.add_(s.stream);
+      if (step.skip) {
+        const at::Tensor& skipped = s.kept.defined() ? s.kept : s.stream;
+        s.value = keep ? s.value + skipped : s.value.add_(skipped);
+      }
+      s.kept.reset();
       s.stream = apply_norm(s.value, step.norm, c.weights, step.norm_name);
       s.value.reset();
       break;

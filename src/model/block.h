@@ -65,6 +65,7 @@ struct BlockContext {
 /// Where a block is: what it was given, the stream so far, and what the branch at hand has made.
 struct BlockState {
   at::Tensor start, stream, value;  // [N, d]
+  at::Tensor kept;                  // what the skip takes, where it is not the stream
 };
 
 BlockState block_start(const at::Tensor& x);

@@ -12,14 +12,27 @@ at::Tensor indices(const std::vector<int64_t>& values, const at::Tensor& like, i
   return at::tensor(values, at::kLong).add_(shift).to(like.device());
 }
 
-// [S, C, size, size] pixels to [S * (patches + 1), width]: class token first, then patches row by row.
+// [S, C, size, size] pixels to [S * tokens, width]: class tokens first, then patches row by row. Positions
+// come on top, and registers, which have none, between the two.
 at::Tensor embed_patches(const Batch& batch, const EmbeddingSpec& e, const Weights& w) {
   const int64_t S = batch.count(), p = e.patch_size, side = e.image_size / p;
   const at::Tensor& W = w.get("W_patch");
   at::Tensor x = at::tensor(batch.pixels, at::kFloat).to(W.options()).view({S, e.channels, side, p, side, p});
   x = x.permute({0, 2, 4, 1, 3, 5}).reshape({S, side * side, e.channels * p * p});
-  x = at::linear(x, W, w.get("b_patch"));
-  return at::cat({w.get("cls").view({1, 1, -1}).expand({S, 1, e.width}), x}, 1).reshape({-1, e.width});
+  x = at::linear(x, W, w.get_or_none("b_patch"));
+  const auto learned = [&](const at::Tensor& tokens) {
+    return tokens.reshape({1, -1, e.width}).expand({S, tokens.numel() / e.width, e.width});
+  };
+  std::vector<at::Tensor> front{learned(w.get("cls"))};
+  if (e.class_tokens > 1) front.push_back(learned(w.get("class_tokens")));
+  front.push_back(x);
+  x = at::cat(front, 1);
+  if (e.positions > 0 && e.use_positions) x = x + w.get("W_pos");
+  if (e.registers > 0)
+    x = at::cat({x.narrow(1, 0, e.class_tokens), learned(w.get("registers")),
+                 x.narrow(1, e.class_tokens, side * side)},
+                1);
+  return x.reshape({-1, e.width});
 }
 
 // Positions go behind the token's own numbers, or on top of them.
@@ -39,21 +52,31 @@ at::Tensor embed(const Batch& batch, const ModelSpec& spec, const Weights& w, We
 at::Tensor embedded(at::Tensor x, const Batch& batch, const EmbeddingSpec& e, const Weights& w) {
   if (e.point_map) x = at::linear(x, w.get("W_in"), w.get_or_none("b_in"));
   if (e.point_activation) x = at::gelu(x);
-  if (e.positions > 0 && e.use_positions)
+  if (e.scale != 1.0) x = x * e.scale;
+  const auto map = [&] { x = at::linear(x, w.get("W_map"), w.get_or_none("b_map")); };
+  if (e.map && e.map_first) map();
+  if (e.positions > 0 && e.use_positions && e.image_size == 0)
     x = with_positions(x, e,
                        w.get("W_pos").index_select(0, tensors_of(batch, x).positions + e.position_offset));
   else if (e.position_width > 0)  // nothing stands where others have their position
     x = at::constant_pad_nd(x, {0, e.position_width});
   if (e.types > 0) x = x + w.get("W_type").index_select(0, indices(batch.types, x));
   x = apply_norm(x, e.norm, w, "ln");
-  if (e.map) x = at::linear(x, w.get("W_map"), w.get_or_none("b_map"));
+  if (e.map && !e.map_first) map();
   return apply_norm(x, e.norm_behind, w, "ln_post");
 }
 
 at::Tensor before_vocabulary(const at::Tensor& x, const ModelSpec& spec, const Weights& w) {
-  if (spec.output.kind != HeadKind::transformed) return x;
-  const at::Tensor h = apply_activation(at::linear(x, w.get("W_T"), w.get("b_T")), spec.output.activation);
-  return apply_norm(h, spec.output.norm, w, "ln");
+  const OutputSpec& o = spec.output;
+  at::Tensor h = x;
+  if (o.kind == HeadKind::transformed)
+    h = apply_norm(apply_activation(at::linear(x, w.get("W_T"), w.get_or_none("b_T")), o.activation), o.norm,
+                   w, "ln");
+  return o.scale == 1.0 ? h : h * o.scale;
+}
+
+at::Tensor capped(const at::Tensor& logits, const OutputSpec& output) {
+  return output.softcap > 0 ? at::tanh(logits / output.softcap) * output.softcap : logits;
 }
 
 }  // namespace rankscope

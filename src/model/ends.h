@@ -15,7 +15,11 @@ at::Tensor embed(const Batch& batch, const ModelSpec& spec, const Weights& weigh
 /// The same from words looked up, patches mapped or points as they are: x [N, ..].
 at::Tensor embedded(at::Tensor x, const Batch& batch, const EmbeddingSpec& embedding, const Weights& weights);
 
-/// What the vocabulary matrix multiplies: the stream itself, or the transformed head's [N, w].
+/// What the vocabulary matrix multiplies: the stream itself, or the transformed head's [N, w], scaled where
+/// the output says so.
 at::Tensor before_vocabulary(const at::Tensor& x, const ModelSpec& spec, const Weights& unembed);
+
+/// Logits as the network gives them: what the vocabulary matrix wrote, bent below the output's cap.
+at::Tensor capped(const at::Tensor& logits, const OutputSpec& output);
 
 }  // namespace rankscope

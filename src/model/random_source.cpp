@@ -19,8 +19,20 @@ class RandomSource : public WeightSource {
 
   Weights load(const std::string& part) override {
     Weights w;
-    for (const Parameter& p : parameters_of(spec_, part))
-      if (!is_vocabulary_table(p.name)) w.set(p.name.substr(part.size() + 1), draw(p, 0, p.shape[0]));
+    std::map<std::string, Parameter> later;  // experts: drawn when they are taken
+    for (const Parameter& p : parameters_of(spec_, part)) {
+      if (is_vocabulary_table(p.name)) continue;
+      const std::string name = p.name.substr(part.size() + 1);
+      if (p.on_demand)
+        later.emplace(name, p);
+      else
+        w.set(name, draw(p, 0, p.shape[0]));
+    }
+    if (!later.empty())
+      w.later([this, later = std::move(later)](const std::string& name) {
+        const Parameter& p = later.at(name);
+        return draw(p, 0, p.shape[0]);
+      });
     return w;
   }
 

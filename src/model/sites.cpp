@@ -29,6 +29,9 @@ std::string mixed_values(const Model&, const Block& b) {
 std::string pairs(const Model&, const Block& b) {
   return fmt::format("{} heads x queries x keys", b.attention().heads);
 }
+std::string sinks(const Model&, const Block& b) {
+  return fmt::format("tokens x {} heads", b.attention().heads);
+}
 std::string result(const Model& m, const Block& b) { return by_head(b.attention().heads, m.width); }
 // The width of an MLP's hidden layer; 0 where it has none.
 int64_t hidden_width(const Model& m, const Block& b) {
@@ -51,6 +54,7 @@ bool pre_norm(const Model&, const Block& b) {
 bool has_scores(const Model&, const Block& b) {
   return b.attention_branch() && attention_variant(b.attention().variant).has_scores;
 }
+bool has_sinks(const Model&, const Block& b) { return b.attention_branch() && b.attention().sinks; }
 bool has_mlp(const Model&, const Block& b) { return b.mlp_branch() != nullptr; }
 bool pre_norm_mlp(const Model&, const Block& b) { return b.mlp_branch() && b.mlp_branch()->before.there(); }
 bool has_hidden(const Model& m, const Block& b) { return hidden_width(m, b) > 0; }
@@ -75,6 +79,8 @@ std::vector<SiteInfo> common_sites() {
        {},
        /*finite=*/false},
       {"attn.hook_pattern", tiles, part, "attention: how much each query takes of each key", pairs, attends},
+      {"attn.hook_sink", whole, part, "what each query gives to the learned sink of a head", sinks,
+       has_sinks},
       {"attn.hook_z", whole, part,
        "what the output map reads: attention times values, gated where there is a gate; 0 for heads taken "
        "out",

@@ -58,7 +58,8 @@ void cut_qk(Weights& w, AttentionSpec& a) {
   const bool bias = w.has("attn.b_Q");
   at::Tensor q = per_head(with_bias(W_Q, w.get_or_none("attn.b_Q")), a.heads, a.heads);
   at::Tensor k = per_head(with_bias(w.get("attn.W_K"), w.get_or_none("attn.b_K")), a.kv_heads, a.heads);
-  if (!a.rotary_frequencies.empty() && a.positions) {
+  // Where positions or norms stand between the two maps, each is cut for itself.
+  if ((!a.rotary_frequencies.empty() && a.positions) || a.qk_norm.acts()) {
     q = cut(q, a.truncate_qk);
     k = cut(k, a.truncate_qk);
   } else {
@@ -98,6 +99,15 @@ void expand(Weights& w, const char* W, const char* b, const AttentionSpec& a) {
     w.set(b, per_head(w.get(b).unsqueeze(1), a.kv_heads, a.heads).flatten().to(stored.scalar_type()));
 }
 
+// The gains that each key head, or all of them together, have of their own.
+void expand_key_norm(Weights& w, const AttentionSpec& a) {
+  if (a.qk_norm_span == NormSpan::head || a.kv_heads == a.heads) return;
+  for (const char* name : {"attn.k_norm.w", "attn.k_norm.b"})
+    if (w.has(name))
+      w.set(name,
+            per_head(w.get(name).unsqueeze(1), a.kv_heads, a.heads).flatten().to(w.get(name).scalar_type()));
+}
+
 }  // namespace
 
 bool is_truncated(const BlockSpec& block) {
@@ -107,8 +117,10 @@ bool is_truncated(const BlockSpec& block) {
 
 Weights truncated(const Weights& weights, BlockSpec& block) {
   const BranchSpec& branch = *block.attention_branch();
-  const int64_t width = weights.get("attn.W_Q").size(1);
-  if (branch.name != "attn" || !branch.attention()->value_map || !program_of(branch, width).writes_heads())
+  const int64_t width = weights.get("attn.W_O").size(0);
+  const Program program = program_of(branch, width);
+  if (branch.name != "attn" || !branch.attention()->value_map || !program.writes_heads() ||
+      !program.maps_tokens())
     throw Error(fmt::format("what stands between the heads of the part {} and their output map is no part of "
                             "a map, so none is cut",
                             branch.part.name))
@@ -123,6 +135,7 @@ Weights truncated(const Weights& weights, BlockSpec& block) {
     cut_ov(w, a);
   else
     expand(w, "attn.W_V", "attn.b_V", a);
+  expand_key_norm(w, a);
   a.kv_heads = a.heads;
   return w;
 }

@@ -53,8 +53,10 @@ AttentionBound attention_bound(const SplitTokens& tokens, const AttentionSpec& s
 
 bool bound_applies(const BlockSpec& block) {
   const BranchSpec* b = block.attention_branch();
-  // The width matters to no answer here.
-  return b && b->reads.empty() && only_tokens_decide(*b->attention()) && program_of(*b, 1).writes_heads();
+  if (b == nullptr) return false;
+  const Program program = program_of(*b, 1);  // the width matters to no answer here
+  return b->reads.empty() && only_tokens_decide(*b->attention()) && program.writes_heads() &&
+         program.maps_tokens();
 }
 
 }  // namespace rankscope

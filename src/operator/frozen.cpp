@@ -40,15 +40,16 @@ class Freezer {
 
   AffineChain head() {
     chain_ = {};
-    if (spec_.output.kind != HeadKind::transformed) return {};
-    const Weights w = source_.load("unembed");
-    begin();
-    at::Tensor written;
-    auto dense = freeze_dense(branch_, w.get("W_T"), w.get("b_T"), spec_.output.activation, written);
-    add(PartKind::dense, -1, std::move(dense), written);
-    end_branch(false);
-    end_of_step();
-    if (spec_.output.norm.acts()) norm_step(-1, spec_.output.norm, w, "ln");
+    const OutputSpec& o = spec_.output;
+    if (o.kind == HeadKind::none) return {};
+    if (o.kind == HeadKind::transformed) {
+      const Weights w = source_.load("unembed");
+      at::Tensor written;
+      auto dense = freeze_dense(x_, w.get("W_T"), w.get_or_none("b_T"), o.activation, written);
+      single_step(PartKind::dense, -1, std::move(dense), written);
+      if (o.norm.acts()) norm_step(-1, o.norm, w, "ln");
+    }
+    if (o.scale != 1.0) single_step(PartKind::dense, -1, freeze_scale(o.scale));
     return std::move(chain_);
   }
 
@@ -84,6 +85,10 @@ class Freezer {
     switch (step.kind) {
       case Step::Kind::read:
         if (!step.from_start) end_of_step();
+        if (step.replaces && step.norm.acts()) {
+          norm_step(l, step.norm, w, step.norm_name);
+          return begin();
+        }
         begin();
         return norm();
       case Step::Kind::run: {
@@ -96,6 +101,7 @@ class Freezer {
       case Step::Kind::write:
         norm();
         if (step.scale != 1.0) add(PartKind::dense, l, freeze_scale(step.scale));
+        if (step.channel_scale) add(PartKind::dense, l, freeze_scale(w.get(step.name + ".layer_scale")));
         return;
       case Step::Kind::join:
         end_branch(step.skip);
@@ -106,8 +112,13 @@ class Freezer {
 
   void norm_step(int l, const NormSpec& norm, const Weights& w, std::string_view name) {
     end_of_step();
+    single_step(PartKind::norm, l, freeze_norm(x_, norm, w, name));
+  }
+  // A step of one branch that takes the place of the stream.
+  void single_step(PartKind kind, int l, std::shared_ptr<const LinearPart> part,
+                   const at::Tensor& written = {}) {
     begin();
-    add(PartKind::norm, l, freeze_norm(branch_, norm, w, name));
+    add(kind, l, std::move(part), written);
     end_branch(false);
     end_of_step();
   }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "model/attend.h"
+#include "model/experts.h"
 #include "operator/gain.h"
 #include "operator/part.h"
 #include "tensors/norm.h"
@@ -79,10 +80,76 @@ class Mixing {
   std::vector<Group> groups_;
 };
 
-// One piece of the way: a map W with its bias, a gain, or the mixing of tokens.
+// The experts that tokens take, each with its activations and gates held.
+class TakenExperts {
+ public:
+  TakenExperts(const at::Tensor& x, const at::Tensor& shares, const Operation& o, const Weights& weights)
+      : tokens_(x.size(0)), width_(o.width) {
+    for_each_taken(
+        o, shares, [&](const std::string& name, const at::Tensor& tokens, const at::Tensor& share) {
+          all_.push_back(held(x.index_select(0, tokens), tokens, share, expert_of(o, weights, name), o));
+        });
+  }
+
+  // [K, N, d] to [K, N, d].
+  at::Tensor apply(const at::Tensor& z) const {
+    at::Tensor out = at::zeros({z.size(0), tokens_, width_}, z.options());
+    for (const One& e : all_)
+      out.index_add_(1, e.tokens,
+                     at::matmul(at::linear(z.index_select(1, e.tokens), e.in).mul_(e.gain), e.out));
+    return out;
+  }
+  at::Tensor adjoint(const at::Tensor& y) const {
+    at::Tensor out = at::zeros({y.size(0), tokens_, width_}, y.options());
+    for (const One& e : all_)
+      out.index_add_(1, e.tokens,
+                     at::matmul(at::linear(y.index_select(1, e.tokens), e.out).mul_(e.gain), e.in));
+    return out;
+  }
+  // What they write for nothing, [N, d]; undefined where they have no biases.
+  at::Tensor bias() const {
+    at::Tensor out;
+    for (const One& e : all_) {
+      if (!e.bias.defined()) continue;
+      if (!out.defined()) out = at::zeros({tokens_, width_}, e.bias.options());
+      out.index_add_(0, e.tokens, e.bias);
+    }
+    return out;
+  }
+
+ private:
+  struct One {
+    at::Tensor tokens, in, gain, out, bias;  // [n], [f, d], [n, f], [f, d], [n, d]
+  };
+
+  // What is carried must be nothing where the token is nothing: the gate, where the other side adds a one.
+  static One held(const at::Tensor& x, const at::Tensor& tokens, const at::Tensor& share, const Expert& e,
+                  const Operation& o) {
+    const bool by_gate = o.gated && o.other != Activation::identity;
+    const at::Tensor &W = by_gate ? e.W_gate : e.W_in, &b = by_gate ? e.b_gate : e.b_in;
+    at::Tensor gain;
+    if (o.gated && !by_gate) {
+      gain = apply_activation(at::linear(x, e.W_gate, e.b_gate), o.activation, false);
+    } else {
+      const at::Tensor h = at::linear(x, W, b);
+      gain = gain_of(h, apply_activation(h, o.activation, false), o.activation);
+      if (by_gate) gain = gain * apply_activation(at::linear(x, e.W_in, e.b_in), o.other, false);
+    }
+    One one{tokens, W, share.defined() ? gain * share.unsqueeze(1) : gain, e.W_out.t().contiguous(), {}};
+    if (b.defined()) one.bias = at::matmul(one.gain * b, one.out);
+    if (e.b_out.defined()) one.bias = one.bias + (share.defined() ? share.unsqueeze(1) * e.b_out : e.b_out);
+    return one;
+  }
+
+  int64_t tokens_, width_;
+  std::vector<One> all_;
+};
+
+// One piece of the way: a map W with its bias, a gain, the mixing of tokens, or experts.
 struct Link {
   at::Tensor W, b, gain;
   const Mixing* mixing = nullptr;
+  std::shared_ptr<const TakenExperts> experts = {};
 };
 
 class Held : public FrozenProgram {
@@ -103,6 +170,7 @@ class Held : public FrozenProgram {
       bool own = false;  // the first one must not write into what it was given
       for (auto link = links_.rbegin(); link != links_.rend(); ++link, own = true)
         part = link->mixing           ? link->mixing->adjoint(part)
+               : link->experts        ? link->experts->adjoint(part)
                : link->gain.defined() ? own ? part.mul_(link->gain) : part * link->gain
                                       : at::matmul(part, link->W);
       return part;
@@ -133,6 +201,7 @@ class Held : public FrozenProgram {
   static at::Tensor through(at::Tensor z, Place from, Place to) {
     for (auto link = from; link != to; ++link)
       z = link->mixing           ? link->mixing->apply(z).flatten(2)
+          : link->experts        ? link->experts->apply(z)
           : link->gain.defined() ? link != from ? z.mul_(link->gain) : z * link->gain
                                  : at::linear(z, link->W);
     return z;
@@ -141,11 +210,12 @@ class Held : public FrozenProgram {
   // What the links make of nothing.
   void set_bias() {
     for (auto link = links_.begin(); link != links_.end(); ++link) {
-      if (bias_.defined() && link->mixing)
+      if (bias_.defined() && (link->mixing || link->experts))
         bias_ = through(bias_.expand({1, tokens_, bias_.size(-1)}), link, link + 1).squeeze(0);
       else if (bias_.defined())
         bias_ = through(bias_, link, link + 1);
-      if (link->b.defined()) bias_ = bias_.defined() ? bias_ + link->b : link->b;
+      const at::Tensor own = link->experts ? link->experts->bias() : link->b;
+      if (own.defined()) bias_ = bias_.defined() ? bias_ + own : own;
     }
   }
 
@@ -204,10 +274,30 @@ class Freezing {
       case Operation::Kind::attend:
         links_.push_back({{}, {}, {}, &mixing(o)});
         return o.third;
+      case Operation::Kind::norm:
+        links_.push_back({{}, {}, held_norm(o), nullptr});
+        return o.from;
+      case Operation::Kind::experts:
+        links_.push_back({{},
+                          {},
+                          {},
+                          nullptr,
+                          std::make_shared<TakenExperts>(value(o.from), value(o.second), o, weights_)});
+        return o.from;
       case Operation::Kind::share:
+      case Operation::Kind::beside:
         break;  // held, never carried
     }
     throw Error("an operation that nobody freezes");
+  }
+
+  // A norm that centres nothing is a gain once the size of its tokens is held.
+  at::Tensor held_norm(const Operation& o) {
+    if (o.norm.kind == NormKind::layer || o.groups != 1)
+      throw Error("a norm on values that is not an RMS norm of all of them is not frozen");
+    if (!o.norm.acts()) return at::ones({1}, value(o.from).options());
+    const at::Tensor scale = norm_scale(value(o.from), o.norm);  // [N, 1]
+    return o.norm.gain ? scale * weights_.get(o.W + ".w") : scale;
   }
 
   at::Tensor map_of(const Operation& o) const {
@@ -240,8 +330,14 @@ class Freezing {
         return apply_activation(value(o.from).clone(), o.activation);
       case Operation::Kind::multiply:
         return value(o.from) * value(o.second);
+      case Operation::Kind::norm:
+        return apply_grouped_norm(value(o.from), o.norm, o.groups, weights_, o.W);
       case Operation::Kind::share:
-        return shares_of(value(o.from), o.active, o.width);
+        return shares_of(value(o.from), o.sharing, weights_);
+      case Operation::Kind::experts:
+        return run_experts(value(o.from), value(o.second), o, weights_, false);
+      case Operation::Kind::beside:
+        return set_beside(value(o.from), value(o.second), o.groups);
       case Operation::Kind::attend:
         return mixing(o).apply(value(o.third).unsqueeze(0)).squeeze(0).flatten(1);
     }

@@ -12,7 +12,9 @@ double slope_at_zero(Activation activation) {
   switch (activation) {
     case Activation::gelu:
     case Activation::gelu_tanh:
+    case Activation::gelu_bloom:
     case Activation::quick_gelu:
+    case Activation::quick_gelu_7:
     case Activation::silu:
       return 0.5;
     case Activation::relu:
@@ -21,6 +23,7 @@ double slope_at_zero(Activation activation) {
     case Activation::identity:
       return 1.0;
     case Activation::sigmoid:
+    case Activation::one_plus_7:
       break;
   }
   throw Error(fmt::format("{} of 0 is not 0, so it is no gain", to_string(activation)));

@@ -12,34 +12,36 @@ class Norm : public LinearPart {
       : centred_(norm.kind == NormKind::layer) {
     const std::string stem = name.empty() ? "" : std::string(name) + ".";
     scale_ = norm_scale(x, norm);
-    gain_ = weights.get(stem + "w");
-    if (centred_) bias_ = weights.get(stem + "b");
+    gain_ = gain_of_norm(norm, weights, stem);
+    bias_ = bias_of_norm(norm, weights, stem);
   }
 
   at::Tensor apply(const at::Tensor& z) const override {
     at::Tensor out = centred_ ? z - z.mean(-1, true) : z.clone();
-    return out.mul_(scale_).mul_(gain_);
+    out = out.mul_(scale_);
+    return gain_.defined() ? out.mul_(gain_) : out;
   }
   at::Tensor adjoint(const at::Tensor& y) const override {
-    const at::Tensor out = (y * gain_).mul_(scale_);
+    const at::Tensor out = (gain_.defined() ? y * gain_ : y) * scale_;
     return centred_ ? out - out.mean(-1, true) : out;
   }
   at::Tensor bias() const override { return bias_; }
 
  private:
   bool centred_;
-  at::Tensor scale_, gain_, bias_;  // [N, 1], [d], [d]
+  at::Tensor scale_, gain_, bias_;  // [N, 1], [d], [d]; the last two undefined where there is none
 };
 
+template <class Factor>  // a number, or one per channel
 class Scale : public LinearPart {
  public:
-  explicit Scale(double factor) : factor_(factor) {}
+  explicit Scale(const Factor& factor) : factor_(factor) {}
   at::Tensor apply(const at::Tensor& z) const override { return z * factor_; }
   at::Tensor adjoint(const at::Tensor& y) const override { return y * factor_; }
   at::Tensor bias() const override { return {}; }
 
  private:
-  double factor_;
+  Factor factor_;
 };
 
 // z -> z W^T * G.
@@ -63,7 +65,13 @@ std::shared_ptr<const LinearPart> freeze_norm(const at::Tensor& x, const NormSpe
   return std::make_shared<Norm>(x, norm, weights, name);
 }
 
-std::shared_ptr<const LinearPart> freeze_scale(double factor) { return std::make_shared<Scale>(factor); }
+std::shared_ptr<const LinearPart> freeze_scale(double factor) {
+  return std::make_shared<Scale<double>>(factor);
+}
+
+std::shared_ptr<const LinearPart> freeze_scale(const at::Tensor& factors) {
+  return std::make_shared<Scale<at::Tensor>>(factors);
+}
 
 std::shared_ptr<const LinearPart> freeze_dense(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b,
                                                Activation activation, at::Tensor& written) {

@@ -47,8 +47,9 @@ std::shared_ptr<const FrozenProgram> freeze_program(const at::Tensor& x, const S
 std::shared_ptr<const LinearPart> freeze_norm(const at::Tensor& x, const NormSpec& norm,
                                               const Weights& weights, std::string_view name);
 
-/// z -> factor z.
+/// z -> factor z, one number or one per channel.
 std::shared_ptr<const LinearPart> freeze_scale(double factor);
+std::shared_ptr<const LinearPart> freeze_scale(const at::Tensor& factors);
 
 /// act(x W^T + b) at x [N, d], and its value there: the dense layer of a transformed head.
 std::shared_ptr<const LinearPart> freeze_dense(const at::Tensor& x, const at::Tensor& W, const at::Tensor& b,

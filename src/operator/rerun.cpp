@@ -29,6 +29,10 @@ OneHead only_head(const BlockSpec& block, const Weights& weights, int64_t width,
   BranchSpec& branch = *out.block.attention_branch();
   AttentionSpec& a = *branch.attention();
   const int64_t kv = head / (a.heads / a.kv_heads);
+  if (a.qk_norm.acts() && a.qk_norm_span == NormSpan::all)
+    throw Error("its queries and keys are normed over all heads together, so that no head runs alone")
+        .hint("--semantics frozen");
+  if (!a.alibi.empty()) a.alibi = {a.alibi[static_cast<size_t>(head)]};
   for (const Parameter& p : program_of(branch, width).parameters) {
     if (p.head_axis < 0 || !weights.has(p.name)) continue;
     const at::Tensor& all = weights.get(p.name);

@@ -95,10 +95,11 @@ Split split_norm(const Split& t, const NormSpec& norm, const Weights& w, std::st
   const at::Tensor eta = (delta * m).sum(1, true).mul_(2.0).add_(squares, s).div_(count * v0);  // [T, 1]
   const at::Tensor f = inverse_root_over(eta, s);
   Split out{m / std::sqrt(v0), (delta * (1 + f * s) + m * f) / std::sqrt(v0), t.log_scale};
-  const at::Tensor& gain = w.get(stem + "w");
-  out.x = out.x * gain;
-  out.R = out.R * gain;
-  if (centred) out.x = out.x + w.get(stem + "b");
+  if (const at::Tensor gain = gain_of_norm(norm, w, stem); gain.defined()) {
+    out.x = out.x * gain;
+    out.R = out.R * gain;
+  }
+  if (const at::Tensor bias = bias_of_norm(norm, w, stem); bias.defined()) out.x = out.x + bias;
   return out;
 }
 
@@ -109,10 +110,21 @@ at::Tensor slope(const at::Tensor& x, Activation activation) {
       return at::gelu_backward(one, x, "none");
     case Activation::gelu_tanh:
       return at::gelu_backward(one, x, "tanh");
+    case Activation::gelu_bloom: {
+      constexpr double kRoot = 0.79788456, kCube = 0.044715;
+      const at::Tensor t = at::tanh(kRoot * x * (1 + kCube * x * x));
+      return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (kRoot + 3 * kRoot * kCube * x * x);
+    }
     case Activation::quick_gelu: {
       const at::Tensor p = at::sigmoid(x * 1.702);
       return p + x * 1.702 * p * (1 - p);
     }
+    case Activation::quick_gelu_7: {
+      const at::Tensor p = at::sigmoid(x * 1.702);
+      return at::where(x < 7, p + x * 1.702 * p * (1 - p), at::zeros_like(x));
+    }
+    case Activation::one_plus_7:
+      return (x.abs() < 7).to(x.scalar_type());
     case Activation::relu:
       return (x > 0).to(x.scalar_type());
     case Activation::silu: {
@@ -198,7 +210,12 @@ class SplitProgram {
         return product(value(o.second), value(o.from));
       case Operation::Kind::attend:
         return attended(o);
+      case Operation::Kind::norm:
+        return normed(o);
+      case Operation::Kind::beside:
+        return beside(o);
       case Operation::Kind::share:
+      case Operation::Kind::experts:
         break;  // which experts a token takes jumps from token to token
     }
     throw Error(fmt::format("the split arithmetic does not follow the part {}", step_.part.name))
@@ -206,15 +223,34 @@ class SplitProgram {
         .hint("leave it out, or take this part out with --off");
   }
 
+  // Values only: patterns of normed queries and keys are made of the tokens put together.
+  Split normed(const Operation& o) const {
+    const Split& t = value(o.from);
+    if (o.groups == 1) return split_norm(t, o.norm, w_, o.W);
+    return {t.x, t.R, t.log_scale};
+  }
+
+  Split beside(const Operation& o) const {
+    const Split &a = value(o.from), &b = value(o.second);
+    const double top = std::max(a.log_scale, b.log_scale);
+    const auto at_top = [&](const Split& t) {
+      return top == kNothing ? t.R : t.R * std::exp(t.log_scale - top);
+    };
+    return {set_beside(a.x, b.x, o.groups), set_beside(at_top(a), at_top(b), o.groups), top};
+  }
+
   Split attended(const Operation& o) const {
     const AttentionSpec& a = std::get<AttentionSpec>(step_.part.words);
-    if (!attention_variant(a.variant).row_stochastic)
-      throw Error(
-          fmt::format("the split arithmetic needs patterns whose rows sum to one, not {}", a.variant));
+    if (!rows_sum_to_one(a))
+      throw Error(fmt::format("the split arithmetic needs patterns whose rows sum to one, not {}",
+                              a.sinks ? "those of learned sinks" : a.variant));
+    if (o.third >= kFirstMade && program_.made(o.third).groups > 1)
+      throw Error("the split arithmetic does not follow values that are normed head by head");
     const int64_t values = a.value_map ? a.kv_heads : 1;
     const at::Tensor V = by_head(value(o.third).R, values, a.heads);  // [H, T, d_v]
     const at::Tensor v = by_head(value(o.third).x, values, a.heads);  // [H, d_v]
-    Split out = only_tokens_decide(a) ? shared(o, a, V, v) : as_it_is(o, a, V, v);
+    const bool bilinear = only_tokens_decide(a) && program_.maps_tokens();
+    Split out = bilinear ? shared(o, a, V, v) : as_it_is(o, a, V, v);
     for (const int64_t h : a.heads_off) {
       out.x.select(0, h).zero_();
       out.R.select(0, h).zero_();
@@ -247,14 +283,16 @@ class SplitProgram {
     for_each_group(
         {a, w_, step_.name, q, k, batch_, batch_}, [](int64_t, int64_t) { return int64_t{1}; },
         [&](const SampleGroup& g) { P = g.ready->pattern(0, 1, 0, T)[0]; });
-    return {v.clone(), at::bmm(P, V), value(kInput).log_scale};
+    return {v.clone(), at::bmm(P, V), value(o.third).log_scale};
   }
 
-  // Queries and keys of the tokens as they are: mapped after the two halves are put together.
+  // Queries and keys of the tokens as they are: made after the two halves are put together.
   at::Tensor whole(Value v) const {
-    const Split& t = value(kInput);
+    if (v < kFirstMade) return value(kInput).x + value(kInput).R * value(kInput).scale();
     const Operation& o = program_.made(v);
-    return linear_or_plain(t.x + t.R * t.scale(), map_of(o), bias_of(o));
+    if (o.kind == Operation::Kind::norm) return apply_grouped_norm(whole(o.from), o.norm, o.groups, w_, o.W);
+    if (o.kind == Operation::Kind::beside) return set_beside(whole(o.from), whole(o.second), o.groups);
+    return linear_or_plain(whole(o.from), map_of(o), bias_of(o));
   }
 
   const Step& step_;
@@ -298,6 +336,7 @@ void SplitTokens::advance(const BlockSpec& block, const Weights& w, const Batch&
     switch (step.kind) {
       case Step::Kind::read:
         value = split_norm(step.from_start ? start : stream, step.norm, w, step.norm_name);
+        if (step.replaces) stream = value;
         break;
       case Step::Kind::run:
         value = SplitProgram(step, plan.programs[static_cast<size_t>(step.branch)], w, batch).run(value);
@@ -305,6 +344,10 @@ void SplitTokens::advance(const BlockSpec& block, const Weights& w, const Batch&
       case Step::Kind::write:
         value = split_norm(value, step.norm, w, step.norm_name);
         if (step.scale != 1.0) value = {value.x * step.scale, value.R * step.scale, value.log_scale};
+        if (step.channel_scale) {
+          const at::Tensor& s = w.get(step.name + ".layer_scale");
+          value = {value.x * s, value.R * s, value.log_scale};
+        }
         settle(value);  // before the sum: what a part writes is centred at its own scale
         break;
       case Step::Kind::join:

@@ -1,9 +1,6 @@
-// A mixture of experts (Mixtral, Qwen-MoE): a router scores the experts, each token takes the `active` best,
-// weighed by the softmax over these, and every expert is a gated or plain MLP of its own.
-//
-// Together the experts are one wide MLP whose hidden layer is multiplied by the shares: expert e has rows
-// [e f, (e + 1) f) of W_in and W_gate and the same columns of W_out. Every expert is computed for every
-// token; those a token does not take are multiplied by zero.
+// A mixture of experts (Mixtral, Qwen3-MoE, gpt-oss, DeepSeek): a router scores the experts, each token takes
+// the `active` best, weighed by their shares, and every expert is a gated or plain MLP of its own. One more
+// may serve every token.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,25 +11,45 @@
 namespace rankscope {
 namespace {
 
-void build(PartBuilder& b) {
-  const auto experts = static_cast<int64_t>(b.option("experts")),
-             active = static_cast<int64_t>(b.option("active"));
-  if (active > experts)
-    throw usage_error(fmt::format("a token cannot take {} of {} experts", active, experts))
+Sharing sharing_of(PartBuilder& b, int64_t experts) {
+  const auto whole = [&](const char* name) { return static_cast<int64_t>(b.option(name)); };
+  Sharing s{.active = whole("active"),
+            .sigmoid = whole("sigmoid") != 0,
+            .normed = whole("normed") != 0,
+            .groups = whole("groups"),
+            .active_groups = whole("active_groups"),
+            .scale = b.mlp().share_scale,
+            .off = b.mlp().experts_off};
+  if (s.active > experts)
+    throw usage_error(fmt::format("a token cannot take {} of {} experts", s.active, experts))
         .hint("active of at most experts");
-  const int64_t hidden = experts * b.mlp().width;
-  const double in = 1 / std::sqrt(static_cast<double>(b.width()));
-  const auto map = [&](const char* letter, int64_t width, const char* site) {
-    return b.linear(letter, kInput, width, {.spread = in, .site = site});
-  };
-  const Value scores = map("router", experts, "hook_router");
-  Value h = map("in", hidden, b.option("gated") != 0 ? "" : "hook_pre");
-  if (b.option("gated") != 0)
-    h = b.multiply(h, b.activation(map("gate", hidden, "hook_pre"), b.mlp().activation));
-  else
-    h = b.activation(h, b.mlp().activation);
-  h = b.multiply(h, b.share(scores, active, b.mlp().width), "hook_post");
-  b.linear("out", h, b.width(), {.spread = 1 / std::sqrt(static_cast<double>(b.mlp().width))});
+  if (experts % s.groups != 0 || s.active_groups > s.groups || (s.groups > 1 && experts / s.groups < 2) ||
+      s.active > experts / s.groups * s.active_groups)
+    throw usage_error(
+        fmt::format("{} experts in {} groups, of which a token chooses {} and takes {}, do not fit", experts,
+                    s.groups, s.active_groups, s.active))
+        .hint("groups of equal size, and fewer experts taken than the chosen groups hold");
+  for (const int64_t e : s.off)
+    if (e >= experts) throw usage_error(fmt::format("there is no expert {} to be off", e));
+  return s;
+}
+
+void build(PartBuilder& b) {
+  const auto experts = static_cast<int64_t>(b.option("experts"));
+  Sharing sharing = sharing_of(b, experts);
+  const double spread = 1 / std::sqrt(static_cast<double>(b.width()));
+  const Value scores = b.linear(
+      "router", kInput, experts,
+      {.bias = b.option("router_bias") != 0, .spread = spread, .bias_spread = spread, .site = "hook_router"});
+  if (b.option("correction") != 0) sharing.correction = b.bias_parameter("router_correction", experts);
+  const bool limited = b.option("limited") != 0;
+  const Value shares = b.share(scores, sharing);
+  b.show(shares, "hook_shares");
+  b.experts(kInput, shares,
+            {.gated = b.option("gated") != 0,
+             .biased = b.option("biased") != 0,
+             .other = limited ? Activation::one_plus_7 : Activation::identity,
+             .always = static_cast<int64_t>(b.option("shared"))});
 }
 
 }  // namespace
@@ -43,8 +60,18 @@ extern const Part part_experts{
     .kind = Part::Kind::mlp,
     .options = {{"experts", 4, 1, 1024, "how many there are"},
                 {"active", 2, 1, 1024, "how many a token takes"},
-                {"gated", 1, 0, 1, "whether each is a gated MLP"}},
-    .sites = {{"mlp.hook_router", "the router's score of every expert"}},
+                {"gated", 1, 0, 1, "whether each is a gated MLP"},
+                {"normed", 1, 0, 1, "whether the shares of those taken sum to one"},
+                {"sigmoid", 0, 0, 1, "whether a share is the sigmoid of a score, not the softmax"},
+                {"groups", 1, 1, 1024, "experts come in so many groups"},
+                {"active_groups", 1, 1, 1024, "and a token chooses so many of them first"},
+                {"correction", 0, 0, 1, "whether a learned number per expert is added for the choice alone"},
+                {"biased", 0, 0, 1, "whether each has biases"},
+                {"router_bias", 0, 0, 1, "whether the router has a bias"},
+                {"limited", 0, 0, 1, "whether what the gate multiplies is 1 + x, x between -7 and 7"},
+                {"shared", 0, 0, 1 << 22, "width of one more that every token takes whole"}},
+    .sites = {{"mlp.hook_router", "the router's score of every expert"},
+              {"mlp.hook_shares", "how much a token takes of every expert, 0 where it takes none"}},
     .build = build};
 
 }  // namespace rankscope

@@ -19,12 +19,27 @@ namespace rankscope {
 using Value = int;
 constexpr Value kInput = 0, kOther = 1, kFirstMade = 2;
 
+/// How scores of experts become shares.
+struct Sharing {
+  int64_t active = 0;             // how many a token takes
+  bool sigmoid = false;           // shares are sigmoids of scores; otherwise the softmax
+  bool normed = true;             // the shares of those taken are made to sum to one
+  int64_t groups = 1;             // experts come in groups,
+  int64_t active_groups = 1;      // and a token chooses so many of these first, by their two best
+  std::string correction = {};    // a parameter that is added for the choice and not for the share
+  double scale = 1.0;             // multiplies the shares
+  std::vector<int64_t> off = {};  // taken out: their shares are zero, the others keep theirs
+};
+
 struct Operation {
   enum class Kind {
     linear,      // from W^T * scale + b
     activation,  // act(from)
     multiply,    // from * second, number by number; frozen, `second` is held
-    share,       // softmax over the `active` largest scores of `from`, 0 for the rest; each repeated
+    norm,        // `norm` over each of `groups` equal parts of `from`, gains <W>.w and <W>.b
+    share,       // how much a token takes of each expert that `from` scores
+    experts,     // expert e of `from`, times number e of `second`, added up: only those that are taken run
+    beside,      // in every one of `heads` groups, `from` (shared by all) and then its part of `second`
     attend,      // heads of queries `from`, keys `second`, values `third`: pattern times values
   } kind;
   Value from = kInput, second = -1, third = -1;
@@ -32,8 +47,13 @@ struct Operation {
   int64_t width = 0;           // of the result
   double scale = 1.0;          // linear
   Activation activation = Activation::identity;
+  Activation other = Activation::identity;  // experts: of what the activated gate multiplies
+  bool gated = false, biased = false;       // experts
+  int64_t always = 0;     // experts: width of one more, "shared", that every token takes whole; 0: none
   std::string site = {};  // its name for those who look: "attn.hook_q", "mlp.hook_pre"
-  int64_t active = 0;     // share
+  Sharing sharing = {};   // share
+  NormSpec norm = {};     // norm
+  int64_t groups = 1;     // norm
   int64_t heads = 0;      // it is shown as [tokens, heads, ..]; 0: as [tokens, width]
 };
 
@@ -46,6 +66,8 @@ struct Program {
   const Operation* attend() const;  // nullptr: tokens do not see each other in this part
   /// Whether the heads' output goes straight into the output map, nothing in between.
   bool writes_heads() const;
+  /// Whether queries, keys and values are one map each of the tokens, norms on queries and keys aside.
+  bool maps_tokens() const;
 };
 
 struct PartOption {
@@ -108,12 +130,26 @@ class PartBuilder {
   Value linear(std::string_view letter, Value from, int64_t out, const Linear& how);
   Value activation(Value from, Activation activation, std::string_view site = {});
   Value multiply(Value carried, Value held, std::string_view site = {});
+  /// `norm` over each of `groups` parts of `from`; gains <name>.w, <name>.b as long as a part, or as `from`
+  /// where every part, a head, has its own.
+  Value norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups = 1,
+             bool own_gains = false, bool per_kv_head = false);
   Value attend(Value q, Value k, Value v);
-  /// How much a token takes of each of the choices that `scores` are about: the softmax over the `active`
-  /// largest, zero for the others, each number repeated `times`. To be held by a multiply.
-  Value share(Value scores, int64_t active, int64_t times);
+  /// How much a token takes of each of the experts that `scores` are about, zero for those it does not take.
+  Value share(Value scores, const Sharing& sharing);
+  struct Experts {
+    bool gated = true, biased = false;
+    Activation other = Activation::identity;  // on what the activated gate multiplies
+    int64_t always = 0;                       // width of one that every token takes whole; 0: none
+  };
+  /// MLPs "experts.<e>", as many as there are shares, of the words of the branch.
+  Value experts(Value from, Value shares, const Experts& how);
+  /// A width that all heads share, beside a width of their own.
+  Value beside(Value shared, Value own, int64_t heads);
   /// Gives a value a name for those who look, [tokens, heads, ..] where there are heads.
   void show(Value value, std::string_view site, int64_t heads = 0);
+  /// A bias that no linear map has; its name within the block.
+  std::string bias_parameter(std::string_view name, int64_t size);
   /// A parameter that no linear map has.
   void parameter(std::string_view name, std::vector<int64_t> shape, int head_axis = -1);
 

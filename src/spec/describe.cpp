@@ -13,6 +13,13 @@ std::string describe(const AttentionSpec& a) {
   if (a.modules != 1) s += fmt::format(",modules={}", a.modules);
   if (a.causal) s += ",causal";
   if (a.window > 0) s += fmt::format(",window={}", a.window);
+  if (a.softcap > 0) s += fmt::format(",softcap={}", a.softcap);
+  if (a.qk_norm.acts())
+    s += fmt::format(",qk-norm={}:{}", to_string(a.qk_norm.kind), to_string(a.qk_norm_span));
+  if (!a.rotary_frequencies.empty() && 2 * static_cast<int64_t>(a.rotary_frequencies.size()) < a.d_qk)
+    s += fmt::format(",rotated={}", 2 * a.rotary_frequencies.size());
+  if (a.sinks) s += ",sinks";
+  if (a.rotary_context > 0) s += fmt::format(",longer-than={}", a.rotary_context);
   if (!a.positions) s += ",positions=off";
   for (const int64_t h : a.heads_off) s += fmt::format(",off=H{}", h);
   if (a.truncate_qk > 0) s += fmt::format(",qk<={}", a.truncate_qk);
@@ -36,6 +43,10 @@ std::string describe(const BlockSpec& block) {
                                                     : b.part.name,
                        to_string(b.mlp()->activation), b.mlp()->width));
     for (const auto& [name, value] : b.part.options) s += fmt::format(",{}={}", name, value);
+    if (const MlpSpec* m = b.mlp()) {
+      if (m->share_scale != 1.0) s += fmt::format(",share-scale={}", m->share_scale);
+      for (const int64_t e : m->experts_off) s += fmt::format(",off=E{}", e);
+    }
     if (b.before.acts()) norm = b.before, place = "pre";
     if (b.behind.acts()) norm = b.behind;
   }
@@ -46,6 +57,8 @@ std::string describe(const BlockSpec& block) {
     if (!b.skip) word(b.attention() ? "attention-skip=off" : "mlp-skip=off");
     if (b.inside.acts()) word(fmt::format("{}-norm-inside={}", b.name, to_string(b.inside.kind)));
     if (b.scale != 1.0) word(fmt::format("{}-scale={}", b.name, b.scale));
+    if (b.channel_scale) word(fmt::format("{}-scale=channels", b.name));
+    if (b.skip && b.skip_normed) word(fmt::format("{}-skip=normed", b.name));
     if (!b.reads.empty()) word(fmt::format("{}-reads={}", b.name, b.reads));
   }
   return s;

@@ -50,19 +50,51 @@ void remove_head(ModelSpec& spec, std::string_view part) {
   a.heads_off.erase(std::unique(a.heads_off.begin(), a.heads_off.end()), a.heads_off.end());
 }
 
+// "expert:L3E5": that expert writes zero.
+void remove_expert(ModelSpec& spec, std::string_view part) {
+  std::string_view rest = part.substr(std::string_view("expert:").size());
+  int64_t layer = 0, expert = 0;
+  const auto letter = [&](char c) {
+    const bool there = !rest.empty() && rest.front() == c;
+    if (there) rest.remove_prefix(1);
+    return there;
+  };
+  if (!letter('L') || !take_number(rest, layer) || !letter('E') || !take_number(rest, expert) ||
+      !rest.empty())
+    throw usage_error(fmt::format("\"{}\" does not name an expert", printable(part)))
+        .hint("write expert:L3E5");
+  if (layer >= spec.depth())
+    throw usage_error(
+        fmt::format("there is no layer {}: the model has {}, counted from 0", layer, spec.depth()));
+  BranchSpec* b = spec.blocks[static_cast<size_t>(layer)].mlp_branch();
+  if (b == nullptr || b->part.name != "experts")
+    throw usage_error(fmt::format("layer {} has no experts", layer));
+  const auto count = b->part.options.find("experts");
+  if (count != b->part.options.end() && expert >= static_cast<int64_t>(count->second))
+    throw usage_error(fmt::format("there is no expert {} in layer {}: it has {}, counted from 0", expert,
+                                  layer, count->second));
+  std::vector<int64_t>& off = b->mlp()->experts_off;
+  off.push_back(expert);
+  std::sort(off.begin(), off.end());
+  off.erase(std::unique(off.begin(), off.end()), off.end());
+}
+
 void remove_from(BranchSpec& branch, std::string_view part) {
   AttentionSpec* attention = branch.attention();
   if (part == "skip" || part == (attention ? "attention-skip" : "mlp-skip")) branch.skip = false;
   if (part == "norm") branch.before.off = branch.inside.off = branch.behind.off = true;
+  if (part == "norm" && attention) attention->qk_norm.off = true;
   if (part == "position" && attention) attention->positions = false;
 }
 
 void remove_part(ModelSpec& spec, std::string_view part) {
   if (part.substr(0, 5) == "head:") return remove_head(spec, part);
+  if (part.substr(0, 7) == "expert:") return remove_expert(spec, part);
   const auto& known = part_names();
   if (std::find(known.begin(), known.end(), part) == known.end()) {
     std::vector<std::string> all = known;
     all.emplace_back("head:L5H3");
+    all.emplace_back("expert:L3E5");
     throw unknown_name("part", part, all, "rankscope scan --help");
   }
   if (part == "norm") spec.final_norm.off = true;

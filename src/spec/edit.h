@@ -9,7 +9,7 @@
 
 namespace rankscope {
 
-/// The names --off knows, without head:L5H3.
+/// The names --off knows, without head:L5H3 and expert:L3E5.
 const std::vector<std::string>& part_names();
 
 /// The spec without `parts` ("skip+mlp", "head:L5H3"). An unknown part, layer or head is an error with the
@@ -18,9 +18,11 @@ const std::vector<std::string>& part_names();
 ///   mlp-skip        post: y = N2(mlp u)         pre: y = mlp(N2 u)
 ///   skip            both
 ///   mlp             the MLP with its skip and its post-norm: y = u
-///   norm            the norms of the blocks and the final one; the embedding's stays
+///   norm            the norms of the blocks (those on queries and keys, too) and the final one; the
+///                   embedding's stays
 ///   position        learned positions are not added, rotary and relative terms left out
 ///   head:L5H3       that head writes zero
+///   expert:L3E5     so does that expert; tokens that take it keep their shares of the others
 ModelSpec without(ModelSpec spec, std::string_view parts);
 
 /// "qk=8" or "ov=16" or "qk=8+ov=16": each head's map cut to that rank.

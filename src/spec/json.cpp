@@ -20,6 +20,8 @@ void fields(Archive& a, NormSpec& n) {
   a.word("kind", n.kind, d.kind, norm_kinds());
   a.number("epsilon", n.epsilon, d.epsilon, 0, 1);
   a.flag("off", n.off, d.off);
+  a.flag("gain", n.gain, d.gain);
+  a.flag("bias", n.bias, d.bias);
 }
 
 template <class Archive>
@@ -32,11 +34,23 @@ void fields(Archive& a, AttentionSpec& s) {
   a.integer("d_v", s.d_v, d.d_v, 1, kMaxHeadWidth);
   a.integer("modules", s.modules, d.modules, 1, kMaxHeads);
   a.number("scale", s.scale, d.scale, 0, kMaxNumber);
+  a.number("softcap", s.softcap, d.softcap, 0, kMaxNumber);
+  a.object("qk_norm", s.qk_norm);
+  a.word("qk_norm_span", s.qk_norm_span, d.qk_norm_span, norm_spans());
   a.flag("causal", s.causal, d.causal);
   a.integer("window", s.window, d.window, 0, kMaxPositions);
   a.flag("positions", s.positions, d.positions);
   a.numbers("rotary_frequencies", s.rotary_frequencies);
+  a.flag("rotary_adjacent", s.rotary_adjacent, d.rotary_adjacent);
   a.number("rotary_scale", s.rotary_scale, d.rotary_scale, 0, kMaxNumber);
+  a.integer("rotary_context", s.rotary_context, d.rotary_context, 0, kMaxPositions);
+  a.numbers("rotary_long", s.rotary_long);
+  a.number("rotary_growth", s.rotary_growth, d.rotary_growth, 0, kMaxNumber);
+  a.numbers("alibi", s.alibi);
+  a.flag("alibi_rounded", s.alibi_rounded, d.alibi_rounded);
+  a.integer("buckets", s.buckets, d.buckets, 0, kMaxPositions);
+  a.integer("bucket_distance", s.bucket_distance, d.bucket_distance, 0, kMaxPositions);
+  a.flag("sinks", s.sinks, d.sinks);
   a.flag("bias", s.bias, d.bias);
   a.flag("key_bias", s.key_bias, d.key_bias);
   a.flag("output_bias", s.output_bias, d.output_bias);
@@ -53,6 +67,8 @@ void fields(Archive& a, MlpSpec& s) {
   a.integer("width", s.width, d.width, 0, kMaxMlpWidth);
   a.word("activation", s.activation, d.activation, activations());
   a.flag("bias", s.bias, d.bias);
+  a.number("share_scale", s.share_scale, d.share_scale, 0, kMaxNumber);
+  a.integers("experts_off", s.experts_off, kMaxHeads);
 }
 
 template <class Archive>
@@ -66,7 +82,9 @@ void fields(Archive& a, BranchSpec& s) {
   a.options("options", s.part.options);
   a.object("inside", s.inside);
   a.number("scale", s.scale, d.scale, -kMaxNumber, kMaxNumber);
+  a.flag("channel_scale", s.channel_scale, d.channel_scale);
   a.flag("skip", s.skip, d.skip);
+  a.flag("skip_normed", s.skip_normed, d.skip_normed);
   a.object("behind", s.behind);
   a.text("reads", s.reads, d.reads);
 }
@@ -88,11 +106,15 @@ void fields(Archive& a, EmbeddingSpec& s) {
   a.flag("point_activation", s.point_activation, d.point_activation);
   a.flag("bias", s.bias, d.bias);
   a.integer("width", s.width, d.width, 0, kMaxWidth);
+  a.number("scale", s.scale, d.scale, 0, kMaxNumber);
   a.flag("map", s.map, d.map);
+  a.flag("map_bias", s.map_bias, d.map_bias);
+  a.flag("map_first", s.map_first, d.map_first);
   a.integer("positions", s.positions, d.positions, 0, kMaxPositions);
   a.integer("position_width", s.position_width, d.position_width, 0, kMaxWidth);
   a.integer("position_offset", s.position_offset, d.position_offset, 0, kMaxPositions);
   a.integer("padding_id", s.padding_id, d.padding_id, -1, kMaxVocabulary);
+  a.flag("padding_counts", s.padding_counts, d.padding_counts);
   a.flag("use_positions", s.use_positions, d.use_positions);
   a.integer("types", s.types, d.types, 0, kMaxTypes);
   a.object("norm", s.norm);
@@ -100,6 +122,8 @@ void fields(Archive& a, EmbeddingSpec& s) {
   a.integer("image_size", s.image_size, d.image_size, 0, kMaxWidth);
   a.integer("patch_size", s.patch_size, d.patch_size, 0, kMaxWidth);
   a.integer("channels", s.channels, d.channels, 0, kMaxWidth);
+  a.integer("class_tokens", s.class_tokens, d.class_tokens, 1, kMaxTokens);
+  a.integer("registers", s.registers, d.registers, 0, kMaxTokens);
 }
 
 template <class Archive>
@@ -110,8 +134,11 @@ void fields(Archive& a, OutputSpec& s) {
   a.integer("width", s.width, d.width, 0, kMaxWidth);
   a.flag("tied", s.tied, d.tied);
   a.flag("bias", s.bias, d.bias);
+  a.flag("map_bias", s.map_bias, d.map_bias);
   a.word("activation", s.activation, d.activation, activations());
   a.object("norm", s.norm);
+  a.number("scale", s.scale, d.scale, 0, kMaxNumber);
+  a.number("softcap", s.softcap, d.softcap, 0, kMaxNumber);
   a.flag("last_token", s.last_token, d.last_token);
   a.integer("channels", s.channels, d.channels, 0, kMaxWidth);
 }

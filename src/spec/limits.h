@@ -13,5 +13,6 @@ inline constexpr int64_t kMaxMlpWidth = 1 << 22;
 inline constexpr int64_t kMaxVocabulary = 1 << 24;
 inline constexpr int64_t kMaxPositions = 1 << 24;
 inline constexpr int64_t kMaxTypes = 1 << 16;
+inline constexpr int64_t kMaxTokens = 1 << 10;  // learned ones in front of patches
 
 }  // namespace rankscope

@@ -35,13 +35,19 @@ AttentionSpec& BlockSpec::attention() {
   throw Error("the block has no attention");
 }
 
+int64_t EmbeddingSpec::patch_tokens() const {
+  const int64_t side = image_size / patch_size;
+  return side * side + extra_tokens();
+}
+
 bool StreamSpec::causal() const {
   return !blocks.empty() && blocks.front().attention_branch() && blocks.front().attention().causal;
 }
 
 bool StreamSpec::pre_norm() const {
   if (blocks.empty()) return false;
-  const BranchSpec* attention = blocks.front().attention_branch();
+  // The last block: ModernBERT's first one reads the embedding, which has a norm of its own.
+  const BranchSpec* attention = blocks.back().attention_branch();
   return attention && attention->before.there();
 }
 

@@ -32,6 +32,8 @@ struct NormSpec {
   NormKind kind = NormKind::none;
   double epsilon = 1e-12;
   bool off = false;  // taken out: the tokens pass as they are, the place stays
+  bool gain = true;  // false: none is learned
+  bool bias = true;  // layer: false: none is learned
   bool operator==(const NormSpec&) const = default;
   bool there() const { return kind != NormKind::none; }
   bool acts() const { return there() && !off; }
@@ -40,18 +42,30 @@ struct NormSpec {
 struct AttentionSpec {
   std::string variant = "softmax";  // a file of attention/: how scores become a pattern
   int64_t heads = 1;
-  int64_t kv_heads = 1;  // query head h reads KV head h / (heads / kv_heads)
-  int64_t d_qk = 1;      // width of a query or key: the rank of a head's QK map
-  int64_t d_v = 1;       // width of a value: the rank of a head's OV map
-  int64_t modules = 1;   // the heads come in this many groups whose outputs are averaged
-  double scale = 1.0;    // multiplies the scores
+  int64_t kv_heads = 1;   // query head h reads KV head h / (heads / kv_heads)
+  int64_t d_qk = 1;       // width of a query or key: the rank of a head's QK map
+  int64_t d_v = 1;        // width of a value: the rank of a head's OV map
+  int64_t modules = 1;    // the heads come in this many groups whose outputs are averaged
+  double scale = 1.0;     // multiplies the scores
+  double softcap = 0.0;   // > 0: a score s becomes softcap tanh(s / softcap)
+  NormSpec qk_norm = {};  // on queries and keys, before positions turn them
+  NormSpan qk_norm_span = NormSpan::head;
   bool causal = false;
-  int64_t window = 0;                           // > 0: a query sees only keys less than this far back
+  int64_t window = 0;                           // > 0: a query sees only keys less than this far away
   bool positions = true;                        // false: rotary or relative terms left out
   std::vector<double> rotary_frequencies = {};  // one per rotated pair; empty without RoPE
+  bool rotary_adjacent = false;                 // pairs are channels 2i and 2i + 1, not i and i + n/2
   double rotary_scale = 1.0;                    // multiplies cos and sin (YaRN-like scalings)
-  bool bias = true;                             // biases on Q, K, V
-  bool key_bias = true;                         // false: none on K
+  int64_t rotary_context = 0;                   // > 0: texts of more tokens than this turn differently,
+  std::vector<double> rotary_long = {};         // by these frequencies (longrope),
+  double rotary_growth = 0.0;                   // or by a base that grows with the text, this fast (dynamic)
+  std::vector<double> alibi = {};  // per head, what a score gains with every token nearer its key is
+  bool alibi_rounded = false;      // Falcon: slope times the key's place in bfloat16, scaled like scores
+  int64_t buckets = 0;             // > 0: ranges of distance, each with a learned bias per head on the scores
+  int64_t bucket_distance = 0;     // from here on all distances fall into the last one
+  bool sinks = false;    // a learned score per head for a key without a value: rows sum to less than one
+  bool bias = true;      // biases on Q, K, V
+  bool key_bias = true;  // false: none on K
   bool output_bias = true;
   bool value_map = true;                // false: every head's values are the tokens themselves
   int64_t output_width = 0;             // of what it writes; 0: the stream's
@@ -65,6 +79,8 @@ struct MlpSpec {
   int64_t width = 0;  // of the hidden layer
   Activation activation = Activation::gelu;
   bool bias = true;
+  double share_scale = 1.0;               // experts: multiplies what a token takes of each
+  std::vector<int64_t> experts_off = {};  // experts that write zero
   bool operator==(const MlpSpec&) const = default;
 };
 
@@ -82,11 +98,13 @@ struct BranchSpec {
   std::string norm_name = {};  // "ln1": of the norm before or behind; the one inside adds "_post"
   NormSpec before = {};        // on what the part reads
   PartSpec part = {};
-  NormSpec inside = {};    // on what the part wrote
-  double scale = 1.0;      // multiplies what is added to the stream
-  bool skip = true;        // false: the stream is replaced by what the part wrote
-  NormSpec behind = {};    // on the sum
-  std::string reads = {};  // attention: keys and values come from this stream; empty: from its own
+  NormSpec inside = {};        // on what the part wrote
+  double scale = 1.0;          // multiplies what is added to the stream
+  bool channel_scale = false;  // so does a learned number per channel (DINO's layer scale)
+  bool skip = true;            // false: the stream is replaced by what the part wrote
+  bool skip_normed = false;    // the skip takes what the norm before made (a choice of BLOOM)
+  NormSpec behind = {};        // on the sum
+  std::string reads = {};      // attention: keys and values come from this stream; empty: from its own
   bool operator==(const BranchSpec&) const = default;
 
   const AttentionSpec* attention() const { return std::get_if<AttentionSpec>(&part.words); }
@@ -116,19 +134,28 @@ struct EmbeddingSpec {
   int64_t points = 0;             // width of a point; 0: words or patches
   bool point_map = false;         // points: W_in takes them to `width`
   bool point_activation = false;  // points: GELU behind W_in
-  bool bias = true;               // points: b_in
+  bool bias = true;               // points: b_in; patches: b_patch
   int64_t width = 0;              // before the map to the model's width; equal to it when there is no map
+  double scale = 1.0;             // words: multiplies their vectors (Gemma, Granite)
   bool map = false;               // ALBERT's 128 -> 768
-  int64_t positions = 0;          // learned absolute ones, 0 without
-  int64_t position_width = 0;     // > 0: concatenated behind the token instead of added to it
-  int64_t position_offset = 0;    // RoBERTa counts from padding_idx + 1
-  int64_t padding_id = -1;        // RoBERTa: padding tokens take no position
-  bool use_positions = true;      // false: left out
-  int64_t types = 0;              // token types, 0 without
-  NormSpec norm = {};             // on the sum, before the map
-  NormSpec norm_behind = {};      // behind the map
+  bool map_bias = true;
+  bool map_first = false;       // positions are added behind the map (OPT), not before it
+  int64_t positions = 0;        // learned absolute ones, 0 without
+  int64_t position_width = 0;   // > 0: concatenated behind the token instead of added to it
+  int64_t position_offset = 0;  // RoBERTa counts from padding_idx + 1
+  int64_t padding_id = -1;      // RoBERTa: padding tokens take no position
+  bool padding_counts = true;   // false: nor do they here, as the mask tells (only padded files care)
+  bool use_positions = true;    // false: left out
+  int64_t types = 0;            // token types, 0 without
+  NormSpec norm = {};           // on the sum, before the map
+  NormSpec norm_behind = {};    // behind the map
   int64_t image_size = 0, patch_size = 0, channels = 0;  // patches
+  int64_t class_tokens = 1;  // patches: learned tokens in front, with positions (DeiT has two)
+  int64_t registers = 0;     // patches: learned tokens behind those, without positions
   bool operator==(const EmbeddingSpec&) const = default;
+
+  int64_t extra_tokens() const { return class_tokens + registers; }
+  int64_t patch_tokens() const;  // tokens of an image, extra ones included
 };
 
 struct OutputSpec {
@@ -137,8 +164,11 @@ struct OutputSpec {
   int64_t width = 0;       // input width of the vocabulary matrix (ALBERT: the embedding's)
   bool tied = false;       // the vocabulary matrix is the embedding's
   bool bias = false;
+  bool map_bias = true;  // transformed: of the dense map
   Activation activation = Activation::gelu;
   NormSpec norm = {};
+  double scale = 1.0;       // multiplies what the vocabulary matrix reads
+  double softcap = 0.0;     // > 0: a logit z becomes softcap tanh(z / softcap)
   bool last_token = false;  // read off the last token only
   int64_t channels = 0;     // > 0: the answer is the first channels of the stream
   bool operator==(const OutputSpec&) const = default;
@@ -162,7 +192,7 @@ struct StreamSpec {
 
   int64_t depth() const { return static_cast<int64_t>(blocks.size()); }
   bool causal() const;
-  bool pre_norm() const;  // the first attention reads through a norm
+  bool pre_norm() const;  // attention reads through a norm
 };
 
 struct ModelSpec : StreamSpec {

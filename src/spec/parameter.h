@@ -16,6 +16,7 @@ struct Parameter {
   /// Which axis the heads lie along, one behind another; -1: the parameter belongs to no head.
   int head_axis = -1;
   bool per_kv_head = false;  // along that axis: KV heads, not query heads
+  bool on_demand = false;    // read when it is used: one of many, of which few are (an expert)
 };
 
 inline int64_t element_count(const Parameter& p) {

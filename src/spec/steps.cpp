@@ -12,6 +12,7 @@ std::vector<Step> steps_of(const BlockSpec& block) {
                      .norm = b.before,
                      .norm_name = b.norm_name,
                      .from_start = beside,
+                     .replaces = !beside && b.skip && b.skip_normed,
                      .name = b.name});
     steps.push_back({.kind = Step::Kind::run, .branch = i, .part = b.part, .name = b.name, .reads = b.reads});
     steps.push_back({.kind = Step::Kind::write,
@@ -19,7 +20,8 @@ std::vector<Step> steps_of(const BlockSpec& block) {
                      .norm = b.inside,
                      .norm_name = b.norm_name + "_post",
                      .name = b.name,
-                     .scale = b.scale});
+                     .scale = b.scale,
+                     .channel_scale = b.channel_scale});
     steps.push_back({.kind = Step::Kind::join,
                      .branch = i,
                      .norm = b.behind,

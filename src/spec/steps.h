@@ -22,12 +22,14 @@ struct Step {
   /// read, write, join: the norm that stands there and the name of its parameters.
   NormSpec norm = {};
   std::string norm_name = {};
-  bool from_start = false;  // read: what the block was given, not what the branches before made of it
-  PartSpec part = {};       // run
-  std::string name = {};    // of the branch
-  std::string reads = {};   // run: the stream that keys and values come from
-  double scale = 1.0;       // write
-  bool skip = true;         // join
+  bool from_start = false;     // read: what the block was given, not what the branches before made of it
+  bool replaces = false;       // read: the skip takes what the norm made, not the stream
+  PartSpec part = {};          // run
+  std::string name = {};       // of the branch
+  std::string reads = {};      // run: the stream that keys and values come from
+  double scale = 1.0;          // write
+  bool channel_scale = false;  // write: by the parameter <name>.layer_scale
+  bool skip = true;            // join
   bool operator==(const Step&) const = default;
 };
 

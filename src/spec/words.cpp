@@ -22,8 +22,14 @@ std::string_view to_string(Activation activation) {
       return "gelu";
     case Activation::gelu_tanh:
       return "gelu_tanh";
+    case Activation::gelu_bloom:
+      return "gelu_bloom";
     case Activation::quick_gelu:
       return "quick_gelu";
+    case Activation::quick_gelu_7:
+      return "quick_gelu_7";
+    case Activation::one_plus_7:
+      return "one_plus_7";
     case Activation::relu:
       return "relu";
     case Activation::silu:
@@ -48,6 +54,22 @@ std::string_view to_string(PositionKind kind) {
       return "rotary";
     case PositionKind::relative:
       return "relative";
+    case PositionKind::alibi:
+      return "alibi";
+    case PositionKind::buckets:
+      return "buckets";
+  }
+  return "?";
+}
+
+std::string_view to_string(NormSpan span) {
+  switch (span) {
+    case NormSpan::head:
+      return "head";
+    case NormSpan::own_head:
+      return "own_head";
+    case NormSpan::all:
+      return "all";
   }
   return "?";
 }
@@ -82,15 +104,21 @@ const std::vector<NormKind>& norm_kinds() {
 }
 
 const std::vector<Activation>& activations() {
-  static const std::vector all{Activation::gelu, Activation::gelu_tanh, Activation::quick_gelu,
-                               Activation::relu, Activation::silu,      Activation::sigmoid,
-                               Activation::tanh, Activation::identity};
+  static const std::vector all{Activation::gelu,       Activation::gelu_tanh,    Activation::gelu_bloom,
+                               Activation::quick_gelu, Activation::quick_gelu_7, Activation::one_plus_7,
+                               Activation::relu,       Activation::silu,         Activation::sigmoid,
+                               Activation::tanh,       Activation::identity};
   return all;
 }
 
 const std::vector<PositionKind>& position_kinds() {
-  static const std::vector all{PositionKind::none, PositionKind::learned, PositionKind::rotary,
-                               PositionKind::relative};
+  static const std::vector all{PositionKind::none,     PositionKind::learned, PositionKind::rotary,
+                               PositionKind::relative, PositionKind::alibi,   PositionKind::buckets};
+  return all;
+}
+
+const std::vector<NormSpan>& norm_spans() {
+  static const std::vector all{NormSpan::head, NormSpan::own_head, NormSpan::all};
   return all;
 }
 

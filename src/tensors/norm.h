@@ -1,6 +1,7 @@
 // Norms and activations on tensors.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/tensor_fwd.h"
@@ -15,13 +16,21 @@ namespace rankscope {
 at::Tensor apply_norm(const at::Tensor& x, const NormSpec& norm, const Weights& weights,
                       std::string_view name);
 
+/// The same over each of `groups` equal parts of a token: gains as long as a part, or as the token.
+at::Tensor apply_grouped_norm(const at::Tensor& x, const NormSpec& norm, int64_t groups,
+                              const Weights& weights, const std::string& name);
+
+/// The gain and bias that the norm has learned, undefined where it has none; `stem` is "ln1." or empty.
+at::Tensor gain_of_norm(const NormSpec& norm, const Weights& weights, const std::string& stem);
+at::Tensor bias_of_norm(const NormSpec& norm, const Weights& weights, const std::string& stem);
+
 /// What the norm multiplies every token of x [N, d] with before the gains, [N, 1]: 1 / sigma, 1 / rms, 1 /
 /// ||x||.
 at::Tensor norm_scale(const at::Tensor& x, const NormSpec& norm);
 
-/// The softmax of scores [N, E] over the `active` largest of a row, zero for the rest, each repeated until the
-/// row has `width` numbers.
-at::Tensor shares_of(const at::Tensor& scores, int64_t active, int64_t width);
+/// In each of `heads` groups the numbers of `shared` [.., n], which all have alike, and then its part of
+/// `own`.
+at::Tensor set_beside(const at::Tensor& shared, const at::Tensor& own, int64_t heads);
 
 /// `in_place`: x itself is used up where the function allows it.
 at::Tensor apply_activation(at::Tensor x, Activation activation, bool in_place = true);

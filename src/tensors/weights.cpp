@@ -6,6 +6,7 @@ namespace rankscope {
 
 struct Weights::Impl {
   std::map<std::string, at::Tensor, std::less<>> tensors;
+  std::function<at::Tensor(const std::string&)> read;  // what is left for later
 };
 
 Weights::Weights() : impl_(std::make_unique<Impl>()) {}
@@ -31,9 +32,17 @@ const at::Tensor& Weights::get_or_none(std::string_view name) const {
   return it == impl_->tensors.end() ? none : it->second;
 }
 
+at::Tensor Weights::fetch(std::string_view name) const {
+  const auto it = impl_->tensors.find(name);
+  return it == impl_->tensors.end() && impl_->read ? impl_->read(std::string(name)) : get(name);
+}
+
+void Weights::later(std::function<at::Tensor(const std::string&)> read) { impl_->read = std::move(read); }
+
 Weights Weights::shallow_copy() const {
   Weights copy;
   copy.impl_->tensors = impl_->tensors;
+  copy.impl_->read = impl_->read;
   return copy;
 }
 

@@ -2,6 +2,7 @@
 // without the part: "attn.W_Q", "ln1.w", "mlp.b_in".
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,7 +23,10 @@ class Weights {
   bool has(std::string_view name) const;
   const at::Tensor& get(std::string_view name) const;          // an Error names it when it is not there
   const at::Tensor& get_or_none(std::string_view name) const;  // an undefined tensor when it is not there
-  Weights shallow_copy() const;                                // shares the tensors
+  /// The same by value; what is not there is read by `later`, used and dropped.
+  at::Tensor fetch(std::string_view name) const;
+  void later(std::function<at::Tensor(const std::string& name)> read);
+  Weights shallow_copy() const;  // shares the tensors
 
  private:
   struct Impl;

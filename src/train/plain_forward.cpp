@@ -95,7 +95,7 @@ class Plain {
     if (spec_.output.kind == HeadKind::none) return x.narrow(-1, 0, spec_.output.channels);
     const Weights unembed = p_.part("unembed", trial_);
     x = before_vocabulary(dropped(x), spec_, unembed);
-    return at::linear(x, unembed.get("W_U"), unembed.get_or_none("b_U"));
+    return capped(at::linear(x, unembed.get("W_U"), unembed.get_or_none("b_U")), spec_.output);
   }
 
  private:

@@ -113,5 +113,58 @@ TEST(Circuits, Float32WeightsAgreeWithTheSameInFloat64) {
         << std::get<0>(key);
 }
 
+// Keys and values through a latent: the maps are the products, the norm between them with its gains alone.
+TEST(Circuits, OfALatentAreTheProductsThroughIt) {
+  at::manual_seed(4);
+  Case c = random_case(15, 2, 2, 5, 4, NormPlace::post);
+  c.block.attention_branch()->part.name = "latent_attention";
+  const at::Tensor down = at::randn({3, 15}, at::kDouble), gain = at::rand({3}, at::kDouble) + 0.5,
+                   own = at::randn({2 * 3, 3}, at::kDouble), shared = at::randn({2, 15}, at::kDouble),
+                   values = at::randn({2 * 4, 3}, at::kDouble);
+  c.weights.set("attn.W_KV_latent", down);
+  c.weights.set("attn.kv_latent_norm.w", gain);
+  c.weights.set("attn.W_K", own);
+  c.weights.set("attn.W_K_rotated", shared);
+  c.weights.set("attn.W_V", values);
+  const Collected got = see_weights(c);
+  for (int h = 0; h < 2; ++h) {
+    const at::Tensor q = c.weights.get("attn.W_Q").narrow(0, h * 5, 5);
+    const at::Tensor k = at::cat({shared, at::matmul(own.narrow(0, h * 3, 3) * gain, down)});
+    const at::Tensor v = at::matmul(values.narrow(0, h * 4, 4) * gain, down);
+    const at::Tensor o = c.weights.get("attn.W_O").narrow(1, h * 4, 4);
+    // Singular values of 15 x 15 products in double precision.
+    EXPECT_NEAR(got.total("qk_stable_rank", h).value,
+                reference::stable_rank(reference::sigma(at::matmul(q.t(), k))), 1e-9);
+    EXPECT_NEAR(got.total("ov_stable_rank", h).value,
+                reference::stable_rank(reference::sigma(at::matmul(o, v))), 1e-9);
+  }
+}
+
+// Gains of a norm on queries and keys belong to the map, too.
+TEST(Circuits, FoldTheGainsOfNormedQueriesAndKeys) {
+  at::manual_seed(5);
+  for (const NormSpan span : {NormSpan::head, NormSpan::own_head, NormSpan::all}) {
+    Case c = random_case(15, 4, 2, 3, 5, NormPlace::post);
+    AttentionSpec& a = c.block.attention();
+    a.qk_norm = {NormKind::rms};
+    a.qk_norm_span = span;
+    const bool shared = span == NormSpan::head;
+    const at::Tensor gq = at::rand({shared ? 3 : 12}, at::kDouble) + 0.5,
+                     gk = at::rand({shared ? 3 : 6}, at::kDouble) + 0.5;
+    c.weights.set("attn.q_norm.w", gq);
+    c.weights.set("attn.k_norm.w", gk);
+    const Collected got = see_weights(c);
+    for (int h = 0; h < 4; ++h) {
+      const int64_t g = h / 2;
+      const at::Tensor q = at::diag(shared ? gq : gq.narrow(0, h * 3, 3))
+                               .matmul(c.weights.get("attn.W_Q").narrow(0, h * 3, 3));
+      const at::Tensor k = at::diag(shared ? gk : gk.narrow(0, g * 3, 3))
+                               .matmul(c.weights.get("attn.W_K").narrow(0, g * 3, 3));
+      EXPECT_NEAR(got.total("qk_stable_rank", h).value,
+                  reference::stable_rank(reference::sigma(at::matmul(q.t(), k))), 1e-9);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace rankscope::testing

@@ -36,7 +36,15 @@ TEST(CheckOfASpec, NamesWhatDoesNotFit) {
   expect("weights 7 of 3", [](ModelSpec& s) { s.blocks[1].weights = 7; });
   expect("no branch", [](ModelSpec& s) { s.blocks[1].branches.clear(); });
   expect("share a name", [](ModelSpec& s) { s.blocks[1].branches[1].name = "attn"; });
-  expect("share a name", [](ModelSpec& s) { s.blocks[1].branches[1].norm_name = "ln1"; });
+  expect("share the norm ln1", [](ModelSpec& s) { s.blocks[1].branches[1].norm_name = "ln1"; });
+  expect("slopes for 4 heads", [](ModelSpec& s) { s.blocks[1].attention().alibi = {0.5}; });
+  expect("as many frequencies", [](ModelSpec& s) {
+    s.blocks[1].attention().rotary_frequencies = {1.0, 0.1};
+    s.blocks[1].attention().rotary_long = {1.0};
+    s.blocks[1].attention().rotary_context = 8;
+  });
+  expect("one of the two", [](ModelSpec& s) { s.blocks[1].attention().rotary_context = 8; });
+  expect("a norm made that is not there", [](ModelSpec& s) { s.blocks[1].branches[0].skip_normed = true; });
   expect("share their gains", [](ModelSpec& s) { s.blocks[1].branches[0].before = {NormKind::layer}; });
   expect("do not divide", [](ModelSpec& s) { s.blocks[1].attention().kv_heads = 3; });
   expect("modules", [](ModelSpec& s) { s.blocks[1].attention().modules = 3; });

@@ -4,6 +4,7 @@
 
 #include "model/block.h"
 #include "model/ends.h"
+#include "model/experts.h"
 #include "model/random_source.h"
 #include "support/tiny.h"
 
@@ -55,23 +56,67 @@ TEST(Experts, AddUpTheBestOnesWeighedByTheirSoftmax) {
       const at::Tensor share = at::softmax(best, -1);
       at::Tensor out = at::zeros_like(x);
       for (int64_t k = 0; k < 3; ++k) {
-        const int64_t first = which[k].item<int64_t>() * 10;
-        const auto rows = [&](const char* name) { return at::mv(w.get(name).narrow(0, first, 10), x); };
-        const at::Tensor hidden =
-            gated ? at::silu(rows("mlp.W_gate")) * rows("mlp.W_in") : at::silu(rows("mlp.W_in"));
-        out = out + share[k] * at::mv(w.get("mlp.W_out").narrow(1, first, 10), hidden);
+        const std::string expert = "mlp.experts." + std::to_string(which[k].item<int64_t>());
+        const auto map = [&](const char* name) { return w.fetch(expert + name); };
+        const at::Tensor in = at::mv(map(".W_in"), x);
+        const at::Tensor hidden = gated ? at::silu(at::mv(map(".W_gate"), x)) * in : at::silu(in);
+        out = out + share[k] * at::mv(map(".W_out"), hidden);
       }
       EXPECT_LT((out - seen.out[i]).abs().max().item<double>(), 1e-12 * (1 + out.abs().max().item<double>()));
     }
   }
 }
 
+// Sigmoids choose, with a correction and by groups; the shares are scaled sigmoids without it.
+TEST(Experts, GroupsAndACorrectionDecideTheChoiceAndNotTheShare) {
+  const Sharing sharing{.active = 2,
+                        .sigmoid = true,
+                        .normed = true,
+                        .groups = 2,
+                        .active_groups = 1,
+                        .correction = "c",
+                        .scale = 2.5};
+  Weights w;
+  w.set("c", at::tensor(std::vector<double>{0.0, 0.0, 0.9, 0.0}, at::kDouble));
+  // Group {0, 1} has the larger scores; the correction lifts group {2, 3} above it.
+  const at::Tensor scores = at::tensor(std::vector<double>{1.0, 0.5, 0.2, 0.1}, at::kDouble).unsqueeze(0);
+  const at::Tensor shares = shares_of(scores, sharing, w)[0];
+  const double a = 1 / (1 + std::exp(-0.2)), b = 1 / (1 + std::exp(-0.1));
+  EXPECT_EQ(shares[0].item<double>(), 0);
+  EXPECT_EQ(shares[1].item<double>(), 0);
+  EXPECT_NEAR(shares[2].item<double>(), 2.5 * a / (a + b), 1e-15);
+  EXPECT_NEAR(shares[3].item<double>(), 2.5 * b / (a + b), 1e-15);
+}
+
+TEST(Experts, OneThatIsOffWritesZeroAndLeavesTheOthersTheirShare) {
+  Sharing sharing{.active = 2};
+  const at::Tensor scores = at::tensor(std::vector<double>{3.0, 2.0, 1.0}, at::kDouble).unsqueeze(0);
+  const at::Tensor with = shares_of(scores, sharing, Weights())[0];
+  sharing.off = {0};
+  const at::Tensor without = shares_of(scores, sharing, Weights())[0];
+  EXPECT_EQ(without[0].item<double>(), 0);
+  EXPECT_EQ(without[1].item<double>(), with[1].item<double>());
+}
+
+// Trained dense, scanned sparse: the same numbers, but for the order of at most 5 terms.
+TEST(Experts, OnlyThoseThatAreTakenHaveToRun) {
+  const ModelSpec spec = mixture(5, 2, true);
+  const auto source = random_source(spec, 5, "float64", "cpu");
+  const Weights w = source->load("blocks.0");
+  const Program program = program_of(*spec.blocks[0].mlp_branch(), spec.width);
+  const at::Tensor x = at::randn({11, spec.width}, at::kDouble);
+  const at::Tensor shares = shares_of(at::linear(x, w.get("mlp.W_router")), {.active = 2}, w);
+  const Operation& o = program.operations.back();
+  const at::Tensor dense = run_experts(x, shares, o, w, true), sparse = run_experts(x, shares, o, w, false);
+  EXPECT_LT((dense - sparse).abs().max().item<double>(), 1e-14 * dense.abs().max().item<double>());
+}
+
 TEST(Experts, OneOfOneIsAGatedMlp) {
   Weights w;
   const Seen seen = run(mixture(1, 1, true), w);
-  const at::Tensor plain = at::linear(
-      at::silu(at::linear(seen.read, w.get("mlp.W_gate"))) * at::linear(seen.read, w.get("mlp.W_in")),
-      w.get("mlp.W_out"));
+  const at::Tensor plain = at::linear(at::silu(at::linear(seen.read, w.fetch("mlp.experts.0.W_gate"))) *
+                                          at::linear(seen.read, w.fetch("mlp.experts.0.W_in")),
+                                      w.fetch("mlp.experts.0.W_out"));
   EXPECT_LT((plain - seen.out).abs().max().item<double>(), 1e-13 * plain.abs().max().item<double>());
 }
 

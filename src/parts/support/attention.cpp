@@ -32,10 +32,15 @@ Value attended(PartBuilder& b) {
                      .per_kv_head = kv,
                      .site = site});
   };
+  const auto normed = [&](const char* name, Value from, int64_t heads, bool kv) {
+    const bool all = a.qk_norm_span == NormSpan::all;
+    return b.norm(name, from, a.qk_norm, all ? 1 : heads, all || a.qk_norm_span == NormSpan::own_head, kv);
+  };
   const Value q = map("Q", kInput, a.heads, a.d_qk, false, "hook_q");
   const Value k = map("K", kOther, a.kv_heads, a.d_qk, true, "hook_k");
   const Value v = a.value_map ? map("V", kOther, a.kv_heads, a.d_v, true, "hook_v", true) : kOther;
-  return b.attend(q, k, v);
+  if (a.sinks) b.parameter("sinks", {a.heads}, 0);
+  return b.attend(normed("q_norm", q, a.heads, false), normed("k_norm", k, a.kv_heads, true), v);
 }
 
 Value output_map(PartBuilder& b, Value z) {

@@ -37,6 +37,11 @@ class Check {
     if (kinds != 1) refuse("it reads neither words nor points nor patches, or several of them");
     if (e.image_size > 0 && (e.patch_size < 1 || e.patch_size > e.image_size || e.channels < 1))
       refuse("its patches do not fit the image");
+    if (e.image_size > 0 && e.positions > 0 && e.positions != e.patch_tokens() - e.registers)
+      refuse(fmt::format("it has {} positions for {} patches and class tokens", e.positions,
+                         e.patch_tokens() - e.registers));
+    if (e.map_first && (!e.map || e.types > 0 || e.norm.there() || e.position_width > 0))
+      refuse("its embedding maps words before positions, and something stands in between");
     const int64_t out = e.width + e.position_width;
     if (!e.map && out != spec_.width)
       refuse(fmt::format("its tokens have width {}, its stream {}", out, spec_.width));
@@ -65,16 +70,31 @@ class Check {
       if (block.branches.empty()) refuse("a block has no branch");
       std::set<std::string> names;
       for (const BranchSpec& branch : block.branches) {
-        if (!names.insert(branch.name).second || !names.insert(branch.norm_name).second)
-          refuse("two branches of a block share a name");
+        if (!names.insert(branch.name).second) refuse("two branches of a block share a name");
+        shared_norm(block, branch);
         this->branch(branch, &branch == &s.blocks.back().branches.back());
       }
+    }
+  }
+
+  // Branches may share a norm only where both read the same through the same one: its gains are stored once.
+  void shared_norm(const BlockSpec& block, const BranchSpec& branch) const {
+    for (const BranchSpec& other : block.branches) {
+      if (other.name == branch.norm_name) refuse("a branch and a norm of a block share a name");
+      if (&other == &branch || other.norm_name != branch.norm_name) continue;
+      const bool alike = block.parallel && other.before.kind == branch.before.kind && other.before.there() &&
+                         !other.inside.there() && !branch.inside.there() && !other.behind.there();
+      if (!alike)
+        refuse(fmt::format("two branches of a block share the norm {} and read different things through it",
+                           branch.norm_name));
     }
   }
 
   void branch(const BranchSpec& b, bool last) const {
     if (b.name.empty() || b.norm_name.empty()) refuse("a branch has no name");
     check_part(b);
+    if (b.skip_normed && !b.before.there())
+      refuse(fmt::format("the skip of the branch {} takes what a norm made that is not there", b.name));
     if (b.before.there() && b.behind.there())
       refuse(fmt::format("the branch {} has a norm before and one behind, which share their gains", b.name));
     if (const AttentionSpec* a = b.attention()) {
@@ -89,6 +109,13 @@ class Check {
       if (2 * static_cast<int64_t>(a->rotary_frequencies.size()) > a->d_qk)
         refuse(
             fmt::format("{} rotated pairs do not fit a width of {}", a->rotary_frequencies.size(), a->d_qk));
+      if (a->rotary_context > 0 && a->rotary_long.empty() == (a->rotary_growth <= 0))
+        refuse(
+            "texts longer than its context turn by other frequencies or by a growing base: one of the two");
+      if (!a->rotary_long.empty() && a->rotary_long.size() != a->rotary_frequencies.size())
+        refuse("it has as many frequencies for long texts as for short ones, or none");
+      if (!a->alibi.empty() && static_cast<int64_t>(a->alibi.size()) != a->heads)
+        refuse(fmt::format("it has {} slopes for {} heads", a->alibi.size(), a->heads));
       for (const int64_t h : a->heads_off)
         if (h >= a->heads) refuse(fmt::format("there is no head {} to be off", h));
     }

@@ -24,8 +24,17 @@ double branch_flops(const BranchSpec& branch, int64_t width, int64_t tokens, int
         total += linear(count, a.heads * (a.d_qk + a.d_v), rows[static_cast<size_t>(o.second)]);
         break;
       }
+      case Operation::Kind::experts: {
+        const Operation& share = program.made(o.second);
+        const int64_t hidden = share.sharing.active * branch.mlp()->width + o.always;
+        total += linear(count, widths[static_cast<size_t>(o.from)], (o.gated ? 2 : 1) * hidden) +
+                 linear(count, hidden, o.width);
+        break;
+      }
       case Operation::Kind::activation:
+      case Operation::Kind::beside:
       case Operation::Kind::multiply:
+      case Operation::Kind::norm:
       case Operation::Kind::share:
         break;  // a few operations a number
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "parts/program.h"
@@ -30,8 +31,10 @@ class List {
   void norm(const std::string& name, const NormSpec& norm, int64_t size) {
     if (!norm.there()) return;
     const std::string stem = name.empty() ? "" : name + ".";
-    add({.name = stem + "w", .shape = {norm.kind == NormKind::unit ? 1 : size}, .role = Role::gain});
-    if (norm.kind == NormKind::layer) add({.name = stem + "b", .shape = {size}, .role = Role::bias});
+    if (norm.gain)
+      add({.name = stem + "w", .shape = {norm.kind == NormKind::unit ? 1 : size}, .role = Role::gain});
+    if (norm.kind == NormKind::layer && norm.bias)
+      add({.name = stem + "b", .shape = {size}, .role = Role::bias});
   }
   void add(Parameter p) {
     p.name = part_ + "." + p.name;
@@ -53,14 +56,20 @@ std::vector<Parameter> embedding(const StreamSpec& stream, const ModelSpec& spec
     if (e.point_map) list.linear("in", e.width, e.points, e.bias);
   } else {
     list.matrix("W_patch", e.width, e.channels * e.patch_size * e.patch_size);
-    list.bias("b_patch", e.width);
+    if (e.bias) list.bias("b_patch", e.width);
     list.bias("cls", e.width);
+    if (e.class_tokens > 1) list.matrix("class_tokens", e.class_tokens - 1, e.width);
+    if (e.registers > 0) list.matrix("registers", e.registers, e.width);
   }
   if (e.positions > 0)
-    list.matrix("W_pos", e.positions, e.position_width > 0 ? e.position_width : e.width, 1.0);
+    list.matrix("W_pos", e.positions,
+                e.position_width > 0 ? e.position_width
+                : e.map_first        ? spec.width
+                                     : e.width,
+                1.0);
   if (e.types > 0) list.matrix("W_type", e.types, e.width);
   list.norm("ln", e.norm, e.width);
-  if (e.map) list.linear("map", spec.width, e.width);
+  if (e.map) list.linear("map", spec.width, e.width, e.map_bias);
   list.norm("ln_post", e.norm_behind, spec.width);
   return list.take();
 }
@@ -74,11 +83,15 @@ const BlockSpec& stored_block(const StreamSpec& stream, int64_t index) {
 std::vector<Parameter> block(const StreamSpec& stream, const ModelSpec& spec, int64_t index,
                              const std::string& part) {
   List list(part);
+  std::set<std::string> norms;  // branches side by side may share one
   for (const BranchSpec& branch : stored_block(stream, index).branches) {
     const Program program = program_of(branch, spec.width);
-    list.norm(branch.norm_name, branch.before.there() ? branch.before : branch.behind, spec.width);
+    if (norms.insert(branch.norm_name).second)
+      list.norm(branch.norm_name, branch.before.there() ? branch.before : branch.behind, spec.width);
     for (const Parameter& p : program.parameters) list.add(p);
     list.norm(branch.norm_name + "_post", branch.inside, spec.width);
+    if (branch.channel_scale)
+      list.add({.name = branch.name + ".layer_scale", .shape = {spec.width}, .role = Role::gain});
   }
   return list.take();
 }
@@ -93,7 +106,7 @@ std::vector<Parameter> unembedding(const ModelSpec& spec) {
   const OutputSpec& o = spec.output;
   List list("unembed");
   if (o.kind == HeadKind::transformed) {
-    list.linear("T", o.width, spec.width);
+    list.linear("T", o.width, spec.width, o.map_bias);
     list.norm("ln", o.norm, o.width);
   }
   if (o.kind != HeadKind::none) list.linear("U", o.vocabulary, o.width, o.bias);

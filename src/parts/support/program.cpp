@@ -31,6 +31,16 @@ bool Program::writes_heads() const {
          made(last.from).kind == Operation::Kind::attend;
 }
 
+bool Program::maps_tokens() const {
+  const Operation* a = attend();
+  if (a == nullptr) return false;
+  const auto maps = [&](Value v) {
+    while (v >= kFirstMade && made(v).kind == Operation::Kind::norm) v = made(v).from;
+    return v < kFirstMade || (made(v).kind == Operation::Kind::linear && made(v).from < kFirstMade);
+  };
+  return maps(a->from) && maps(a->second) && maps(a->third);
+}
+
 const Part& part_named(std::string_view name) {
   std::vector<std::string> known;
   for (const Part* part : parts()) {
@@ -144,6 +154,28 @@ Value PartBuilder::multiply(Value carried, Value held, std::string_view site) {
               .site = site_named_after(branch_, site)});
 }
 
+Value PartBuilder::norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups,
+                        bool own_gains, bool per_kv_head) {
+  if (!norm.there()) return from;
+  const std::string stem = fmt::format("{}.{}", branch_.name, name);
+  const int64_t size = own_gains ? width_of(from) : width_of(from) / groups;
+  const auto add_parameter = [&](const char* letter, Role role) {
+    program_.parameters.push_back({.name = stem + letter,
+                                   .shape = {size},
+                                   .role = role,
+                                   .head_axis = own_gains ? 0 : -1,
+                                   .per_kv_head = per_kv_head});
+  };
+  if (norm.gain) add_parameter(".w", Role::gain);
+  if (norm.kind == NormKind::layer && norm.bias) add_parameter(".b", Role::bias);
+  return add({.kind = Operation::Kind::norm,
+              .from = from,
+              .W = stem,
+              .width = width_of(from),
+              .norm = norm,
+              .groups = groups});
+}
+
 Value PartBuilder::attend(Value q, Value k, Value v) {
   return add({.kind = Operation::Kind::attend,
               .from = q,
@@ -152,15 +184,62 @@ Value PartBuilder::attend(Value q, Value k, Value v) {
               .width = attention().heads * attention().d_v});
 }
 
-Value PartBuilder::share(Value scores, int64_t active, int64_t times) {
-  return add(
-      {.kind = Operation::Kind::share, .from = scores, .width = width_of(scores) * times, .active = active});
+Value PartBuilder::share(Value scores, const Sharing& sharing) {
+  Operation o{.kind = Operation::Kind::share, .from = scores, .width = width_of(scores)};
+  o.sharing = sharing;
+  return add(std::move(o));
+}
+
+Value PartBuilder::experts(Value from, Value shares, const Experts& how) {
+  const int64_t in = width_of(from);
+  const auto expert = [&](const std::string& name, int64_t hidden, bool biased, bool on_demand) {
+    const auto map = [&](const char* letter, int64_t rows, int64_t columns) {
+      const double spread = 1 / std::sqrt(static_cast<double>(columns));
+      const auto put = [&](const char* kind, std::vector<int64_t> shape, Role role) {
+        program_.parameters.push_back({.name = fmt::format("{}.{}.{}_{}", branch_.name, name, kind, letter),
+                                       .shape = std::move(shape),
+                                       .role = role,
+                                       .spread = spread,
+                                       .on_demand = on_demand});
+      };
+      put("W", {rows, columns}, Role::matrix);
+      if (biased) put("b", {rows}, Role::bias);
+    };
+    map("in", hidden, in);
+    if (how.gated) map("gate", hidden, in);
+    map("out", width_, hidden);
+  };
+  for (int64_t e = 0; e < width_of(shares); ++e)
+    expert(fmt::format("experts.{}", e), mlp().width, how.biased, true);
+  if (how.always > 0) expert("shared", how.always, false, false);
+  Operation o{
+      .kind = Operation::Kind::experts, .from = from, .second = shares, .W = branch_.name, .width = width_};
+  o.activation = mlp().activation;
+  o.other = how.other;
+  o.gated = how.gated;
+  o.biased = how.biased;
+  o.always = how.always;
+  return add(std::move(o));
+}
+
+Value PartBuilder::beside(Value shared, Value own, int64_t heads) {
+  return add({.kind = Operation::Kind::beside,
+              .from = shared,
+              .second = own,
+              .width = heads * width_of(shared) + width_of(own),
+              .groups = heads});
 }
 
 void PartBuilder::show(Value value, std::string_view site, int64_t heads) {
   Operation& o = program_.operations[static_cast<size_t>(value - kFirstMade)];
   o.site = site_named_after(branch_, site);
   o.heads = heads;
+}
+
+std::string PartBuilder::bias_parameter(std::string_view name, int64_t size) {
+  const std::string full = fmt::format("{}.{}", branch_.name, name);
+  program_.parameters.push_back({.name = full, .shape = {size}, .role = Role::bias});
+  return full;
 }
 
 void PartBuilder::parameter(std::string_view name, std::vector<int64_t> shape, int head_axis) {
