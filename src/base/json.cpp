@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/asked_keys.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -41,6 +42,7 @@ JsonObject::JsonObject(const Json& value, std::string place) : value_(value), pl
 }
 
 bool JsonObject::has(const char* key) const {
+  note_asked_key(key);
   const auto it = value_.find(key);
   return it != value_.end() && !it->is_null();
 }

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
+#include <utility>
 
+#include "base/asked_keys.h"
 #include "base/error.h"
 
 namespace rankscope {
@@ -32,10 +35,92 @@ bool is_class_of(std::string_view class_name, std::string_view model_type) {
          rest.starts_with("DoubleHeads");
 }
 
+// Keys that say nothing about what is computed.
+bool is_bookkeeping(const std::string& key) {
+  static const std::set<std::string> words{"architectures",
+                                           "model_type",
+                                           "torch_dtype",
+                                           "dtype",
+                                           "transformers_version",
+                                           "use_cache",
+                                           "auto_map",
+                                           "_name_or_path",
+                                           "initializer_range",
+                                           "init_std",
+                                           "id2label",
+                                           "label2id",
+                                           "num_labels",
+                                           "problem_type",
+                                           "task_specific_params",
+                                           "return_dict",
+                                           "output_attentions",
+                                           "output_hidden_states",
+                                           "is_decoder",
+                                           "is_encoder_decoder",
+                                           "chunk_size_feed_forward",
+                                           "gradient_checkpointing",
+                                           "pretraining_tp",
+                                           "attn_implementation",
+                                           "_attn_implementation",
+                                           "unsloth_version",
+                                           "output_router_logits",
+                                           "router_aux_loss_coef",
+                                           "quantization_config"};
+  return words.count(key) > 0 || key.ends_with("_token_id") || key.ends_with("dropout") ||
+         key.ends_with("_drop") || key.ends_with("pdrop") || key.ends_with("dropout_prob") ||
+         key.ends_with("dropout_rate");
+}
+
+// An architecture that could have written the config, and what of it that one would pass over.
+struct Kin {
+  const Architecture* architecture = nullptr;
+  std::vector<std::string> passed_over = {};
+  size_t read = 0;
+  bool fits = false;  // it makes a network of it
+};
+
+Kin kin_of(const Architecture& a, const JsonObject& config, const Json& json) {
+  Kin kin{.architecture = &a};
+  const AskedKeys asked;
+  try {
+    a.spec(config);
+    kin.fits = true;
+  } catch (const Error&) {
+    // It reads as far as it can.
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (is_bookkeeping(key)) continue;
+    if (asked.keys().count(key) > 0)
+      ++kin.read;
+    else if (!value.is_null())
+      kin.passed_over.push_back(key);
+  }
+  return kin;
+}
+
+// The nearest known one: it makes a network of the config, and reads more of it than the others do.
+std::string nearest(const JsonObject& config, const Json& json) {
+  Kin best;
+  for (const Architecture* a : architectures()) {
+    if (a->name == "rankscope") continue;
+    Kin kin = kin_of(*a, config, json);
+    if (best.architecture == nullptr || std::pair(kin.fits, kin.read) > std::pair(best.fits, best.read))
+      best = std::move(kin);
+  }
+  if (best.read == 0) return "";
+  std::string text = fmt::format("the nearest known one is {} ({})", best.architecture->name,
+                                 fmt::join(best.architecture->model_types, ", "));
+  if (!best.fits) return text + ", which makes no network of it";
+  if (best.passed_over.empty()) return text + ", which knows every word of its config";
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < std::min<size_t>(best.passed_over.size(), 6); ++i)
+    shown.push_back(printable(best.passed_over[i]));
+  return text + fmt::format(", which does not know {}{}", fmt::join(shown, ", "),
+                            shown.size() < best.passed_over.size() ? ", ..." : "");
+}
+
 Error unknown_architecture(const std::string& what, const JsonObject& config) {
-  return Error(what)
-      .in(config.place())
-      .hint(fmt::format("a checkpoint of one of {}", fmt::join(known_types(), ", ")));
+  return Error(what).in(config.place()).hint("rankscope inspect --architectures lists what is read");
 }
 
 }  // namespace
@@ -54,17 +139,20 @@ std::string model_type_of(const JsonObject& config) {
       fmt::format("there is no \"model_type\", and of the architectures [{}] none is known", seen), config);
 }
 
-const Architecture& architecture_for(const JsonObject& config) {
+const Architecture& architecture_for(const JsonObject& config, const Json* json) {
   const std::string type = model_type_of(config);
   for (const Architecture* a : architectures())
     if (std::find(a->model_types.begin(), a->model_types.end(), type) != a->model_types.end()) return *a;
-  throw unknown_architecture(fmt::format("the model type \"{}\" is not supported", printable(type)), config);
+  const std::string kin = json != nullptr ? nearest(config, *json) : "";
+  throw unknown_architecture(fmt::format("the model type \"{}\" is not supported{}{}", printable(type),
+                                         kin.empty() ? "" : "; ", kin),
+                             config);
 }
 
 ModelSpec spec_from_config(std::string_view text, const std::string& place) {
   const Json json = parse_json(text, place);
   const JsonObject config(json, place);
-  return architecture_for(config).spec(config);
+  return architecture_for(config, &json).spec(config);
 }
 
 }  // namespace rankscope

@@ -26,6 +26,14 @@ struct Source {
   std::string other = {};  // the same numbers under another name, where some versions of the library put them
   std::vector<int64_t> stored_shape =
       {};  // the exact shape in the file; empty: the parameter's own, transposed
+  /// The stored rows come in this many equal groups, and the parameter has rows [first_row, ..) of each:
+  /// fused projections that lie head by head.
+  int64_t groups = 1;
+  std::vector<int64_t> order = {};     // which rows of a group, where they do not follow one another
+  std::vector<std::string> more = {};  // further tensors like the first, whose rows follow its own
+  int64_t matrix = -1;  // >= 0: the stored tensor is a stack of matrices (or vectors), and this one is meant
+  double plus = 0;      // added to every number: a gain that is stored as its difference from one
+  std::vector<Source> instead = {};  // where the same numbers are in folders that were written differently
 };
 
 /// Parameter name (parts/parameters.h) -> its place.
@@ -48,8 +56,9 @@ const std::vector<const Architecture*>& architectures();
 /// "gpt2").
 std::string model_type_of(const JsonObject& config);
 
-/// The one that serves the config's model type; an error names the known ones.
-const Architecture& architecture_for(const JsonObject& config);
+/// The one that serves the config's model type; an error names the known ones and, of the whole `json`, the
+/// nearest of them and what it does not know.
+const Architecture& architecture_for(const JsonObject& config, const Json* json = nullptr);
 
 /// The text of a config.json to a spec, without any file; `place` is named in errors. The language-model head
 /// is the one the config promises: only the tensors can tell whether it is there.

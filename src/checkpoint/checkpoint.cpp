@@ -18,7 +18,44 @@ bool present(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
+// "clip/vision_model": a tower of a folder that holds two, under the name its tensors have there.
+struct Tower {
+  const char *name, *config, *model_type;
+};
+constexpr Tower kTowers[] = {{"text_model", "text_config", "clip_text_model"},
+                             {"vision_model", "vision_config", "clip_vision_model"}};
+
+const Tower* tower_of(const fs::path& folder) {
+  if (present(folder) || !present(folder.parent_path() / "config.json")) return nullptr;
+  for (const Tower& tower : kTowers)
+    if (folder.filename() == tower.name) return &tower;
+  return nullptr;
+}
+
+// Where the files are: the folder itself, or the one that holds the tower.
+fs::path files_of(const fs::path& folder) { return tower_of(folder) ? folder.parent_path() : folder; }
+
+Json tower_config(const fs::path& folder, const Tower& tower) {
+  Json both = read_json(folder.parent_path() / "config.json", 64 << 20);
+  const JsonObject object(both, (folder.parent_path() / "config.json").string());
+  Json own = object.at(tower.config);
+  if (!own.is_object())
+    throw Error(fmt::format("\"{}\" should be an object", tower.config)).in(object.place());
+  own["model_type"] = tower.model_type;
+  return own;
+}
+
+void refuse_two_towers(const Json& config, const fs::path& folder) {
+  if (!config.contains("text_config") || !config.contains("vision_config") ||
+      config.value("model_type", std::string()) != "clip")
+    return;
+  throw Error("this folder holds two networks, one for texts and one for images")
+      .in(folder.string())
+      .hint(fmt::format("{} or {}", (folder / "text_model").string(), (folder / "vision_model").string()));
+}
+
 Json read_config(const fs::path& folder) {
+  if (const Tower* tower = tower_of(folder)) return tower_config(folder, *tower);
   if (!present(folder)) throw Error("there is no such folder").in(folder.string()).hint("check the path");
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored))
@@ -38,6 +75,7 @@ Json read_config(const fs::path& folder) {
         .in(folder.string())
         .hint("give the folder of a Hugging Face checkpoint, or save one with model.save_pretrained(FOLDER)");
   Json config = read_json(folder / "config.json", 64 << 20);
+  if (config.is_object()) refuse_two_towers(config, folder);
   if (JsonObject(config, (folder / "config.json").string()).has("quantization_config"))
     throw Error("the weights are quantized (\"quantization_config\"), which is not supported")
         .in((folder / "config.json").string())
@@ -100,6 +138,7 @@ class Finder {
 std::vector<int64_t> expected_shape(const Parameter& parameter, const Source& source) {
   if (!source.stored_shape.empty()) return source.stored_shape;
   std::vector<int64_t> shape = parameter.shape;
+  shape.front() /= 1 + static_cast<int64_t>(source.more.size());
   if (source.stored_rows > 0) shape.front() = source.stored_rows;
   if (source.transpose) std::reverse(shape.begin(), shape.end());
   return shape;
@@ -126,6 +165,25 @@ Checkpoint::Place placed(const Parameter& parameter, const Source& source, const
   return {source, located.file, located.entry, name, located.entry->elements() / columns, columns};
 }
 
+// The tensors below the first one, each with its shape and type; a missing one is named in `missing`.
+void place_more(Checkpoint::Place& place, const Finder& finder, std::vector<std::string>& missing) {
+  for (const std::string& tensor : place.source.more) {
+    const Source one{.tensor = tensor, .outside_base = place.source.outside_base};
+    const auto [name, located] = finder.find(one);
+    if (located == nullptr) {
+      missing.push_back(finder.name_of(one));
+      continue;
+    }
+    if (located->entry->shape != place.entry->shape || located->entry->type != place.entry->type)
+      throw Error(fmt::format("expected {}, as {} has, but got {}", place.entry->shape, place.tensor,
+                              located->entry->shape))
+          .in(fmt::format("{}, tensor \"{}\"", located->file->path().string(), name))
+          .hint("check config.json");
+    place.more.push_back({located->file, located->entry, name});
+    place.rows += place.rows / static_cast<int64_t>(place.more.size());
+  }
+}
+
 Error missing_tensors(const std::vector<std::string>& names, const fs::path& folder) {
   const size_t shown = std::min<size_t>(5, names.size());
   std::string list =
@@ -141,9 +199,9 @@ Error missing_tensors(const std::vector<std::string>& names, const fs::path& fol
 
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder), config_(read_config(folder)) {
   const JsonObject config(config_, (folder / "config.json").string());
-  architecture_ = &architecture_for(config);
+  architecture_ = &architecture_for(config, &config_);
   spec_ = architecture_->spec(config);
-  store_ = std::make_unique<TensorStore>(folder);
+  store_ = std::make_unique<TensorStore>(files_of(folder));
   const Finder finder(*store_, *architecture_, folder);
 
   // "architectures" only promises a head; a base model saved from one with a head keeps the promise and loses
@@ -159,12 +217,18 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder), config_(read_c
 
   std::vector<std::string> missing;
   for (const Parameter& p : parameters(spec_)) {
-    const Source& source = sources.at(p.name);
-    const auto [name, located] = finder.find(source);
+    const Source& usual = sources.at(p.name);
+    const Source* source = &usual;
+    auto [name, located] = finder.find(usual);
+    for (size_t i = 0; located == nullptr && i < usual.instead.size(); ++i) {
+      source = &usual.instead[i];
+      std::tie(name, located) = finder.find(*source);
+    }
     if (located == nullptr) {
-      missing.push_back(finder.name_of(source));
+      missing.push_back(finder.name_of(usual));
     } else {
-      places_.emplace(p.name, placed(p, source, name, *located));
+      Place& place = places_.emplace(p.name, placed(p, *source, name, *located)).first->second;
+      place_more(place, finder, missing);
     }
   }
   if (!missing.empty()) throw missing_tensors(missing, folder);
@@ -179,7 +243,10 @@ const Checkpoint::Place& Checkpoint::place(const std::string& parameter) const {
 
 std::vector<std::string> Checkpoint::unused() const {
   std::set<std::string_view> used;
-  for (const auto& [parameter, place] : places_) used.insert(place.tensor);
+  for (const auto& [parameter, place] : places_) {
+    used.insert(place.tensor);
+    for (const Stored& stored : place.more) used.insert(stored.tensor);
+  }
   std::vector<std::string> out;
   for (const auto& [name, located] : store_->tensors())
     if (!used.contains(name)) out.push_back(name);

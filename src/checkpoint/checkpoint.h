@@ -19,15 +19,23 @@ class Checkpoint {
   /// error here, before any work. `.bin` checkpoints and adapters are refused with the conversion to run.
   explicit Checkpoint(const std::filesystem::path& folder);
 
+  /// A tensor of a file.
+  struct Stored {
+    const SafetensorsFile* file;
+    const TensorEntry* entry;
+    std::string tensor;  // full name in the file
+  };
+
   /// Where a parameter's numbers are. The stored tensor is a row-major [rows, columns] matrix (a vector: one
-  /// column); transpose it if the source says so, take the parameter's rows from source.first_row on, reshape
-  /// to its shape.
+  /// column), those in `more` lie below it; transpose it if the source says so, take the parameter's rows
+  /// (Source says which), reshape to its shape.
   struct Place {
     Source source;
     const SafetensorsFile* file;
     const TensorEntry* entry;
     std::string tensor;     // full name in the file
     int64_t rows, columns;  // as stored, before transposition
+    std::vector<Stored> more = {};
   };
 
   const std::filesystem::path& folder() const { return folder_; }

@@ -20,18 +20,18 @@ class CheckpointSource : public WeightSource {
   Weights load(const std::string& part) override {
     release();
     Weights weights;
+    std::map<std::string, Parameter> later;  // experts: read when they are taken, and dropped
     for (const Parameter& p : parameters_of(spec(), part)) {
       if (is_vocabulary_table(p.name)) continue;
-      const Checkpoint::Place& place = checkpoint_.place(p.name);
-      const at::Tensor stored = oriented(view_of(*place.file, *place.entry), place, p);
-      const at::Tensor tensor = stored.to(options_);
-      if (!all_finite(tensor)) refuse_weights(place);
-      weights.set(p.name.substr(part.size() + 1), p.shape.size() == 1 ? tensor.reshape(p.shape) : tensor);
-      if (tensor.is_alias_of(stored))
-        in_use_.push_back(&place);  // pages go back with the next part
+      const std::string name = p.name.substr(part.size() + 1);
+      if (p.on_demand)
+        later.emplace(name, p);
       else
-        place.file->release(*place.entry);
+        weights.set(name, read(p));
     }
+    if (!later.empty())
+      weights.later(
+          [this, later = std::move(later)](const std::string& name) { return read(later.at(name)); });
     return weights;
   }
 
@@ -54,8 +54,20 @@ class CheckpointSource : public WeightSource {
     return out;
   }
 
+  at::Tensor read(const Parameter& p) {
+    const Checkpoint::Place& place = checkpoint_.place(p.name);
+    const at::Tensor stored = oriented(stored_tensor(place), place, p);
+    const at::Tensor tensor = finished(stored.to(options_), place, p);
+    if (!all_finite(tensor)) refuse_weights(place);
+    if (tensor.is_alias_of(stored))
+      in_use_.push_back(&place);  // pages go back with the next part
+    else
+      release_pages(place);
+    return tensor;
+  }
+
   void release() {
-    for (const Checkpoint::Place* place : in_use_) place->file->release(*place->entry);
+    for (const Checkpoint::Place* place : in_use_) release_pages(*place);
     in_use_.clear();
   }
 

@@ -80,6 +80,7 @@ class StagedSource : public WeightSource {
     int64_t bytes = 0;
     for (const Parameter& p : parameters_of(spec(), part)) {
       if (is_vocabulary_table(p.name)) continue;
+      if (p.on_demand) continue;
       const TensorEntry& entry = *checkpoint_.place(p.name).entry;
       bytes += element_count(p) * static_cast<int64_t>(options_.dtype().itemsize()) +
                static_cast<int64_t>(entry.end - entry.begin);
@@ -96,18 +97,26 @@ class StagedSource : public WeightSource {
       std::map<const TensorEntry*, at::Tensor> stored;  // a fused tensor serves several parameters
       std::vector<const Checkpoint::Place*> places;
       std::vector<at::Tensor> largest;
+      std::map<std::string, Parameter> later;  // experts: read when they are taken, and dropped
       for (const Parameter& p : parameters_of(spec(), part)) {
         if (is_vocabulary_table(p.name)) continue;
         const Checkpoint::Place& place = checkpoint_.place(p.name);
+        const std::string name = p.name.substr(part.size() + 1);
+        if (p.on_demand) {
+          later.emplace(name, p);
+          continue;
+        }
         at::Tensor& raw = stored[place.entry];
         if (!raw.defined()) raw = copied(place);
-        at::Tensor tensor = oriented(raw, place, p).to(options_);
-        if (p.shape.size() == 1) tensor = tensor.reshape(p.shape);
-        out.weights.set(p.name.substr(part.size() + 1), tensor);
+        const at::Tensor tensor = finished(oriented(raw, place, p).to(options_), place, p);
+        out.weights.set(name, tensor);
         out.tensors.push_back(tensor);
         places.push_back(&place);
         largest.push_back(at::linalg_vector_norm(tensor, INFINITY));  // which NaN and Inf win
       }
+      if (!later.empty())
+        out.weights.later(
+            [this, later = std::move(later)](const std::string& key) { return read(later.at(key)); });
       if (largest.empty()) return;
       const at::Tensor finite = at::stack(largest).isfinite().cpu();
       for (size_t i = places.size(); i-- > 0;)
@@ -117,12 +126,29 @@ class StagedSource : public WeightSource {
     return out;
   }
 
+  // All that is stored of the place, on the device.
   at::Tensor copied(const Checkpoint::Place& place) {
-    const std::span<const std::byte> bytes = place.file->bytes(*place.entry);
+    std::vector<at::Tensor> all{copied(*place.file, *place.entry)};
+    for (const Checkpoint::Stored& more : place.more) all.push_back(copied(*more.file, *more.entry));
+    return all.size() == 1 ? all.front() : at::cat(all, 0);
+  }
+
+  at::Tensor copied(const SafetensorsFile& file, const TensorEntry& entry) {
+    const std::span<const std::byte> bytes = file.bytes(entry);
     const at::Tensor there = at::empty({static_cast<int64_t>(bytes.size())}, options_.dtype(at::kByte));
     staging_.copy(bytes, there);
-    place.file->release(*place.entry);
-    return as_stored(there, *place.entry);
+    file.release(entry);
+    return as_stored(there, entry);
+  }
+
+  // One parameter by itself, now. Not through the buffers: another thread may be at them.
+  at::Tensor read(const Parameter& p) const {
+    const Checkpoint::Place& place = checkpoint_.place(p.name);
+    const at::Tensor there = stored_tensor(place).to(options_.device());
+    const at::Tensor tensor = finished(oriented(there, place, p).to(options_), place, p);
+    release_pages(place);
+    if (!all_finite(tensor)) refuse_weights(place);
+    return tensor;
   }
 
   const Checkpoint& checkpoint_;

@@ -53,12 +53,36 @@ at::Tensor as_stored(const at::Tensor& bytes, const TensorEntry& entry) {
   return bytes.view(scalar_type(entry.type)).view(entry.shape);
 }
 
+at::Tensor stored_tensor(const Checkpoint::Place& place) {
+  const at::Tensor first = view_of(*place.file, *place.entry);
+  if (place.more.empty()) return first;
+  std::vector<at::Tensor> all{first};
+  for (const Checkpoint::Stored& stored : place.more) all.push_back(view_of(*stored.file, *stored.entry));
+  return at::cat(all, 0);
+}
+
+void release_pages(const Checkpoint::Place& place) {
+  place.file->release(*place.entry);
+  for (const Checkpoint::Stored& stored : place.more) stored.file->release(*stored.entry);
+}
+
 at::Tensor oriented(const at::Tensor& stored, const Checkpoint::Place& place, const Parameter& p) {
-  const bool whole = stored.numel() == element_count(p);
-  if (whole && !place.source.transpose) return stored.reshape(p.shape);  // leading ones, heads apart, plain
-  at::Tensor t = p.shape.size() == 1 ? stored.flatten() : stored.flatten(1);
-  if (place.source.transpose) t = t.t();
-  return t.narrow(0, place.source.first_row, p.shape[0]);
+  const Source& source = place.source;
+  at::Tensor t = source.matrix >= 0 ? stored.select(0, source.matrix) : stored;
+  const bool whole = t.numel() == element_count(p) && source.order.empty();
+  if (whole && !source.transpose) return t.reshape(p.shape);  // leading ones, heads apart, plain
+  t = p.shape.size() == 1 ? t.flatten() : t.flatten(1);
+  if (source.transpose) t = t.t();
+  if (source.groups == 1 && source.order.empty()) return t.narrow(0, source.first_row, p.shape[0]);
+  t = t.unflatten(0, {source.groups, t.size(0) / source.groups});
+  t = source.order.empty() ? t.narrow(1, source.first_row, p.shape[0] / source.groups)
+                           : t.index_select(1, at::tensor(source.order, at::kLong).to(t.device()));
+  return t.reshape(p.shape);
+}
+
+at::Tensor finished(const at::Tensor& oriented, const Checkpoint::Place& place, const Parameter& p) {
+  const at::Tensor t = place.source.plus != 0 ? oriented + place.source.plus : oriented;
+  return p.shape.size() == 1 ? t.reshape(p.shape) : t;
 }
 
 at::Tensor table_of(const at::Tensor& stored, const Checkpoint::Place& place) {

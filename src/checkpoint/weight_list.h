@@ -33,6 +33,11 @@ class WeightList {
     add(parameter + ".b", {.tensor = module + ".bias", .outside_base = outside_base});
   }
 
+  /// The same of a gain that is stored as its difference from one (Gemma).
+  void shifted_norm(const std::string& parameter, const std::string& module) {
+    add(parameter + ".w", {.tensor = module + ".weight", .plus = 1.0});
+  }
+
   /// The vocabulary matrix: the embedding's tensor where the two are tied, its own otherwise.
   void vocabulary(const ModelSpec& spec, const std::string& embedding, const std::string& own) {
     if (spec.output.tied) {

@@ -80,9 +80,11 @@ class Comparison {
         if (theirs.count(&source_of(o)) == 0)
           theirs[&source_of(o)] = source_of(o).row_range("unembed.W_U", first, count);
       for (Running& r : running) {
-        const at::Tensor a = at::linear(r.h, W, slice(head, first, count));
+        const at::Tensor a = capped(at::linear(r.h, W, slice(head, first, count)), source.spec().output);
         for (size_t o = 0; o < others_.size(); ++o)
-          r.kl[o].add(a, at::linear(r.others[o], theirs[&source_of(o)], slice(*unembeds[o], first, count)));
+          r.kl[o].add(
+              a, capped(at::linear(r.others[o], theirs[&source_of(o)], slice(*unembeds[o], first, count)),
+                        spec_of(o).output));
       }
     }
     per_batch([&](size_t b, const Batch& batch) {

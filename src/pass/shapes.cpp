@@ -1,8 +1,10 @@
 #include "pass/shapes.h"
 
 #include <array>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/architecture.h"
 
@@ -61,9 +63,15 @@ std::vector<std::string> shape_names() {
 }
 
 ModelSpec shape_spec(std::string_view name) {
+  std::filesystem::path path(name);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) path /= "config.json";
+  if (std::filesystem::is_regular_file(path, ignored))
+    return spec_from_config(read_json(path, 64 << 20).dump(), path.string());
   for (const Shape& s : kShapes)
     if (name == s.name) return spec_from_config(config_of(s).dump(), "--init " + std::string(name));
-  throw unknown_name("shape", name, shape_names());
+  throw unknown_name("shape", name, shape_names())
+      .hint("a published shape, or a config.json without weights");
 }
 
 }  // namespace rankscope

@@ -1,5 +1,5 @@
-// The published shapes --init knows: a network of that shape needs no checkpoint, only a seed. Knows nothing
-// of torch.
+// What --init knows: published shapes, and any config.json. A network of that shape needs no checkpoint, only
+// a seed. Knows nothing of torch.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ namespace rankscope {
 
 std::vector<std::string> shape_names();
 
-/// "bert-base": the spec its config.json would give. An unknown name is answered with the nearest.
+/// "bert-base": the spec its config.json would give; or the path of a config.json, or of a folder with one.
+/// An unknown name is answered with the nearest.
 ModelSpec shape_spec(std::string_view name);
 
 }  // namespace rankscope

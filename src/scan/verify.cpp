@@ -51,7 +51,7 @@ Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
     require_shape(read_tensor(file, "pixel_values"), "pixel_values",
                   {-1, e.channels, e.image_size, e.image_size}, file);
     saved.samples = read_pixels(file.path(), INT64_MAX);
-    saved.tokens = (e.image_size / e.patch_size) * (e.image_size / e.patch_size) + 1;
+    saved.tokens = e.patch_tokens();
     std::vector<int64_t> all(static_cast<size_t>(saved.tokens));
     std::iota(all.begin(), all.end(), int64_t{0});
     saved.columns.assign(saved.samples.size(), all);
@@ -68,12 +68,14 @@ Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
   for (int64_t i = 0; i < ids.size(0); ++i) {
     Sample s;
     std::vector<int64_t> columns;
-    int64_t real = 0;  // RoBERTa counts only tokens that are no padding
+    int64_t real = 0;  // some count only tokens that are no padding, by their ids (RoBERTa) or by the mask
+    const bool by_id = spec.embedding.padding_id >= 0, by_mask = !spec.embedding.padding_counts;
     for (int64_t j = 0; j < ids.size(1); ++j) {
       const int64_t id = value(ids, i, j);
-      const int64_t position = spec.embedding.padding_id >= 0 ? real : j;
-      real += id != spec.embedding.padding_id;
-      if (mask.defined() && value(mask.to(at::kLong), i, j) == 0) continue;
+      const bool hidden = mask.defined() && value(mask.to(at::kLong), i, j) == 0;
+      const int64_t position = by_id || by_mask ? real : j;
+      real += by_id ? id != spec.embedding.padding_id : !hidden;
+      if (hidden) continue;
       s.ids.push_back(id);
       s.positions.push_back(position);
       if (types.defined()) s.types.push_back(value(types.to(at::kLong), i, j));
@@ -152,9 +154,11 @@ class Verifier : public BlockObserver {
       if (attention_->present())
         require_shape(attention_->reference(), fmt::format("attentions.{}", l),
                       {count(), block.attention().heads, saved_.tokens, saved_.tokens}, file_);
+      router_ = std::make_unique<Gauge>(file_, fmt::format("router_logits.{}", l));
       for (sample_ = 0; sample_ < x.size(); ++sample_)
         x[sample_] = run_block(x[sample_], block, weights, batches_[sample_], *this);
       if (attention_->present()) results_.push_back(attention_->result());
+      if (router_->present()) results_.push_back(router_->result());
       if (l + 1 < spec_.depth() || !normed_last()) hidden(l + 1, x);
     }
     if (spec_.final_norm.there()) {
@@ -171,10 +175,16 @@ class Verifier : public BlockObserver {
   }
 
   bool wants(std::string_view site) const override {
-    return site == "attn.hook_pattern" && attention_ && attention_->present();
+    return (site == "attn.hook_pattern" && attention_ && attention_->present()) ||
+           (site == "mlp.hook_router" && router_ && router_->present());
   }
   void see(std::string_view site, const at::Tensor& tile, const TilePlace& place) override {
     if (!wants(site)) return;
+    if (site == "mlp.hook_router") {
+      require_shape(router_->reference(), "router_logits", {count(), saved_.tokens, tile.size(1)}, file_);
+      return router_->compare(
+          tile, router_->reference()[static_cast<int64_t>(sample_)].index_select(0, columns(sample_)));
+    }
     const at::Tensor index = columns(sample_);
     const at::Tensor theirs = attention_->reference()[static_cast<int64_t>(sample_)]
                                   .index_select(1, index.narrow(0, place.first_row, tile.size(2)))
@@ -183,8 +193,15 @@ class Verifier : public BlockObserver {
   }
 
  private:
-  // Hugging Face applies the final norm to the last hidden state of decoders, and not to a ViT's.
-  bool normed_last() const { return spec_.final_norm.there() && spec_.embedding.vocabulary > 0; }
+  // Hugging Face applies the final norm to the last hidden state of decoders, and not to a ViT's or CLIP's. A
+  // file that holds both tells: the two are then equal, or they are not.
+  bool normed_last() const {
+    if (!spec_.final_norm.there()) return false;
+    const std::string last = fmt::format("hidden_states.{}", spec_.depth());
+    if (file_.tensors().count(last) == 0 || file_.tensors().count("last_hidden_state") == 0)
+      return spec_.embedding.vocabulary > 0;
+    return at::equal(read_tensor(file_, last), read_tensor(file_, "last_hidden_state"));
+  }
 
   int64_t count() const { return static_cast<int64_t>(saved_.samples.size()); }
 
@@ -194,9 +211,20 @@ class Verifier : public BlockObserver {
     compare(fmt::format("hidden_states.{}", index), x);
   }
 
-  void compare(const std::string& name, const std::vector<at::Tensor>& x) {
+  // What the library calls the last state of OPT is what its vocabulary reads: mapped to a width of its own.
+  bool is_mapped(const at::Tensor& reference, const at::Tensor& x) const {
+    const OutputSpec& o = spec_.output;
+    return o.kind == HeadKind::transformed && o.activation == Activation::identity && o.width != x.size(1) &&
+           reference.dim() == 3 && reference.size(2) == o.width;
+  }
+
+  void compare(const std::string& name, std::vector<at::Tensor> x) {
     Gauge gauge(file_, name);
     if (!gauge.present()) return;
+    if (is_mapped(gauge.reference(), x.front())) {
+      const Weights head = source_->load("unembed");
+      for (at::Tensor& t : x) t = before_vocabulary(t, spec_, head);
+    }
     require_shape(gauge.reference(), name, {count(), saved_.tokens, x.front().size(1)}, file_);
     for (size_t i = 0; i < x.size(); ++i)
       gauge.compare(x[i], gauge.reference()[static_cast<int64_t>(i)].index_select(0, columns(i)));
@@ -206,7 +234,8 @@ class Verifier : public BlockObserver {
   void logits(std::vector<at::Tensor> x) {
     const Weights head = source_->load("unembed");
     const at::Tensor W = source_->row_range("unembed.W_U", 0, spec_.output.vocabulary);
-    for (at::Tensor& t : x) t = at::linear(before_vocabulary(t, spec_, head), W, head.get_or_none("b_U"));
+    for (at::Tensor& t : x)
+      t = capped(at::linear(before_vocabulary(t, spec_, head), W, head.get_or_none("b_U")), spec_.output);
     compare("logits", x);
   }
 
@@ -216,7 +245,7 @@ class Verifier : public BlockObserver {
   std::unique_ptr<WeightSource> source_;
   Saved saved_;
   std::vector<Batch> batches_;
-  std::unique_ptr<Gauge> attention_;
+  std::unique_ptr<Gauge> attention_, router_;  // of the block at hand
   std::vector<LayerError> results_;
   size_t sample_ = 0;
 };

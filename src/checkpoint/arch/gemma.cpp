@@ -1,0 +1,85 @@
+// Gemma 2 and the language model of Gemma 3: scaled embeddings, RMS norms before and inside both branches
+// with gains stored as their difference from one, and layers that see a window in turn with layers that see
+// all. Gemma 2 caps its scores and logits; Gemma 3 norms queries and keys, and turns the two kinds of layers
+// differently.
+#include "checkpoint/architecture.h"
+#include "checkpoint/decoder.h"
+
+namespace rankscope {
+namespace {
+
+double cap_of(const JsonObject& config, const char* key, double otherwise) {
+  if (config.mentions(key) && !config.has(key)) return 0;  // null: none
+  return config.number(key, 1e-6, 1e12, otherwise);
+}
+
+// Gemma 3's rotation of one type of layer; version 4 of the library kept the base of sliding layers apart.
+void set_gemma3_rotation(AttentionSpec& a, const JsonObject& config, const std::string& type) {
+  if (type == "full_attention" || config.has("rope_parameters"))
+    set_rotation(a, config, a.d_qk, config.has("rope_parameters") ? type : std::string(), {.theta = 1e6});
+  else
+    a.rotary_frequencies =
+        plain_frequencies(config.number("rope_local_base_freq", 1.0, 1e15, 10000.0), a.d_qk);
+}
+
+ModelSpec spec(const JsonObject& config) {
+  const bool third = model_type_of(config) == "gemma3_text";
+  refuse_true(config, {"use_bidirectional_attention"});
+  ModelSpec s = rotary_decoder(config, "gemma");
+  s.embedding.scale = std::sqrt(static_cast<double>(s.width));
+  s.final_norm = rms_of(config, 1e-6);
+  AttentionSpec attention = grouped_attention(config, s.width);
+  set_biases(attention, config);
+  attention.scale = 1.0 / std::sqrt(config.number("query_pre_attn_scalar", 1e-6, 1e12, 256));
+  attention.softcap = cap_of(config, "attn_logit_softcapping", third ? 0 : 50);
+  if (third) attention.qk_norm = s.final_norm;
+  if (!third) set_rotation(attention, config, attention.d_qk);
+  BlockSpec block = classic_block(NormPlace::pre, s.final_norm, attention, "gated_mlp",
+                                  gated_mlp_of(config, "hidden_activation", "gelu_pytorch_tanh"));
+  for (BranchSpec& branch : block.branches) branch.inside = s.final_norm;
+  const int64_t depth = depth_of(config);
+  repeat_block(s, block, depth);
+
+  const int64_t pattern =
+      third ? config.integer("sliding_window_pattern", 1, kMaxLayers, 6) : 2;  // the last of so many sees all
+  const auto types = layer_types(config, depth, [&](int64_t i) { return (i + 1) % pattern != 0; });
+  set_windows(s, types, window_of(config, 4096));
+  for (size_t i = 0; third && i < s.blocks.size(); ++i)
+    set_gemma3_rotation(s.blocks[i].attention(), config, types[i]);
+  add_linear_head(s, config, true);
+  if (s.output.kind != HeadKind::none)
+    s.output.softcap = cap_of(config, "final_logit_softcapping", third ? 0 : 30);
+  return s;
+}
+
+WeightMap weights(const ModelSpec& s) {
+  WeightList list;
+  list.add("embed.W_E", {"embed_tokens.weight"});
+  for (int64_t i = 0; i < s.stored_blocks; ++i) {
+    const std::string b = fmt::format("blocks.{}.", i), layer = fmt::format("layers.{}.", i);
+    list.shifted_norm(b + "ln1", layer + "input_layernorm");
+    attention_weights(list, b, layer + "self_attn");
+    list.shifted_norm(b + "attn.q_norm", layer + "self_attn.q_norm");
+    list.shifted_norm(b + "attn.k_norm", layer + "self_attn.k_norm");
+    list.shifted_norm(b + "ln1_post", layer + "post_attention_layernorm");
+    list.shifted_norm(b + "ln2", layer + "pre_feedforward_layernorm");
+    gated_mlp_weights(list, b, layer + "mlp");
+    list.shifted_norm(b + "ln2_post", layer + "post_feedforward_layernorm");
+  }
+  list.shifted_norm("ln_final", "norm");
+  list.vocabulary(s, "embed_tokens.weight", "lm_head.weight");
+  return list.take(s);
+}
+
+}  // namespace
+
+extern const Architecture arch_gemma{
+    .name = "gemma",
+    .summary = "Gemma 2, Gemma 3 (text): norms before and inside both branches, windows on most layers",
+    .model_types = {"gemma2", "gemma3_text"},
+    .prefix = "model.",
+    .anchor = "embed_tokens.weight",
+    .spec = spec,
+    .weights = weights};
+
+}  // namespace rankscope

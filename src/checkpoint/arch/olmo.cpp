@@ -1,0 +1,70 @@
+// OLMo 2 and 3: norms only on what the branches wrote, and one on all queries and all keys together. OLMo 3
+// has windows on three layers of four, which turn without the stretch of the others.
+#include "checkpoint/architecture.h"
+#include "checkpoint/decoder.h"
+
+namespace rankscope {
+namespace {
+
+// Where the config has one rotation for all, stretched or not, layers with a window turn without the stretch.
+void set_layer_rotation(AttentionSpec& a, const JsonObject& config, const std::string& type, double theta) {
+  const bool by_type = config.has("rope_parameters") && config.at("rope_parameters").is_object() &&
+                       config.at("rope_parameters").contains("full_attention");
+  if (by_type || type == "full_attention") return set_rotation(a, config, a.d_qk, type, {.theta = theta});
+  a.rotary_frequencies = plain_frequencies(rope_theta_of(config, {}, theta), a.d_qk);
+}
+
+ModelSpec spec(const JsonObject& config) {
+  const bool third = model_type_of(config) == "olmo3";
+  ModelSpec s = rotary_decoder(config, "olmo");
+  s.final_norm = rms_of(config, 1e-5);
+  AttentionSpec attention = grouped_attention(config, s.width);
+  set_biases(attention, config);
+  attention.qk_norm = s.final_norm;
+  attention.qk_norm_span = NormSpan::all;
+  MlpSpec mlp = gated_mlp_of(config);
+  mlp.bias = false;
+  BlockSpec block = classic_block(NormPlace::pre, s.final_norm, attention, "gated_mlp", mlp);
+  for (BranchSpec& branch : block.branches) {
+    branch.before = {};
+    branch.inside = s.final_norm;
+  }
+  const int64_t depth = depth_of(config);
+  repeat_block(s, block, depth);
+  const auto types = layer_types(config, depth, [&](int64_t i) { return third && (i + 1) % 4 != 0; });
+  if (third) set_windows(s, types, window_of(config, 4096));
+  for (size_t i = 0; i < s.blocks.size(); ++i)
+    set_layer_rotation(s.blocks[i].attention(), config, types[i], third ? 500000.0 : 10000.0);
+  add_linear_head(s, config, false);
+  return s;
+}
+
+WeightMap weights(const ModelSpec& s) {
+  WeightList list;
+  list.add("embed.W_E", {"embed_tokens.weight"});
+  for (int64_t i = 0; i < s.stored_blocks; ++i) {
+    const std::string b = fmt::format("blocks.{}.", i), layer = fmt::format("layers.{}.", i);
+    attention_weights(list, b, layer + "self_attn");
+    list.norm(b + "attn.q_norm", layer + "self_attn.q_norm");
+    list.norm(b + "attn.k_norm", layer + "self_attn.k_norm");
+    list.norm(b + "ln1_post", layer + "post_attention_layernorm");
+    gated_mlp_weights(list, b, layer + "mlp");
+    list.norm(b + "ln2_post", layer + "post_feedforward_layernorm");
+  }
+  list.norm("ln_final", "norm");
+  list.vocabulary(s, "embed_tokens.weight", "lm_head.weight");
+  return list.take(s);
+}
+
+}  // namespace
+
+extern const Architecture arch_olmo{
+    .name = "olmo",
+    .summary = "OLMo 2, OLMo 3: norms inside the branches only, normed queries and keys",
+    .model_types = {"olmo2", "olmo3"},
+    .prefix = "model.",
+    .anchor = "embed_tokens.weight",
+    .spec = spec,
+    .weights = weights};
+
+}  // namespace rankscope

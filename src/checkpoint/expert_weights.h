@@ -1,0 +1,52 @@
+// Where the experts of a block are: one tensor each under one of two sets of names, or all in one.
+#pragma once
+
+#include <string>
+
+#include "checkpoint/weight_list.h"
+#include "parts/program.h"
+
+namespace rankscope {
+
+/// An option of a part, left out where it is the part's default.
+inline void set_option(PartSpec& part, const std::string& name, double value) {
+  for (const PartOption& o : part_named(part.name).options)
+    if (o.name == name && value == o.otherwise) return;
+  part.options[name] = value;
+}
+
+inline int64_t experts_of(const BranchSpec& branch) {
+  const auto it = branch.part.options.find("experts");
+  if (it != branch.part.options.end()) return static_cast<int64_t>(it->second);
+  for (const PartOption& o : part_named("experts").options)
+    if (o.name == "experts") return static_cast<int64_t>(o.otherwise);
+  return 0;
+}
+
+/// Experts "<module>.<e>.gate_proj", or all in "<module>.gate_up_proj" with the gates first; `older` is what
+/// Mixtral's folders call the module, with w1, w2 and w3 for gate, out and in.
+inline void expert_weights(WeightList& list, const BlockSpec& block, int64_t width, const std::string& b,
+                           const std::string& module, const std::string& older = {}) {
+  const BranchSpec* branch = block.mlp_branch();
+  if (branch == nullptr || branch->part.name != "experts") return;
+  const int64_t count = experts_of(*branch);
+  const int64_t hidden = branch->mlp()->width;
+  for (int64_t e = 0; e < count; ++e) {
+    const std::string to = fmt::format("{}mlp.experts.{}.W_", b, e), from = fmt::format("{}.{}.", module, e);
+    const auto put = [&](const char* letter, const char* name, const char* old, Source fused) {
+      Source source{.tensor = from + name + ".weight"};
+      if (!older.empty()) source.other = fmt::format("{}.{}.{}.weight", older, e, old);
+      fused.matrix = e;
+      source.instead.push_back(std::move(fused));
+      list.add(to + letter, std::move(source));
+    };
+    const std::string both = module + ".gate_up_proj";
+    const std::vector<int64_t> shape{count, 2 * hidden, width};
+    put("gate", "gate_proj", "w1", {.tensor = both, .stored_rows = 2 * hidden, .stored_shape = shape});
+    put("in", "up_proj", "w3",
+        {.tensor = both, .first_row = hidden, .stored_rows = 2 * hidden, .stored_shape = shape});
+    put("out", "down_proj", "w2", {.tensor = module + ".down_proj", .stored_shape = {count, width, hidden}});
+  }
+}
+
+}  // namespace rankscope
