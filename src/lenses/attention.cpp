@@ -11,6 +11,7 @@
 #include "lenses/support/mask.h"
 #include "lenses/support/numbers.h"
 #include "lenses/support/on_device.h"
+#include "lenses/support/sinks.h"
 #include "ops/fused.h"
 
 namespace rankscope {
@@ -21,21 +22,34 @@ double entropy(const float* p, int64_t n) {
 }
 double entropy(const double* p, int64_t n) { return kernels::entropy(p, n); }
 
+/// H(row / its sum), where a learned sink takes a part of the row.
+template <class T>
+double entropy_of_rest(const T* p, int64_t n) {
+  double sum = 0;
+  for (int64_t j = 0; j < n; ++j) sum += static_cast<double>(p[j]);
+  return sum > 0 ? std::max(0.0, entropy(p, n) / sum + std::log(sum)) : 0.0;
+}
+
 /// Sum over rows [first, first + count) of H(row) / log(allowed keys), rows that have a choice only.
 template <class T>
-double normalised_entropy(const T* rows, const Mask& mask, int64_t first, int64_t count) {
+double normalised_entropy(const T* rows, const Mask& mask, int64_t first, int64_t count, bool sinks) {
   double sum = 0;
   for (int64_t i = first; i < first + count; ++i) {
     if (mask.keys(i) < 2) continue;
-    const T* row = rows + (i - first) * mask.length;
-    sum += entropy(row + mask.first_key(i), mask.keys(i)) / std::log(static_cast<double>(mask.keys(i)));
+    const T* row = rows + (i - first) * mask.length + mask.first_key(i);
+    const double h = sinks ? entropy_of_rest(row, mask.keys(i)) : entropy(row, mask.keys(i));
+    sum += h / std::log(static_cast<double>(mask.keys(i)));
   }
   return sum;
 }
 
 class Attention : public Measurement {
+ public:
+  explicit Attention(bool sinks) : sinks_(sinks) {}
+
+ private:
   at::Tensor tile(const TileView& view) override {
-    return stays_on_device(view.tile) ? tile_there(view) : tile_here(view);
+    return stays_on_device(view.tile) && !sinks_ ? tile_there(view) : tile_here(view);
   }
 
   // Rows with more than one allowed key.
@@ -61,9 +75,10 @@ class Attention : public Measurement {
     std::vector<double> sums(static_cast<size_t>(samples * heads));
     parallel_over(samples * heads, [&](int64_t i) {
       const int64_t at = i * rows * keys;
-      sums[static_cast<size_t>(i)] = p.scalar_type() == at::kDouble
-                                         ? normalised_entropy(p.data_ptr<double>() + at, mask, first, rows)
-                                         : normalised_entropy(p.data_ptr<float>() + at, mask, first, rows);
+      sums[static_cast<size_t>(i)] =
+          p.scalar_type() == at::kDouble
+              ? normalised_entropy(p.data_ptr<double>() + at, mask, first, rows, sinks_)
+              : normalised_entropy(p.data_ptr<float>() + at, mask, first, rows, sinks_);
     });
     if (first > 0)  // a later tile of the one sample
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += earlier_.at(i);
@@ -77,6 +92,7 @@ class Attention : public Measurement {
     return numbers.tensor();
   }
 
+  bool sinks_;                   // rows sum to less than one
   std::vector<double> earlier_;  // by head, over the tiles of the sample so far
   at::Tensor earlier_there_;     // the same on the device
 };
@@ -88,12 +104,15 @@ extern const Lens lens_attention{
     .summary = "How spread out attention is",
     .cost = "about 0.01 forward passes at T = 128",
     .sites = {{"attn.hook_pattern", SiteForm::tiles}},
-    .metrics = {{.name = "attention_entropy",
-                 .formula = "mean over rows with more than one allowed key of H(row) / log(allowed keys)",
-                 .meaning = "1: uniform over what the mask allows; 0: one key per query",
-                 .high = 1.0}},
-    .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
-      return std::make_unique<Attention>();
+    .metrics =
+        {{.name = "attention_entropy",
+          .formula =
+              "mean over rows with more than one allowed key of H(row) / log(allowed keys); with learned "
+              "sinks H(row / its sum)",
+          .meaning = "1: uniform over what the mask allows; 0: one key per query",
+          .high = 1.0}},
+    .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Attention>(has_learned_sinks(context));
     }};
 
 }  // namespace rankscope

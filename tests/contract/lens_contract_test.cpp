@@ -83,7 +83,9 @@ Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
                         static_cast<int64_t>(first));
     const Packing packing = packed.packing();
     const at::Tensor x = in.x.narrow(0, before, N), z = in.z.narrow(0, before, N);
-    if (takes(SiteForm::whole)) seeing.whole({x, packing});
+    // What a learned sink takes lies between 0 and 1.
+    const at::Tensor seen = lens.name == "learned_sinks" ? at::sigmoid(x) : x;
+    if (takes(SiteForm::whole)) seeing.whole({seen, packing});
     if (takes(SiteForm::factored)) seeing.factored({z, in.W_O, x, packing});
     if (!takes(SiteForm::tiles)) return;
     for (size_t s = 0; s < count;) {  // runs of one length go together, as in the pass
