@@ -87,7 +87,7 @@ void add_input_options(CLI::App& app, InputOptions& o) {
   ScanRequest& r = o.request;
   app.add_option("FOLDER", o.model, "Hugging Face folder; the built-in model when left out");
   app.add_option("--init", o.init,
-                 "A shape at random initialisation instead: bert-base, albert-base, gpt2, ...")
+                 "A shape at random initialisation instead: bert-base, gpt2, ..., or a config.json")
       ->type_name("SHAPE");
   app.add_option("--off", r.off, "Parts taken out first: mlp, head:L5H3, position, ...; join with +")
       ->type_name("PARTS")

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/parity_records.h"
 #include "cli/command.h"
 
 namespace rankscope {
@@ -20,11 +21,49 @@ using OrderedJson = nlohmann::ordered_json;
 
 struct Options {
   std::string folder;
-  bool json = false, tensors = false;
+  bool json = false, tensors = false, architectures = false;
 };
 
+// The largest errors on record of an architecture's fixtures; none where it has none.
+struct Agreement {
+  double float32 = 0, float64 = 0;
+  int64_t fixtures = 0;
+};
+
+Agreement agreement_of(const Architecture& a) {
+  Agreement out;
+  for (const ParityRecord& r : parity_records()) {
+    if (r.architecture != a.name) continue;
+    out.float32 = std::max(out.float32, r.float32);
+    out.float64 = std::max(out.float64, r.float64);
+    ++out.fixtures;
+  }
+  return out;
+}
+
+void print_architectures(bool json, std::ostream& out) {
+  OrderedJson all = OrderedJson::array();
+  for (const Architecture* a : architectures()) {
+    const Agreement g = agreement_of(*a);
+    if (json) {
+      all.push_back({{"name", a->name}, {"summary", a->summary}, {"model_types", a->model_types}});
+      if (g.fixtures > 0)
+        all.back()["largest_error"] = {
+            {"float32", g.float32}, {"float64", g.float64}, {"fixtures", g.fixtures}};
+      continue;
+    }
+    out << fmt::format("{:<12}{}\n{:<12}model_type {}", a->name, a->summary, "",
+                       fmt::join(a->model_types, ", "));
+    if (g.fixtures > 0)
+      out << fmt::format("; differs from the original by {:.1e} in float32, {:.1e} in float64", g.float32,
+                         g.float64);
+    out << '\n';
+  }
+  if (json) out << all.dump(2) << '\n';
+}
+
 struct Counts {
-  int64_t total = 0, embedding = 0, block = 0, head = 0;
+  int64_t total = 0, embedding = 0, block = 0, blocks = 0, head = 0;  // block: the largest one
 };
 
 int64_t count(const std::vector<Parameter>& list) {
@@ -37,10 +76,14 @@ int64_t count(const std::vector<Parameter>& list) {
 Counts counts_of(const ModelSpec& spec) {
   Counts c;
   c.embedding = count(parameters_of(spec, "embed"));
-  c.block = count(parameters_of(spec, "blocks.0"));
+  for (int64_t i = 0; i < spec.stored_blocks; ++i) {
+    const int64_t one = count(parameters_of(spec, fmt::format("blocks.{}", i)));
+    c.block = std::max(c.block, one);
+    c.blocks += one;
+  }
   c.head = count(parameters_of(spec, "unembed"));
   if (spec.output.tied) c.head -= spec.output.vocabulary * spec.output.width;
-  c.total = c.embedding + c.block * spec.stored_blocks + count(parameters_of(spec, "ln_final")) + c.head;
+  c.total = c.embedding + c.blocks + count(parameters_of(spec, "ln_final")) + c.head;
   return c;
 }
 
@@ -105,9 +148,10 @@ void print_text(const Checkpoint& checkpoint, const Options& options, std::ostre
   };
   line(spec.architecture, std::string(checkpoint.architecture().summary));
   out << describe(spec) << '\n';
-  line("parameters", fmt::format("{}: embedding {}, {} block{} of {}, head {}", grouped(c.total),
+  const bool alike = c.blocks == c.block * spec.stored_blocks;
+  line("parameters", fmt::format("{}: embedding {}, {} block{} of {}{}, head {}", grouped(c.total),
                                  grouped(c.embedding), spec.stored_blocks, spec.stored_blocks == 1 ? "" : "s",
-                                 grouped(c.block), grouped(c.head)));
+                                 alike ? "" : "up to ", grouped(c.block), grouped(c.head)));
   line("in float32", fmt::format("{} a block, {} in all", human(4 * static_cast<uint64_t>(c.block)),
                                  human(4 * static_cast<uint64_t>(c.total))));
   line("head", head_line(checkpoint));
@@ -171,10 +215,17 @@ OrderedJson as_json(const Checkpoint& checkpoint, const Options& options) {
 
 std::function<int(Io&)> prepare(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  app.add_option("FOLDER", options->folder, "Hugging Face folder: config.json and *.safetensors")->required();
+  app.add_option("FOLDER", options->folder, "Hugging Face folder: config.json and *.safetensors");
   app.add_flag("--json", options->json, "One JSON object instead of lines");
+  app.add_flag("--architectures", options->architectures,
+               "List what is read, what makes each different, and how far it is from the original");
   app.add_flag("--tensors", options->tensors, "List every parameter and the tensor it comes from");
   return [options](Io& io) {
+    if (options->architectures) {
+      print_architectures(options->json, io.out);
+      return 0;
+    }
+    if (options->folder.empty()) throw usage_error("FOLDER is required").hint("rankscope inspect --help");
     const Checkpoint checkpoint(options->folder);
     if (options->json) {
       io.out << as_json(checkpoint, *options).dump(2, ' ', false, OrderedJson::error_handler_t::replace)
@@ -191,7 +242,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
 extern const Command command_inspect{
     .name = "inspect",
     .summary = "Show what a checkpoint is, without reading its weights",
-    .examples = {"rankscope inspect models/builtin", "rankscope inspect models/builtin --tensors --json"},
+    .examples = {"rankscope inspect models/builtin", "rankscope inspect models/builtin --tensors --json",
+                 "rankscope inspect --architectures"},
     .prepare = prepare};
 
 }  // namespace rankscope
