@@ -60,6 +60,28 @@ at::Tensor nearness(const AttentionInput& in) {
   return (slopes * (keys - in.positions.to(at::kDouble).unsqueeze(1).unsqueeze(3))).to(in.q.options());
 }
 
+// T5's ranges of distance: one for every small distance, wider and wider ones behind those; keys ahead have a
+// half of their own where there are any. Counted in the arithmetic of the pass, as the original does.
+at::Tensor bucket_of(const at::Tensor& ahead, const AttentionSpec& spec, at::ScalarType type) {
+  const int64_t half = spec.causal ? spec.buckets : spec.buckets / 2, exact = half / 2;
+  const at::Tensor distance = spec.causal ? ahead.neg().clamp_min(0) : ahead.abs();
+  const double reach = std::log(static_cast<double>(spec.bucket_distance) / static_cast<double>(exact));
+  const at::Tensor far = (at::log(distance.to(type) / exact) / reach * (half - exact))
+                             .to(at::kLong)
+                             .add_(exact)
+                             .clamp_max_(half - 1);
+  const at::Tensor bucket = at::where(distance < exact, distance, far);
+  return spec.causal ? bucket : bucket + (ahead > 0).to(at::kLong) * half;
+}
+
+// The learned bias of every pair's range, [S, H, T, T'].
+at::Tensor bucket_bias(const AttentionInput& in) {
+  const at::Tensor ahead = in.key_positions.unsqueeze(1) - in.positions.unsqueeze(2);  // [S, T, T']
+  const at::Tensor& table = in.weights.get(in.name + ".bucket_bias");                  // [buckets, H]
+  const at::Tensor bucket = bucket_of(ahead, in.spec, in.q.scalar_type());
+  return at::embedding(table, bucket).permute({0, 3, 1, 2});
+}
+
 class Softmax : public PreparedAttention {
  public:
   explicit Softmax(const AttentionInput& in) : spec_(in.spec), keys_(in.k.size(1)) {
@@ -73,6 +95,7 @@ class Softmax : public PreparedAttention {
       k_ = heads_first(in.k, spec_.heads);
     }
     if (spec_.positions && !spec_.alibi.empty()) near_ = nearness(in);
+    if (spec_.positions && spec_.buckets > 0) near_ = bucket_bias(in);
     if (spec_.sinks) sinks_ = in.weights.get(in.name + ".sinks");
   }
 

@@ -21,11 +21,12 @@ std::vector<std::string> known_types() {
   return all;
 }
 
-// "XLMRobertaForMaskedLM" is a class of "xlm-roberta": the name without hyphens, then what the class is for.
+// "XLMRobertaForMaskedLM" is a class of "xlm-roberta": the name without hyphens and underscores, then what
+// the class is for.
 bool is_class_of(std::string_view class_name, std::string_view model_type) {
   size_t at = 0;
   for (const char c : model_type) {
-    if (c == '-') continue;
+    if (c == '-' || c == '_') continue;
     if (at == class_name.size() || std::tolower(static_cast<unsigned char>(class_name[at])) != c)
       return false;
     ++at;

@@ -18,25 +18,39 @@ bool present(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// "clip/vision_model": a tower of a folder that holds two, under the name its tensors have there.
+// One network of a folder that holds several: its name behind the folder's, which is that of its tensors
+// there.
 struct Tower {
-  const char *name, *config, *model_type;
+  const char *name, *of;            // of: the folder's model type
+  const char *config, *model_type;  // where its config is, and its type; nullptr: those of the folder
 };
-constexpr Tower kTowers[] = {{"text_model", "text_config", "clip_text_model"},
-                             {"vision_model", "vision_config", "clip_vision_model"}};
+constexpr Tower kTowers[] = {{"text_model", "clip", "text_config", "clip_text_model"},
+                             {"vision_model", "clip", "vision_config", "clip_vision_model"},
+                             {"encoder", "t5", nullptr, nullptr},
+                             {"encoder", "bart", nullptr, nullptr}};
+
+Json read_json_config(const fs::path& folder) { return read_json(folder / "config.json", 64 << 20); }
+
+std::string type_in(const Json& config) {
+  return config.is_object() && config.contains("model_type") && config["model_type"].is_string()
+             ? config["model_type"].get<std::string>()
+             : "";
+}
 
 const Tower* tower_of(const fs::path& folder) {
   if (present(folder) || !present(folder.parent_path() / "config.json")) return nullptr;
+  const std::string type = type_in(read_json_config(folder.parent_path()));
   for (const Tower& tower : kTowers)
-    if (folder.filename() == tower.name) return &tower;
+    if (folder.filename() == tower.name && type == tower.of) return &tower;
   return nullptr;
 }
 
-// Where the files are: the folder itself, or the one that holds the tower.
-fs::path files_of(const fs::path& folder) { return tower_of(folder) ? folder.parent_path() : folder; }
-
 Json tower_config(const fs::path& folder, const Tower& tower) {
-  Json both = read_json(folder.parent_path() / "config.json", 64 << 20);
+  Json both = read_json_config(folder.parent_path());
+  if (tower.config == nullptr) {
+    both["architectures"] = {"EncoderModel"};
+    return both;
+  }
   const JsonObject object(both, (folder.parent_path() / "config.json").string());
   Json own = object.at(tower.config);
   if (!own.is_object())
@@ -45,10 +59,9 @@ Json tower_config(const fs::path& folder, const Tower& tower) {
   return own;
 }
 
+// Two towers that meet only at their ends are two networks.
 void refuse_two_towers(const Json& config, const fs::path& folder) {
-  if (!config.contains("text_config") || !config.contains("vision_config") ||
-      config.value("model_type", std::string()) != "clip")
-    return;
+  if (type_in(config) != "clip") return;
   throw Error("this folder holds two networks, one for texts and one for images")
       .in(folder.string())
       .hint(fmt::format("{} or {}", (folder / "text_model").string(), (folder / "vision_model").string()));
@@ -74,8 +87,8 @@ Json read_config(const fs::path& folder) {
     throw Error("there is no config.json")
         .in(folder.string())
         .hint("give the folder of a Hugging Face checkpoint, or save one with model.save_pretrained(FOLDER)");
-  Json config = read_json(folder / "config.json", 64 << 20);
-  if (config.is_object()) refuse_two_towers(config, folder);
+  Json config = read_json_config(folder);
+  refuse_two_towers(config, folder);
   if (JsonObject(config, (folder / "config.json").string()).has("quantization_config"))
     throw Error("the weights are quantized (\"quantization_config\"), which is not supported")
         .in((folder / "config.json").string())
@@ -196,6 +209,8 @@ Error missing_tensors(const std::vector<std::string>& names, const fs::path& fol
 }
 
 }  // namespace
+
+fs::path files_of(const fs::path& folder) { return tower_of(folder) ? folder.parent_path() : folder; }
 
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder), config_(read_config(folder)) {
   const JsonObject config(config_, (folder / "config.json").string());

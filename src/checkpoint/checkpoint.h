@@ -13,6 +13,10 @@
 
 namespace rankscope {
 
+/// Where the files of a model are: the folder itself. Of a folder that holds several networks,
+/// "clip/text_model", "clip/vision_model" and "t5/encoder" name one; their files are in the folder above.
+std::filesystem::path files_of(const std::filesystem::path& folder);
+
 class Checkpoint {
  public:
   /// Opens and checks the whole folder: a missing tensor, a wrong shape or an unknown architecture is an

@@ -25,6 +25,7 @@ inline AttentionSpec grouped_attention(const JsonObject& config, int64_t width) 
         fmt::format("\"num_attention_heads\" is {}, which does not divide the width {}", a.heads, width))
         .in(config.place());
   a.d_qk = a.d_v = config.integer("head_dim", 1, kMaxHeadWidth, width / a.heads);
+  if (a.d_qk > kMaxHeadWidth) throw odd_head_width(a.d_qk, config);
   a.scale = 1.0 / std::sqrt(static_cast<double>(a.d_qk));
   a.causal = true;
   a.bias = a.output_bias = false;

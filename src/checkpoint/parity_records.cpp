@@ -7,6 +7,7 @@ namespace {
 constexpr ParityRecord kRecords[] = {
     {"albert", "albert", 9.2e-07, 1.9e-15},
     {"albert-groups", "albert", 2.5e-06, 3.3e-15},
+    {"bart", "bart", 8.2e-07, 1.6e-15},
     {"bert", "bert", 8.6e-07, 1.1e-15},
     {"bert-base-noprefix", "bert", 1.3e-06, 1.8e-15},
     {"bert-classifier", "bert", 1.2e-06, 1.4e-15},
@@ -53,6 +54,8 @@ constexpr ParityRecord kRecords[] = {
     {"smollm3", "smollm3", 8.3e-07, 1.9e-15},
     {"stablelm", "stablelm", 8.6e-07, 1.9e-15},
     {"stablelm-parallel", "stablelm", 7.2e-07, 1.1e-15},
+    {"t5", "t5", 1.7e-06, 5.0e-15},
+    {"t5-gated", "t5", 4.2e-06, 1.5e-14},
     {"vit", "vit", 1.2e-06, 1.5e-15},
     {"vit-classifier", "vit", 1.1e-06, 1.8e-15},
     {"xlnet", "xlnet", 1.1e-06, 1.7e-15},

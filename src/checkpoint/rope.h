@@ -140,9 +140,17 @@ inline double rope_theta_of(const JsonObject& config, const std::string& layer_t
   return config.number(key_of(config, {"rope_theta", "rotary_emb_base"}), 1.0, 1e15, otherwise);
 }
 
+inline Error odd_head_width(int64_t width, const JsonObject& config) {
+  return Error(fmt::format("the head width is {}, but rotary positions need an even one up to {}", width,
+                           kMaxHeadWidth))
+      .in(config.place())
+      .hint("check head_dim, or hidden_size and num_attention_heads");
+}
+
 /// What a family takes where its config does not say.
 struct RotationDefaults {
-  double part = 1.0;  // share of the channels that turns
+  double part = 1.0;     // share of the channels that turns
+  bool partial = false;  // whether the config may choose another share
   double theta = 10000.0;
 };
 
@@ -155,6 +163,10 @@ inline void set_rotation(AttentionSpec& a, const JsonObject& config, int64_t wid
   const char* part_key = key_of(config, {"partial_rotary_factor", "rotary_pct"});
   const double share = rope.has("partial_rotary_factor") ? rope.number("partial_rotary_factor", 0.0, 1.0)
                                                          : config.number(part_key, 0.0, 1.0, otherwise.part);
+  if (share != 1.0 && !otherwise.partial)
+    throw Error("\"partial_rotary_factor\" other than 1 is not supported")
+        .in((rope.has("partial_rotary_factor") ? rope : config).place());
+  if (share == 1.0 && width % 2 != 0) throw odd_head_width(width, config);
   const auto channels = static_cast<int64_t>(static_cast<double>(width) * share);
   if (channels < 2 || channels % 2 != 0)
     throw Error(

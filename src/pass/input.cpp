@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/philox.h"
+#include "checkpoint/checkpoint.h"
 #include "text/input.h"
 #include "text/tokenizer.h"
 
@@ -64,10 +65,10 @@ std::vector<std::string> spelled(const Sample& sample, const Tokenizer* tokenize
 class TextReader {
  public:
   TextReader(const ScanRequest& request, int64_t limit)
-      : request_(request), limit_(limit), tokenizer_(load_tokenizer(request.model)) {}
+      : request_(request), limit_(limit), tokenizer_(load_tokenizer(files_of(request.model))) {}
 
   void read(ScanInput& input) {
-    input.tokenizer = tokenizer_files(request_.model);
+    input.tokenizer = tokenizer_files(files_of(request_.model));
     for (const std::string& file : request_.texts) {
       for (const TextSample& text : read_text(file, request_.whole)) {
         if (full(input)) break;
@@ -135,7 +136,8 @@ class TextReader {
 
 void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input) {
   std::unique_ptr<Tokenizer> tokenizer;  // only to know which ids are special, and how they are spelled
-  if (!tokenizer_files(request.model).empty()) tokenizer = load_tokenizer(request.model);
+  const std::filesystem::path files = files_of(request.model);
+  if (!tokenizer_files(files).empty()) tokenizer = load_tokenizer(files);
   int64_t cut = 0;
   for (std::vector<int64_t>& ids : read_token_ids(request.token_ids->string())) {
     if (static_cast<int64_t>(input.samples.size()) >= request.samples) break;
@@ -198,6 +200,13 @@ void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit
 }  // namespace
 
 ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
+  if (!spec.sources.empty())
+    throw Error(
+        fmt::format(
+            "this network has a stream \"{}\" beside the one that ends in the output, and scans follow one",
+            spec.sources.front().name))
+        .in(request.model.string())
+        .hint(fmt::format("{}, its encoder alone", (request.model / "encoder").string()));
   const int ways = (request.texts.empty() ? 0 : 1) + (request.token_ids ? 1 : 0) +
                    (request.random_tokens ? 1 : 0) + (request.pixels ? 1 : 0);
   if (ways > 1) throw usage_error("--text, --token-ids, --pixels and --random-tokens exclude each other");

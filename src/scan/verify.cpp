@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/block.h"
 #include "model/ends.h"
+#include "model/streams.h"
 #include "pass/input.h"
 #include "tensors/norm.h"
 #include "tensors/torch_compat.h"
@@ -44,7 +47,8 @@ void require_shape(const at::Tensor& t, const std::string& name, const std::vect
       .hint("check that the activations are those of this model");
 }
 
-Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
+// `prefix` is "decoder_" for the decoder of a network that has an encoder, too.
+Saved read_saved(const SafetensorsFile& file, const StreamSpec& spec, const std::string& prefix = {}) {
   Saved saved;
   if (spec.embedding.vocabulary == 0) {
     const EmbeddingSpec& e = spec.embedding;
@@ -57,13 +61,14 @@ Saved read_saved(const SafetensorsFile& file, const ModelSpec& spec) {
     saved.columns.assign(saved.samples.size(), all);
     return saved;
   }
-  const at::Tensor ids = read_tensor(file, "input_ids").to(at::kLong);
-  require_shape(ids, "input_ids", {-1, -1}, file);
-  const at::Tensor mask = optional_tensor(file, "attention_mask");
+  const std::string ids_name = prefix + "input_ids", mask_name = prefix + "attention_mask";
+  const at::Tensor ids = read_tensor(file, ids_name).to(at::kLong);
+  require_shape(ids, ids_name, {-1, -1}, file);
+  const at::Tensor mask = optional_tensor(file, mask_name.c_str());
   const at::Tensor types = optional_tensor(file, "token_type_ids");
   for (const at::Tensor* t : {&mask, &types})
     if (t->defined())
-      require_shape(*t, t == &mask ? "attention_mask" : "token_type_ids", {ids.size(0), ids.size(1)}, file);
+      require_shape(*t, t == &mask ? mask_name : "token_type_ids", {ids.size(0), ids.size(1)}, file);
   const auto value = [](const at::Tensor& t, int64_t i, int64_t j) { return t[i][j].item<int64_t>(); };
   for (int64_t i = 0; i < ids.size(0); ++i) {
     Sample s;
@@ -125,90 +130,139 @@ class Gauge {
   int64_t count_ = 0;
 };
 
+// One stream on its way: the samples that enter it, and the names its states have in the file.
+struct Checked {
+  const StreamSpec& spec;
+  std::string prefix;  // "encoder_", "decoder_" or nothing
+  Saved saved;
+  std::vector<Batch> batches = {};
+  std::vector<at::Tensor> x = {};
+};
+
 class Verifier : public BlockObserver {
  public:
   explicit Verifier(const VerifyRequest& request)
       : checkpoint_(request.model),
         file_(request.against),
         spec_(checkpoint_.spec()),
-        source_(checkpoint_source(checkpoint_, request.dtype, request.device)),
-        saved_(read_saved(file_, spec_)) {
-    if (saved_.samples.empty()) throw Error("the file holds no samples").in(file_.path().string());
-    // One sample a batch: the saved tensors are cut out sample by sample anyway.
-    for (size_t i = 0; i < saved_.samples.size(); ++i) {
-      batches_.push_back(make_batches({saved_.samples[i]}, spec_, 1).front());
-    }
-  }
+        source_(checkpoint_source(checkpoint_, request.dtype, request.device)) {}
 
   std::vector<LayerError> run() {
-    std::vector<at::Tensor> x;
-    {
-      const Weights weights = source_->load("embed");
-      for (const Batch& b : batches_) x.push_back(embed(b, spec_, weights, *source_));
+    for (const StreamSpec& source : spec_.sources) {
+      streams_.push_back({source, source.name + "_", read_saved(file_, source)});
+      follow(streams_.back());
     }
-    hidden(0, x);
-    for (int64_t l = 0; l < spec_.depth(); ++l) {
-      const BlockSpec& block = spec_.blocks[static_cast<size_t>(l)];
-      const Weights weights = source_->load(fmt::format("blocks.{}", block.weights));
-      attention_ = std::make_unique<Gauge>(file_, fmt::format("attentions.{}", l));
-      if (attention_->present())
-        require_shape(attention_->reference(), fmt::format("attentions.{}", l),
-                      {count(), block.attention().heads, saved_.tokens, saved_.tokens}, file_);
-      router_ = std::make_unique<Gauge>(file_, fmt::format("router_logits.{}", l));
-      for (sample_ = 0; sample_ < x.size(); ++sample_)
-        x[sample_] = run_block(x[sample_], block, weights, batches_[sample_], *this);
-      if (attention_->present()) results_.push_back(attention_->result());
-      if (router_->present()) results_.push_back(router_->result());
-      if (l + 1 < spec_.depth() || !normed_last()) hidden(l + 1, x);
-    }
-    if (spec_.final_norm.there()) {
-      const Weights weights = source_->load("ln_final");
-      for (at::Tensor& t : x) t = apply_norm(t, spec_.final_norm, weights, "");
-    }
-    if (normed_last()) hidden(spec_.depth(), x);
-    compare("last_hidden_state", x);
-    if (spec_.output.kind != HeadKind::none && file_.tensors().count("logits") > 0) logits(x);
+    const std::string prefix = spec_.sources.empty() ? "" : "decoder_";
+    streams_.push_back({spec_, prefix, read_saved(file_, spec_, prefix)});
+    follow(streams_.back());
+    if (spec_.output.kind != HeadKind::none && file_.tensors().count("logits") > 0) logits(streams_.back());
     if (results_.empty())
       throw Error("the file holds no hidden_states.* or attentions.* to compare with")
           .in(file_.path().string());
     return results_;
   }
 
-  bool wants(std::string_view site) const override {
-    return (site == "attn.hook_pattern" && attention_ && attention_->present()) ||
-           (site == "mlp.hook_router" && router_ && router_->present());
-  }
+  bool wants(std::string_view site) const override { return gauge_of(site) != nullptr; }
   void see(std::string_view site, const at::Tensor& tile, const TilePlace& place) override {
-    if (!wants(site)) return;
-    if (site == "mlp.hook_router") {
-      require_shape(router_->reference(), "router_logits", {count(), saved_.tokens, tile.size(1)}, file_);
-      return router_->compare(
-          tile, router_->reference()[static_cast<int64_t>(sample_)].index_select(0, columns(sample_)));
-    }
-    const at::Tensor index = columns(sample_);
-    const at::Tensor theirs = attention_->reference()[static_cast<int64_t>(sample_)]
-                                  .index_select(1, index.narrow(0, place.first_row, tile.size(2)))
-                                  .index_select(2, index);
-    attention_->compare(tile[0], theirs);
+    Gauge* gauge = gauge_of(site);
+    if (gauge == nullptr) return;
+    const at::Tensor theirs = gauge->reference()[static_cast<int64_t>(sample_)],
+                     index = columns(*at_, sample_);
+    if (site == "mlp.hook_router") return gauge->compare(tile, theirs.index_select(0, index));
+    const Checked& keys = site == "cross.hook_pattern" ? streams_.front() : *at_;
+    gauge->compare(tile[0], theirs.index_select(1, index.narrow(0, place.first_row, tile.size(2)))
+                                .index_select(2, columns(keys, sample_)));
   }
 
  private:
-  // Hugging Face applies the final norm to the last hidden state of decoders, and not to a ViT's or CLIP's. A
-  // file that holds both tells: the two are then equal, or they are not.
-  bool normed_last() const {
-    if (!spec_.final_norm.there()) return false;
-    const std::string last = fmt::format("hidden_states.{}", spec_.depth());
-    if (file_.tensors().count(last) == 0 || file_.tensors().count("last_hidden_state") == 0)
-      return spec_.embedding.vocabulary > 0;
-    return at::equal(read_tensor(file_, last), read_tensor(file_, "last_hidden_state"));
+  // Embedding, blocks and final norm of one stream, each compared with what the file holds of it.
+  void follow(Checked& s) {
+    at_ = &s;
+    if (s.saved.samples.empty()) throw Error("the file holds no samples").in(file_.path().string());
+    if (s.saved.samples.size() != streams_.front().saved.samples.size())
+      throw Error("encoder and decoder have different numbers of samples").in(file_.path().string());
+    // One sample a batch: the saved tensors are cut out sample by sample anyway.
+    const ModelSpec alone = stream_alone(s.spec, spec_);
+    for (const Sample& sample : s.saved.samples)
+      s.batches.push_back(make_batches({sample}, alone, 1).front());
+    embed(s);
+    hidden(s, 0);
+    for (int64_t l = 0; l < s.spec.depth(); ++l) {
+      block(s, l);
+      if (l + 1 < s.spec.depth() || !normed_last(s)) hidden(s, l + 1);
+    }
+    if (s.spec.final_norm.there()) {
+      const Weights weights = source_->load(stream_prefix(s.spec) + "ln_final");
+      for (at::Tensor& t : s.x) t = apply_norm(t, s.spec.final_norm, weights, "");
+    }
+    if (normed_last(s)) hidden(s, s.spec.depth());
+    compare(last_name(s), s, s.x);
   }
 
-  int64_t count() const { return static_cast<int64_t>(saved_.samples.size()); }
+  void embed(Checked& s) {
+    if (s.spec.embedding.vocabulary > 0) {
+      for (const Batch& b : s.batches) s.x.push_back(embed_stream(b, s.spec, *source_));
+      return;
+    }
+    const Weights weights = source_->load("embed");
+    for (const Batch& b : s.batches) s.x.push_back(rankscope::embed(b, spec_, weights, *source_));
+  }
 
-  at::Tensor columns(size_t sample) const { return at::tensor(saved_.columns[sample], at::kLong); }
+  void block(Checked& s, int64_t l) {
+    const BlockSpec& block = s.spec.blocks[static_cast<size_t>(l)];
+    const Weights weights = source_->load(fmt::format("{}blocks.{}", stream_prefix(s.spec), block.weights));
+    const BlockPlan plan(block, spec_.width);
+    const auto open = [&](const char* site, const std::string& name, const std::vector<int64_t>& shape) {
+      Gauge gauge(file_, name);
+      if (!gauge.present()) return;
+      require_shape(gauge.reference(), name, shape, file_);
+      gauges_.emplace(site, std::move(gauge));
+    };
+    gauges_.clear();
+    open("attn.hook_pattern", fmt::format("{}attentions.{}", s.prefix, l),
+         {count(s), block.attention().heads, s.saved.tokens, s.saved.tokens});
+    if (!spec_.sources.empty() && s.spec.name.empty())
+      open("cross.hook_pattern", fmt::format("cross_attentions.{}", l),
+           {count(s), block.attention().heads, s.saved.tokens, streams_.front().saved.tokens});
+    open("mlp.hook_router", fmt::format("router_logits.{}", l), {count(s), s.saved.tokens, -1});
+    for (sample_ = 0; sample_ < s.x.size(); ++sample_) {
+      std::map<std::string, OtherStream> others;
+      for (const Checked& before : streams_)
+        if (&before != &s)
+          others.emplace(before.spec.name, OtherStream{before.x[sample_], before.batches[sample_]});
+      s.x[sample_] = run_block(s.x[sample_], {plan, weights, s.batches[sample_], *this, &others});
+    }
+    for (const auto& [site, gauge] : gauges_) results_.push_back(gauge.result());
+    gauges_.clear();
+  }
 
-  void hidden(int64_t index, const std::vector<at::Tensor>& x) {
-    compare(fmt::format("hidden_states.{}", index), x);
+  Gauge* gauge_of(std::string_view site) const {
+    const auto it = gauges_.find(site);
+    return it == gauges_.end() ? nullptr : &it->second;
+  }
+
+  static std::string last_name(const Checked& s) {
+    return s.prefix == "encoder_" ? "encoder_last_hidden_state" : "last_hidden_state";
+  }
+
+  // Hugging Face applies the final norm to the last hidden state of decoders, and not to a ViT's or CLIP's. A
+  // file that holds both tells: the two are then equal, or they are not.
+  bool normed_last(const Checked& s) const {
+    if (!s.spec.final_norm.there()) return false;
+    const std::string last = fmt::format("{}hidden_states.{}", s.prefix, s.spec.depth());
+    if (file_.tensors().count(last) == 0 || file_.tensors().count(last_name(s)) == 0)
+      return s.spec.embedding.vocabulary > 0;
+    return at::equal(read_tensor(file_, last), read_tensor(file_, last_name(s)));
+  }
+
+  static int64_t count(const Checked& s) { return static_cast<int64_t>(s.saved.samples.size()); }
+
+  static at::Tensor columns(const Checked& s, size_t sample) {
+    return at::tensor(s.saved.columns[sample], at::kLong);
+  }
+
+  void hidden(const Checked& s, int64_t index) {
+    compare(fmt::format("{}hidden_states.{}", s.prefix, index), s, s.x);
   }
 
   // What the library calls the last state of OPT is what its vocabulary reads: mapped to a width of its own.
@@ -218,34 +272,35 @@ class Verifier : public BlockObserver {
            reference.dim() == 3 && reference.size(2) == o.width;
   }
 
-  void compare(const std::string& name, std::vector<at::Tensor> x) {
+  void compare(const std::string& name, const Checked& s, std::vector<at::Tensor> x) {
     Gauge gauge(file_, name);
     if (!gauge.present()) return;
     if (is_mapped(gauge.reference(), x.front())) {
       const Weights head = source_->load("unembed");
       for (at::Tensor& t : x) t = before_vocabulary(t, spec_, head);
     }
-    require_shape(gauge.reference(), name, {count(), saved_.tokens, x.front().size(1)}, file_);
+    require_shape(gauge.reference(), name, {count(s), s.saved.tokens, x.front().size(1)}, file_);
     for (size_t i = 0; i < x.size(); ++i)
-      gauge.compare(x[i], gauge.reference()[static_cast<int64_t>(i)].index_select(0, columns(i)));
+      gauge.compare(x[i], gauge.reference()[static_cast<int64_t>(i)].index_select(0, columns(s, i)));
     results_.push_back(gauge.result());
   }
 
-  void logits(std::vector<at::Tensor> x) {
+  void logits(const Checked& s) {
     const Weights head = source_->load("unembed");
     const at::Tensor W = source_->row_range("unembed.W_U", 0, spec_.output.vocabulary);
+    std::vector<at::Tensor> x = s.x;
     for (at::Tensor& t : x)
       t = capped(at::linear(before_vocabulary(t, spec_, head), W, head.get_or_none("b_U")), spec_.output);
-    compare("logits", x);
+    compare("logits", s, x);
   }
 
   Checkpoint checkpoint_;
   SafetensorsFile file_;
   const ModelSpec& spec_;
   std::unique_ptr<WeightSource> source_;
-  Saved saved_;
-  std::vector<Batch> batches_;
-  std::unique_ptr<Gauge> attention_, router_;  // of the block at hand
+  std::deque<Checked> streams_;                               // those that run first come first
+  const Checked* at_ = nullptr;                               // the one at hand
+  mutable std::map<std::string, Gauge, std::less<>> gauges_;  // of the block at hand, by site
   std::vector<LayerError> results_;
   size_t sample_ = 0;
 };

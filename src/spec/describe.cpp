@@ -64,6 +64,20 @@ std::string describe(const BlockSpec& block) {
   return s;
 }
 
+// One line for every run of blocks that are alike.
+std::string blocks_of(const StreamSpec& stream, const std::string& name) {
+  std::string s;
+  for (size_t first = 0; first < stream.blocks.size();) {
+    size_t last = first;
+    const std::string text = describe(stream.blocks[first]);
+    while (last + 1 < stream.blocks.size() && describe(stream.blocks[last + 1]) == text) ++last;
+    s += first == last ? fmt::format("{}block {}: {}\n", name, first, text)
+                       : fmt::format("{}blocks {}-{}: {}\n", name, first, last, text);
+    first = last + 1;
+  }
+  return s;
+}
+
 }  // namespace
 
 std::string describe(const ModelSpec& spec) {
@@ -74,15 +88,8 @@ std::string describe(const ModelSpec& spec) {
        : e.points > 0
            ? fmt::format("points={}\n", e.points)
            : fmt::format("image={} patch={} channels={}\n", e.image_size, e.patch_size, e.channels);
-  for (size_t first = 0; first < spec.blocks.size();) {
-    size_t last = first;
-    const std::string text = describe(spec.blocks[first]);
-    while (last + 1 < spec.blocks.size() && describe(spec.blocks[last + 1]) == text) ++last;
-    s += first == last ? fmt::format("block {}: {}\n", first, text)
-                       : fmt::format("blocks {}-{}: {}\n", first, last, text);
-    first = last + 1;
-  }
-  return s;
+  for (const StreamSpec& source : spec.sources) s += blocks_of(source, source.name + " ");
+  return s + blocks_of(spec, "");
 }
 
 }  // namespace rankscope

@@ -47,7 +47,7 @@ Weights Weights::shallow_copy() const {
 }
 
 bool is_vocabulary_table(std::string_view parameter) {
-  return parameter == "embed.W_E" || parameter == "unembed.W_U";
+  return parameter == "embed.W_E" || parameter.ends_with(".embed.W_E") || parameter == "unembed.W_U";
 }
 
 }  // namespace rankscope

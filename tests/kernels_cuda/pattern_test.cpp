@@ -2,6 +2,7 @@
 #include "kernels/cuda/pattern.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "device.h"
 
@@ -15,7 +16,7 @@ struct Sums {
 };
 
 bool seen(const cuda::PatternTile& t, int64_t query, int64_t key) {
-  return (!t.causal || key <= query) && (t.window == 0 || key > query - t.window);
+  return (!t.causal || key <= query) && (t.window == 0 || std::abs(key - query) < t.window);
 }
 
 std::vector<float> random_pattern(const cuda::PatternTile& t) {

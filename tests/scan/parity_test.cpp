@@ -50,13 +50,19 @@ class Parity : public testing::TestWithParam<std::string> {
   void check(const char* dtype, double tolerance) {
     const std::vector<LayerError> errors = compared(GetParam(), dtype);
     // Every hidden state and every attention matrix was there to be compared.
-    const auto count = [&](const char* prefix) {
+    const auto count = [&](const std::string& prefix) {
       return std::count_if(errors.begin(), errors.end(),
                            [&](auto& e) { return e.tensor.rfind(prefix, 0) == 0; });
     };
-    EXPECT_EQ(count("hidden_states."), spec.depth() + 1);
-    EXPECT_EQ(count("attentions."), spec.depth());
-    EXPECT_EQ(count("last_hidden_state"), 1);
+    const std::string own = spec.sources.empty() ? "" : "decoder_";
+    EXPECT_EQ(count(own + "hidden_states."), spec.depth() + 1);
+    EXPECT_EQ(count(own + "attentions."), spec.depth());
+    for (const StreamSpec& source : spec.sources) {
+      EXPECT_EQ(count(source.name + "_hidden_states."), source.depth() + 1);
+      EXPECT_EQ(count(source.name + "_attentions."), source.depth());
+      EXPECT_EQ(count("cross_attentions."), spec.depth());
+    }
+    if (spec.sources.empty()) EXPECT_EQ(count("last_hidden_state"), 1);
     for (const LayerError& e : errors) EXPECT_LE(e.relative(), tolerance) << e.tensor;
   }
 };
@@ -112,8 +118,30 @@ TEST(Parity, BuiltInModelAgrees) {
     EXPECT_LE(e.relative(), test::forward_error(spec.depth(), spec.width)) << e.tensor;
 }
 
+TEST(Parity, RoutersAreCompared) {
+  for (const char* name : {"mixtral", "mixtral-fused", "qwen3-moe", "gpt-oss", "deepseek-v3"}) {
+    const std::vector<LayerError> errors = compared(name, "float64");
+    EXPECT_TRUE(std::any_of(errors.begin(), errors.end(), [](auto& e) {
+      return e.tensor == "router_logits.2";
+    })) << name;
+  }
+}
+
+// An encoder by itself is the encoder of the whole.
+TEST(Parity, TheEncoderOfTwoStreamsIsANetworkOfItsOwn) {
+  for (const char* name : {"t5", "bart"}) {
+    const auto folder = test::fixtures() / "models" / name;
+    const ModelSpec alone = Checkpoint(folder / "encoder").spec(), whole = Checkpoint(folder).spec();
+    ASSERT_EQ(whole.sources.size(), 1u);
+    EXPECT_TRUE(alone.sources.empty());
+    EXPECT_EQ(alone.blocks, whole.sources.front().blocks);
+    EXPECT_EQ(alone.final_norm, whole.sources.front().final_norm);
+  }
+}
+
 TEST(Parity, LanguageModelHeadsAreCompared) {
-  for (const char* name : {"bert", "roberta", "distilbert", "albert", "xlnet", "gpt2", "llama", "qwen2"}) {
+  for (const char* name : {"bert", "roberta", "distilbert", "albert", "xlnet", "gpt2", "llama", "qwen2",
+                           "gemma2", "granite", "opt-narrow", "phi", "modernbert", "gpt-oss", "t5", "bart"}) {
     const auto folder = test::fixtures() / "models" / name;
     const auto errors = verify({folder, folder / "activations.safetensors", "float32", "cpu", 1});
     EXPECT_EQ(errors.back().tensor, "logits") << name;

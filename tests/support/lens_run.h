@@ -179,6 +179,8 @@ inline at::Tensor random_pattern(int64_t heads, int64_t T, MaskKind mask, double
     if (mask.causal && i + 1 < T) scores.select(1, i).narrow(1, i + 1, T - i - 1).fill_(-1e300);
     if (mask.window > 0 && i >= mask.window)
       scores.select(1, i).narrow(1, 0, i - mask.window + 1).fill_(-1e300);
+    if (mask.window > 0 && i + mask.window < T)
+      scores.select(1, i).narrow(1, i + mask.window, T - i - mask.window).fill_(-1e300);
   }
   return at::softmax(scores, -1).to(at::kFloat);
 }

@@ -114,7 +114,7 @@ inline at::Tensor ordinary_channels(const at::Tensor& x) {
 // ---------------------------------------------------------------------------------------------------
 
 inline bool sees(int64_t i, int64_t j, bool causal, int64_t window) {
-  return (!causal || j <= i) && (window == 0 || i - j < window);
+  return (!causal || j <= i) && (window == 0 || std::abs(i - j) < window);
 }
 inline at::Tensor allowed(int64_t T, bool causal, int64_t window) {
   at::Tensor m = at::zeros({T, T}, at::kDouble);

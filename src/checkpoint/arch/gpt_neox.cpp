@@ -12,7 +12,7 @@ ModelSpec spec(const JsonObject& config) {
   AttentionSpec attention = plain_attention(config, "num_attention_heads", s.width);
   attention.causal = true;
   attention.bias = attention.output_bias = config.boolean("attention_bias", true);
-  set_rotation(attention, config, attention.d_qk, {}, {.part = 0.25});
+  set_rotation(attention, config, attention.d_qk, {}, {.part = 0.25, .partial = true});
   BlockSpec block = classic_block(NormPlace::pre, s.final_norm, attention, "mlp",
                                   {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
                                    .activation = activation_of(config, "hidden_act", "gelu")});

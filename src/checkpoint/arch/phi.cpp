@@ -12,7 +12,7 @@ ModelSpec spec(const JsonObject& config) {
   AttentionSpec attention = grouped_attention(config, s.width);
   attention.bias = attention.output_bias = true;
   if (config.boolean("qk_layernorm", false)) attention.qk_norm = s.final_norm;
-  set_rotation(attention, config, attention.d_qk, {}, {.part = 0.5});
+  set_rotation(attention, config, attention.d_qk, {}, {.part = 0.5, .partial = true});
   BlockSpec block = classic_block(NormPlace::pre, s.final_norm, attention, "mlp",
                                   {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
                                    .activation = activation_of(config, "hidden_act", "gelu_new")});

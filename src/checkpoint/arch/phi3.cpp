@@ -10,7 +10,7 @@ ModelSpec spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "phi3");
   s.final_norm = rms_of(config, 1e-5);
   AttentionSpec attention = grouped_attention(config, s.width);
-  set_rotation(attention, config, attention.d_qk);
+  set_rotation(attention, config, attention.d_qk, {}, {.partial = true});
   attention.window = window_of(config, 0);
   MlpSpec mlp = gated_mlp_of(config);
   mlp.bias = false;

@@ -16,7 +16,7 @@ ModelSpec spec(const JsonObject& config) {
     attention.qk_norm.bias = false;
     attention.qk_norm_span = NormSpan::own_head;
   }
-  set_rotation(attention, config, attention.d_qk, {}, {.part = 0.25});
+  set_rotation(attention, config, attention.d_qk, {}, {.part = 0.25, .partial = true});
   MlpSpec mlp = gated_mlp_of(config);
   mlp.bias = false;
   BlockSpec block = classic_block(NormPlace::pre, s.final_norm, attention, "gated_mlp", mlp);

@@ -63,7 +63,7 @@ void print_architectures(bool json, std::ostream& out) {
 }
 
 struct Counts {
-  int64_t total = 0, embedding = 0, block = 0, blocks = 0, head = 0;  // block: the largest one
+  int64_t total = 0, embedding = 0, block = 0, blocks = 0, sources = 0, head = 0;  // block: the largest one
 };
 
 int64_t count(const std::vector<Parameter>& list) {
@@ -83,7 +83,14 @@ Counts counts_of(const ModelSpec& spec) {
   }
   c.head = count(parameters_of(spec, "unembed"));
   if (spec.output.tied) c.head -= spec.output.vocabulary * spec.output.width;
-  c.total = c.embedding + c.blocks + count(parameters_of(spec, "ln_final")) + c.head;
+  for (const StreamSpec& source : spec.sources) {  // their vocabulary is the same table
+    for (int64_t i = 0; i < source.stored_blocks; ++i)
+      c.sources += count(parameters_of(spec, fmt::format("{}.blocks.{}", source.name, i)));
+    c.sources += count(parameters_of(spec, source.name + ".embed")) -
+                 source.embedding.vocabulary * source.embedding.width +
+                 count(parameters_of(spec, source.name + ".ln_final"));
+  }
+  c.total = c.sources + c.embedding + c.blocks + count(parameters_of(spec, "ln_final")) + c.head;
   return c;
 }
 
@@ -164,7 +171,7 @@ void print_text(const Checkpoint& checkpoint, const Options& options, std::ostre
     line("file", fmt::format("{}, {}, {} tensors", printable(file->path().filename().string()),
                              human(fs::file_size(file->path(), ignored)), file->tensors().size()));
   }
-  const std::vector<std::string> tokenizer = tokenizer_files(checkpoint.folder());
+  const std::vector<std::string> tokenizer = tokenizer_files(files_of(checkpoint.folder()));
   line("tokenizer", tokenizer.empty() ? "no files" : fmt::format("{}", fmt::join(tokenizer, ", ")));
   line("unused", listed(checkpoint.unused()));
   if (!options.tensors) return;
@@ -193,7 +200,7 @@ OrderedJson as_json(const Checkpoint& checkpoint, const Options& options) {
       {"missing_head", checkpoint.missing_head()},
       {"types", stored_types(checkpoint)},
       {"files", OrderedJson::array()},
-      {"tokenizer_files", tokenizer_files(checkpoint.folder())},
+      {"tokenizer_files", tokenizer_files(files_of(checkpoint.folder()))},
       {"unused", checkpoint.unused()}};
   for (const auto& file : checkpoint.store().files()) {
     std::error_code ignored;

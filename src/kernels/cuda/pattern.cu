@@ -20,7 +20,10 @@ __global__ __launch_bounds__(kThreads) void pattern_sums_kernel(PatternTile tile
   const auto first_key = [&](int64_t query) {
     return tile.window > 0 && query + 1 > tile.window ? query - tile.window + 1 : 0;
   };
-  const auto end_key = [&](int64_t query) { return tile.causal ? min(query + 1, tile.keys) : tile.keys; };
+  const auto end_key = [&](int64_t query) {
+    if (tile.causal) return min(query + 1, tile.keys);
+    return tile.window > 0 ? min(query + tile.window, tile.keys) : tile.keys;
+  };
   for (int r = t; r < rows; r += kThreads) {
     const int64_t query = tile.first_row + first + r, seen = end_key(query) - first_key(query);
     weights[r] = seen > 1 ? 1.0 / log(static_cast<double>(seen)) : 0.0;

@@ -6,7 +6,7 @@
 namespace rankscope::cuda {
 
 /// Rows first_row .. first_row + rows - 1 of `matrices` patterns, each row `keys` long. Query i sees keys
-/// up to itself where `causal`, and only those less than `window` back where that is not 0.
+/// up to itself where `causal`, and only those less than `window` away where that is not 0.
 struct PatternTile {
   int64_t matrices = 0, rows = 0, keys = 0, first_row = 0;
   bool causal = false;

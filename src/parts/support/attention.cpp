@@ -40,6 +40,7 @@ Value attended(PartBuilder& b) {
   const Value k = map("K", kOther, a.kv_heads, a.d_qk, true, "hook_k");
   const Value v = a.value_map ? map("V", kOther, a.kv_heads, a.d_v, true, "hook_v", true) : kOther;
   if (a.sinks) b.parameter("sinks", {a.heads}, 0);
+  if (a.buckets > 0) b.parameter("bucket_bias", {a.buckets, a.heads}, 1);
   return b.attend(normed("q_norm", q, a.heads, false), normed("k_norm", k, a.kv_heads, true), v);
 }
 

@@ -116,6 +116,8 @@ class Check {
         refuse("it has as many frequencies for long texts as for short ones, or none");
       if (!a->alibi.empty() && static_cast<int64_t>(a->alibi.size()) != a->heads)
         refuse(fmt::format("it has {} slopes for {} heads", a->alibi.size(), a->heads));
+      if (a->buckets > 0 && (a->buckets < 4 || a->bucket_distance <= a->buckets / 4))
+        refuse("its ranges of distance are fewer than four, or end before the single distances do");
       for (const int64_t h : a->heads_off)
         if (h >= a->heads) refuse(fmt::format("there is no head {} to be off", h));
     }
