@@ -68,7 +68,9 @@ class Parity : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Parity, Float32AgreesToRoundingOfTheLargestValue) {
-  check("float32", test::forward_error(spec.depth(), spec.width));
+  int64_t blocks = spec.depth();
+  for (const StreamSpec& source : spec.sources) blocks += source.depth();
+  check("float32", test::forward_error(blocks, spec.width));
 }
 
 TEST_P(Parity, Float64AgreesWithin1em10) { check("float64", 1e-10); }
