@@ -58,7 +58,7 @@ inline bool same_on_both(const ScanCase& c, const std::filesystem::path& folder,
     const double difference = std::abs(a.value - b.value) / std::max(1e-3, std::abs(a.value));
     if (difference > worst) worst = difference, at = fmt::format("{} at {}", a.metric.str(), a.site.str());
   }
-  fmt::print("CUDA and CPU differ by at most {:.2g} ({})\n", worst, at);
+  fmt::print("{} and the CPU differ by at most {:.2g} ({})\n", device, worst, at);
   if (worst < 1e-2) return true;
   fmt::print("that is no rounding: no times\n");
   return false;

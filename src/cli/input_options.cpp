@@ -65,10 +65,13 @@ void add_sample_options(CLI::App& app, ScanRequest& r, std::string& token_ids, s
   app.add_option("--max-length", r.max_length, "Cut samples to this many tokens")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  r.batch_size = 0;  // not said
+  const bool automatic = r.batch_size == ScanRequest().batch_size;  // a command may have a number of its own
+  const std::string usual =
+      automatic ? fmt::format("{}, on a GPU {}", kBatchOnCpu, kBatchOnGpu) : std::to_string(r.batch_size);
+  if (automatic) r.batch_size = 0;
   app.add_option("--batch-size", r.batch_size, "Samples computed at once; more is not always faster")
       ->check(whole_number(1, 1 << 16))
-      ->default_str(fmt::format("{}, on a GPU {}", kBatchOnCpu, kBatchOnGpu));
+      ->default_str(usual);
 }
 
 void add_device_options(CLI::App& app, ScanRequest& r) {

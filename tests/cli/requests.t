@@ -118,7 +118,7 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
   [2]
   $ rankscope scan bert --random-tokens --precision tf31
   error: there is no precision "tf31"
-    try  tf32
+    try  tf32, float32
   [2]
   $ rankscope collapse bert --random-tokens --precision tf32
   error: TF32 is an arithmetic of GPUs
