@@ -128,7 +128,7 @@ NaN and Inf in the weights; numbers that are large but finite are no fault of th
     in   m/model.safetensors, tensor "bert.encoder.layer.1.attention.self.value.weight"
   [1]
   $ . ./fresh.sh; for i in 1 2 3 4; do printf '\377\377\177\177' | dd of=m/model.safetensors bs=1 seek=$((60000 + 4 * i)) conv=notrunc 2>/dev/null; done; rankscope scan m --random-tokens --samples 1 --lens residual 2>&1 | head -3
-  error: the activations hold NaN or Inf
+  error: the activations hold NaN, Inf, or numbers whose squares overflow
     in   blocks.1.hook_resid_post, sample 0, token 0
     try  float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise
 

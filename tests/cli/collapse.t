@@ -138,10 +138,10 @@ An overflow is named. The split arithmetic works in float64, where this is none.
   $ cp -r "$TREE/tests/fixtures/models/bert" m; chmod -R u+w m
   > for i in 1 2 3 4; do printf '\377\377\177\177' | dd of=m/model.safetensors bs=1 seek=$((60000 + 4 * i)) conv=notrunc 2>/dev/null; done
   $ rankscope collapse m --random-tokens --samples 1 --max-length 10
-  error: the activations hold NaN or Inf
+  error: the activations hold NaN, Inf, or numbers whose squares overflow
     in   blocks.1.hook_resid_post, sample 0, token 0
     try  float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise
   [1]
   $ rankscope collapse m --random-tokens --samples 1 --max-length 10 --arithmetic split --no-theory | grep -A1 note
-    note      float32 beside it: the activations hold NaN or Inf at
-              blocks.1.hook_resid_post, sample 0, token 0
+    note      float32 beside it: the activations hold NaN, Inf, or numbers whose
+              squares overflow at blocks.1.hook_resid_post, sample 0, token 0
