@@ -109,8 +109,8 @@ class WordContract : public testing::TestWithParam<Word> {
   }
 };
 
-struct Run {
-  explicit Run(const ModelSpec& s, const std::vector<int64_t>& lengths = {7, 4, 7})
+struct Network {
+  explicit Network(const ModelSpec& s, const std::vector<int64_t>& lengths = {7, 4, 7})
       : spec(s),
         source(random_source(spec, 5, "float64", "cpu")),
         batch(make_batches(test::random_samples(lengths, 50), spec, 8).front()),
@@ -140,12 +140,12 @@ TEST_P(WordContract, ReadsBackAsItWasWritten) {
 
 TEST_P(WordContract, ChangesWhatIsComputed) {
   if (GetParam().one_block_only) GTEST_SKIP() << "it starts as one";
-  EXPECT_GT(distance(Run(said()).output(), Run(plain()).output()), 1e-9);
+  EXPECT_GT(distance(Network(said()).output(), Network(plain()).output()), 1e-9);
 }
 
 // Exact at the input it was frozen at: sums of at most 48 terms in double precision.
 TEST_P(WordContract, FrozenIsTheForwardPassAtItsInput) {
-  const Run m(said());
+  const Network m(said());
   const FrozenNetwork frozen(m.spec, *m.source, m.batch);
   const at::Tensor y = m.output();
   EXPECT_LT(distance(frozen.output(), y), 1e-12);
@@ -154,7 +154,7 @@ TEST_P(WordContract, FrozenIsTheForwardPassAtItsInput) {
 
 // Its own error is that of the forward pass in double precision, over two blocks.
 TEST_P(WordContract, SplitArithmeticFollowsOrSaysThatItCannot) {
-  const Run m(said(), {7});
+  const Network m(said(), {7});
   SplitTokens split(m.x);
   try {
     for (size_t l = 0; l < 2; ++l)

@@ -40,7 +40,7 @@ TEST(Surgery, HeadIsTakenOutOnce) {
 TEST(Surgery, UnknownPartsHeadsAndLayersAreNamed) {
   EXPECT_EQ(error_of([] { without(tiny_spec(), "skipp"); }),
             "error: there is no part \"skipp\"\n  try  skip, mlp, mlp-skip   (rankscope scan --help shows "
-            "all 7)\n");
+            "all 8)\n");
   EXPECT_EQ(error_of([] { without(tiny_spec(), "head:L9H0"); }),
             "error: there is no layer 9: the model has 3, counted from 0\n");
   EXPECT_EQ(error_of([] { without(tiny_spec(), "head:L0H4"); }),

@@ -62,7 +62,9 @@ class Parity : public testing::TestWithParam<std::string> {
       EXPECT_EQ(count(source.name + "_attentions."), source.depth());
       EXPECT_EQ(count("cross_attentions."), spec.depth());
     }
-    if (spec.sources.empty()) EXPECT_EQ(count("last_hidden_state"), 1);
+    if (spec.sources.empty()) {
+      EXPECT_EQ(count("last_hidden_state"), 1);
+    }
     for (const LayerError& e : errors) EXPECT_LE(e.relative(), tolerance) << e.tensor;
   }
 };
