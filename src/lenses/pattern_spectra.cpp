@@ -55,7 +55,7 @@ struct MeasuredThere {
 MeasuredThere measure_there(const at::Tensor& p, int64_t queries) {
   const int64_t m = p.size(-2), n = p.size(-1), full = std::min(m, n);
   const double scale = std::sqrt(static_cast<double>(queries) / static_cast<double>(m));
-  const SigmaPair found = singular_values(centered_rows(p.detach().reshape({-1, m, n})));
+  const SigmaPair found = singular_values(centered_rows(p.detach().reshape({-1, m, n})), 1);
   const at::Tensor rank = effective_rank_of(found.plain);
   const at::Tensor tolerance =
       at::full({}, static_cast<double>(std::max(m, n)) * epsilon_of(p), rank.options());

@@ -105,7 +105,7 @@ bool device_is_enough(const at::Tensor& x) {
 
 void through_device(const at::Tensor& given, const Take& take) {
   const int64_t m = given.size(-2), n = given.size(-1), each = std::min(m, n);
-  const SigmaPair found = singular_values(centered_rows(given.detach().reshape({-1, m, n})));
+  const SigmaPair found = singular_values(centered_rows(given.detach().reshape({-1, m, n})), 1);
   const at::Tensor plain = found.plain.cpu(), norms = found.centered.select(1, 0).cpu();
   for (int64_t i = 0; i < plain.size(0); ++i) {
     const double* from = plain.data_ptr<double>() + i * each;

@@ -37,26 +37,28 @@ struct Bordered {
   at::Tensor offset;  // undefined: the whole counts
 };
 
-SigmaPair eigenvalues(const Bordered& b) {
+SigmaPair eigenvalues(const Bordered& b, int64_t inner_wanted) {
   const int64_t count = b.g.size(0), size = b.g.size(1), k = size - 1;
+  const int64_t wanted = inner_wanted > 0 ? std::min(inner_wanted, k) : k;
   if (!reduces_here(b.g)) {
     const at::Tensor inner = b.g.narrow(1, 1, k).narrow(2, 1, k);
-    if (!b.offset.defined()) return {by_library(b.g, k), by_library(inner, k)};
+    if (!b.offset.defined()) return {by_library(b.g, k), by_library(inner, wanted)};
     const at::Tensor direction = b.g.select(1, 0).narrow(1, 1, k);
     const at::Tensor share =
         b.offset / direction.square().sum(-1).clamp_min(std::numeric_limits<double>::min());
     const at::Tensor added =
         direction.unsqueeze(2) * direction.unsqueeze(1) * share.unsqueeze(-1).unsqueeze(-1);
-    return {by_library(inner + added, k), by_library(inner, k)};
+    return {by_library(inner + added, k), by_library(inner, wanted)};
   }
   const at::Tensor g = b.g.contiguous(), d = at::empty({count, size}, g.options()), e = at::empty_like(d),
-                   plain = at::empty({count, k}, g.options()), centered = at::empty_like(plain);
+                   plain = at::empty({count, k}, g.options()),
+                   centered = at::empty({count, wanted}, g.options());
   void* stream = current_stream(g);
   cuda::tridiagonalise(count, size, g.data_ptr<double>(), d.data_ptr<double>(), e.data_ptr<double>(), stream);
   const double* offset = b.offset.defined() ? b.offset.data_ptr<double>() : nullptr;
   cuda::tridiagonal_eigenvalues({count, size, offset != nullptr ? 1 : 0, k}, d.data_ptr<double>(),
                                 e.data_ptr<double>(), offset, plain.data_ptr<double>(), stream);
-  cuda::tridiagonal_eigenvalues({count, size, 1, k}, d.data_ptr<double>(), e.data_ptr<double>(), nullptr,
+  cuda::tridiagonal_eigenvalues({count, size, 1, wanted}, d.data_ptr<double>(), e.data_ptr<double>(), nullptr,
                                 centered.data_ptr<double>(), stream);
   return {plain, centered};
 }
@@ -64,18 +66,18 @@ SigmaPair eigenvalues(const Bordered& b) {
 at::Tensor root(const at::Tensor& squares) { return squares.clamp_min(0).sqrt(); }
 
 /// `some` matrices of x.
-SigmaPair singular_values_of(const CenteredRows& x) {
+SigmaPair singular_values_of(const CenteredRows& x, int64_t wanted) {
   const int64_t m = x.rows.size(1), n = x.rows.size(2);
   const at::Tensor size = x.number.sqrt().unsqueeze(-1);
   SigmaPair squares;
   if (m <= n) {
     const at::Tensor all = at::cat({(size * x.mean).unsqueeze(1), x.rows}, 1);
-    squares = eigenvalues({at::bmm(all, all.transpose(1, 2)), {}});
+    squares = eigenvalues({at::bmm(all, all.transpose(1, 2)), {}}, wanted);
   } else {
     const at::Tensor g = at::zeros({x.rows.size(0), n + 1, n + 1}, x.rows.options());
     g.narrow(1, 1, n).narrow(2, 1, n).copy_(at::bmm(x.rows.transpose(1, 2), x.rows));
     g.select(1, 0).narrow(1, 1, n).copy_(x.mean);
-    squares = eigenvalues({g, (size * x.mean).square().sum(-1).contiguous()});
+    squares = eigenvalues({g, (size * x.mean).square().sum(-1).contiguous()}, wanted);
   }
   return {root(squares.plain), root(squares.centered)};
 }
@@ -95,15 +97,16 @@ CenteredRows centered_rows(const at::Tensor& a) {
   return {x - mean.unsqueeze(1), mean, at::full({x.size(0)}, static_cast<double>(x.size(1)), x.options())};
 }
 
-SigmaPair singular_values(const CenteredRows& x) {
+SigmaPair singular_values(const CenteredRows& x, int64_t centered_wanted) {
   const int64_t count = x.rows.size(0), k = std::min(x.rows.size(1), x.rows.size(2)) + 1;
   const int64_t most = std::max<int64_t>(1, kMostBytes / (k * k * static_cast<int64_t>(sizeof(double))));
-  if (count <= most) return singular_values_of(x);
+  if (count <= most) return singular_values_of(x, centered_wanted);
   std::vector<at::Tensor> plain, centered;
   for (int64_t first = 0; first < count; first += most) {
     const int64_t some = std::min(most, count - first);
     const SigmaPair pair = singular_values_of(
-        {x.rows.narrow(0, first, some), x.mean.narrow(0, first, some), x.number.narrow(0, first, some)});
+        {x.rows.narrow(0, first, some), x.mean.narrow(0, first, some), x.number.narrow(0, first, some)},
+        centered_wanted);
     plain.push_back(pair.plain), centered.push_back(pair.centered);
   }
   return {at::cat(plain), at::cat(centered)};

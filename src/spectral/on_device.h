@@ -19,9 +19,10 @@ struct CenteredRows {  // whoever handles it includes ATen
 CenteredRows centered_rows(const at::Tensor& a);
 
 struct SigmaPair {
-  at::Tensor plain, centered;  // [count, min(m, n)] double, descending: of rows + 1 mean^T, and of rows
+  at::Tensor plain, centered;  // [count, min(m, n)] double, descending: of rows + 1 mean^T, and of rows alone
 };
-SigmaPair singular_values(const CenteredRows& x);
+/// `centered_wanted`: how many of the largest of `rows` alone are needed; 0 for all.
+SigmaPair singular_values(const CenteredRows& x, int64_t centered_wanted = 0);
 
 /// Of `rows` alone, the largest `wanted` of them.
 at::Tensor centered_singular_values(const at::Tensor& rows, int64_t wanted);

@@ -91,26 +91,41 @@ __device__ void pass_panel(const Rows<kBlocks, kShared>& a, const Vectors& v, do
 #pragma unroll
   for (int c = 0; c < kPanel; ++c) column[c] = 0;
   const int above = (k + kBlocks - rank) / kBlocks;  // of this block's rows, those up to k
-  for (int i = rank + kBlocks * (above + warp); i < end; i += kBlocks * kWarps) {
-    double* row = a.row(i);
+  // Two rows at a time: what is read of the vectors serves both.
+  for (int i = rank + kBlocks * (above + 2 * warp); i < end; i += 2 * kBlocks * kWarps) {
+    const int l = i + kBlocks;
+    const bool both = l < end;
+    double *row = a.row(i), *next_row = a.row(both ? l : i);
     const double ui = v.u[i], wi = v.w[i], ni = v.next[i];
-    double x[kPanel], sum = 0;
+    const double ul = both ? v.u[l] : 0, wl = both ? v.w[l] : 0, nl = both ? v.next[l] : 0;
+    double x[kPanel], y[kPanel], sum = 0, next_sum = 0;
 #pragma unroll
     for (int c = 0; c < kPanel; ++c) {
       const int j = first + c * kLanes + lane;
       x[c] = j >= i && j < n ? row[j] : 0.0;
+      y[c] = both && j >= l && j < n ? next_row[j] : 0.0;
     }
 #pragma unroll
     for (int c = 0; c < kPanel; ++c) {
       const int j = first + c * kLanes + lane;
       if (j < i || j >= n) continue;
-      const double now = fma(-wi, v.u[j], fma(-ui, v.w[j], x[c]));
+      const double uj = v.u[j], wj = v.w[j], nj = v.next[j];
+      const double now = fma(-wi, uj, fma(-ui, wj, x[c]));
       row[j] = now;
-      sum = fma(now, v.next[j], sum);
+      sum = fma(now, nj, sum);
       if (j > i) column[c] = fma(now, ni, column[c]);
+      if (!both || j < l) continue;
+      const double then = fma(-wl, uj, fma(-ul, wj, y[c]));
+      next_row[j] = then;
+      next_sum = fma(then, nj, next_sum);
+      if (j > l) column[c] = fma(then, nl, column[c]);
     }
     sum = warp_total(sum);
-    if (lane == 0) v.rows[i] = first <= i ? sum : v.rows[i] + sum;  // its own panel comes first
+    next_sum = warp_total(next_sum);
+    if (lane == 0) {  // its own panel comes first
+      v.rows[i] = first <= i ? sum : v.rows[i] + sum;
+      if (both) v.rows[l] = first <= l ? next_sum : v.rows[l] + next_sum;
+    }
   }
 #pragma unroll
   for (int c = 0; c < kPanel; ++c) v.partial[warp * kPanel * kLanes + c * kLanes + lane] = column[c];
