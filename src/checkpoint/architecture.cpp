@@ -99,12 +99,24 @@ Kin kin_of(const Architecture& a, const JsonObject& config, const Json& json) {
   return kin;
 }
 
-// The nearest known one: it makes a network of the config, and reads more of it than the others do.
-std::string nearest(const JsonObject& config, const Json& json) {
+// How much alike two model types are called: letters that both begin with, "qwen3_next" and "qwen3".
+size_t alike(std::string_view type, const Architecture& a) {
+  size_t most = 0;
+  for (const std::string_view known : a.model_types) {
+    const auto [end, ignored] = std::mismatch(type.begin(), type.end(), known.begin(), known.end());
+    most = std::max(most, static_cast<size_t>(end - type.begin()));
+  }
+  return most;
+}
+
+// The nearest known one: it makes a network of the config, and reads more of it than the others do; a name
+// that begins alike counts as much as a word for every letter.
+std::string nearest(const std::string& type, const JsonObject& config, const Json& json) {
   Kin best;
   for (const Architecture* a : architectures()) {
     if (a->name == "rankscope") continue;
     Kin kin = kin_of(*a, config, json);
+    kin.read += kin.read > 0 ? alike(type, *a) : 0;
     if (best.architecture == nullptr || std::pair(kin.fits, kin.read) > std::pair(best.fits, best.read))
       best = std::move(kin);
   }
@@ -144,7 +156,7 @@ const Architecture& architecture_for(const JsonObject& config, const Json* json)
   const std::string type = model_type_of(config);
   for (const Architecture* a : architectures())
     if (std::find(a->model_types.begin(), a->model_types.end(), type) != a->model_types.end()) return *a;
-  const std::string kin = json != nullptr ? nearest(config, *json) : "";
+  const std::string kin = json != nullptr ? nearest(type, config, *json) : "";
   throw unknown_architecture(fmt::format("the model type \"{}\" is not supported{}{}", printable(type),
                                          kin.empty() ? "" : "; ", kin),
                              config);

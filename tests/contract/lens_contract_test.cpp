@@ -83,8 +83,9 @@ Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
                         static_cast<int64_t>(first));
     const Packing packing = packed.packing();
     const at::Tensor x = in.x.narrow(0, before, N), z = in.z.narrow(0, before, N);
-    // What a learned sink takes lies between 0 and 1.
-    const at::Tensor seen = lens.name == "learned_sinks" ? at::sigmoid(x) : x;
+    // What learned sinks or experts take is a number per head or expert, from 0 to 1.
+    const bool shares = lens.name == "learned_sinks" || lens.name == "routing";
+    const at::Tensor seen = shares ? x.narrow(1, 0, kHeads).clamp(0.0, 1.0) : x;
     if (takes(SiteForm::whole)) seeing.whole({seen, packing});
     if (takes(SiteForm::factored)) seeing.factored({z, in.W_O, x, packing});
     if (!takes(SiteForm::tiles)) return;

@@ -100,12 +100,12 @@ TEST(Experts, OneThatIsOffWritesZeroAndLeavesTheOthersTheirShare) {
 
 // Trained dense, scanned sparse: the same numbers, but for the order of at most 5 terms.
 TEST(Experts, OnlyThoseThatAreTakenHaveToRun) {
-  const ModelSpec spec = mixture(5, 2, true);
+  const ModelSpec spec = mixture(5, 3, true);
   const auto source = random_source(spec, 5, "float64", "cpu");
   const Weights w = source->load("blocks.0");
   const Program program = program_of(*spec.blocks[0].mlp_branch(), spec.width);
   const at::Tensor x = at::randn({11, spec.width}, at::kDouble);
-  const at::Tensor shares = shares_of(at::linear(x, w.get("mlp.W_router")), {.active = 2}, w);
+  const at::Tensor shares = shares_of(at::linear(x, w.get("mlp.W_router")), {.active = 3}, w);
   const Operation& o = program.operations.back();
   const at::Tensor dense = run_experts(x, shares, o, w, true), sparse = run_experts(x, shares, o, w, false);
   EXPECT_LT((dense - sparse).abs().max().item<double>(), 1e-14 * dense.abs().max().item<double>());
