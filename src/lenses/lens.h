@@ -42,6 +42,7 @@ struct Packing {
   std::span<const int64_t> samples;  // [S] global sample numbers
   std::span<const uint8_t>
       content;  // [N] 1 where the token is content: no special token, not position 0 if causal
+  std::span<const int64_t> ids = {};  // [N] words; empty where tokens are none
   int64_t count() const { return static_cast<int64_t>(samples.size()); }
   int64_t length(int64_t s) const {
     return offsets[static_cast<size_t>(s) + 1] - offsets[static_cast<size_t>(s)];

@@ -2,7 +2,7 @@
 
 namespace rankscope {
 
-Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, batch.content}; }
+Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, batch.content, batch.ids}; }
 
 void SiteLens::whole(const WholeView& view) {
   recorder_.add(measurement_->whole(view), view.packing.samples, crossing_);

@@ -97,13 +97,14 @@ struct Packed {
       : offsets{0}, content(std::move(flags)) {
     for (const int64_t length : lengths) {
       offsets.push_back(offsets.back() + length);
+      for (int64_t i = 0; i < length; ++i) ids.push_back(i % 5);
       samples.push_back(first++);
     }
     if (content.empty()) content.assign(static_cast<size_t>(offsets.back()), 1);
   }
-  Packing packing() const { return {offsets, samples, content}; }
+  Packing packing() const { return {offsets, samples, content, ids}; }
 
-  std::vector<int64_t> offsets, samples;
+  std::vector<int64_t> offsets, samples, ids;
   std::vector<uint8_t> content;
 };
 

@@ -1,0 +1,248 @@
+// Attention sinks by their margin: m = log(a / (1 - a)) + log(t - 1) for a query that sees t keys and gives a
+// to one of them. Uniform attention has margin 0 at any length, so texts of different lengths can be
+// compared.
+//
+// In each sample a head's key is the one that receives most beside uniform attention, among all that a
+// quarter of the queries see. The largest of many is large by chance: the same is done with every query's
+// keys in random order, and that is the null.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/table.h"
+#include "lenses/lens.h"
+#include "lenses/support/mask.h"
+
+namespace rankscope {
+namespace {
+
+enum Metric : int64_t {  // as they are declared below
+  kMargin,
+  kNull,
+  kSlope,
+  kScatter,
+  kFirst,
+  kLast,
+  kSpecial,
+  kPosition,
+  kPositionShare,
+  kToken,
+  kTokenShare,
+  kMetrics
+};
+
+constexpr int64_t kMostQueries = 512;  // evenly spaced ones of longer samples
+constexpr int64_t kNullEvery = 8;      // the null is taken of every eighth sample
+constexpr double kLeast = 1e-30;       // attention below this, and 1 - attention below epsilon, is rounding
+
+/// What a head's strongest key is and how strong, from patterns p [S, H, Q, K]. `sees` [Q, K], `keys` [Q].
+struct Strongest {
+  at::Tensor key, margins, median;  // [S, H], [S, H, Q] (NaN: does not see it), [S, H]
+};
+
+Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tensor& keys) {
+  const at::Tensor chooses = sees & (keys > 1).unsqueeze(1);  // [Q, K]
+  const at::Tensor queries = chooses.sum(0).to(at::kDouble);  // [K]
+  const double enough = std::max(2.0, std::floor(static_cast<double>(p.size(2)) / 4));
+  // Attention is zero where a query does not see, so the rows' weights alone are enough: t where it has a
+  // choice.
+  const at::Tensor rows = (keys * (keys > 1)).to(p.scalar_type());         // [Q]
+  const at::Tensor ratio = at::matmul(rows, p).to(at::kDouble) / queries;  // [S, H, K]
+  const at::Tensor able = queries >= enough;
+  const at::Tensor score = at::where(able, ratio, at::full_like(ratio, -1.0));
+  const auto [best, key] = score.max(-1);
+  const at::Tensor column = key.unsqueeze(-1).unsqueeze(-1).expand({-1, -1, p.size(2), 1});
+  const at::Tensor a = p.gather(3, column).squeeze(-1).to(at::kDouble);  // [S, H, Q]
+  const double epsilon = p.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
+  const at::Tensor odds = a.clamp_min(kLeast).log() - (1 - a).clamp_min(epsilon).log();
+  const at::Tensor seen = chooses.t().index_select(0, key.flatten()).view_as(a);
+  const at::Tensor none = at::full_like(a, kNone);
+  at::Tensor margins = at::where(seen, odds + (keys - 1).clamp_min(1).log(), none);
+  margins = at::where((best < 0).unsqueeze(-1), none, margins);
+  return {key, margins, std::get<0>(margins.nanmedian(-1))};
+}
+
+class Margins : public Measurement {
+ public:
+  explicit Margins(uint64_t seed) : seed_(seed) {}
+
+ private:
+  at::Tensor tile(const TileView& view) override {
+    const int64_t stride = (view.place.queries + kMostQueries - 1) / kMostQueries,
+                  first = view.place.first_row;
+    const int64_t skip = (stride - first % stride) % stride;
+    if (first == 0) kept_.clear();
+    if (skip < view.tile.size(2)) kept_.push_back(view.tile.slice(2, skip, view.tile.size(2), stride));
+    if (!view.last()) return {};
+    const at::Tensor p = kept_.size() == 1 ? kept_.front() : at::cat(kept_, 2);
+    kept_.clear();
+    return measure(p, stride, view);
+  }
+
+  at::Tensor measure(const at::Tensor& p, int64_t stride, const TileView& view) {
+    const int64_t samples = p.size(0), heads = p.size(1), Q = p.size(2), K = p.size(3);
+    const Mask mask{K, view.causal, view.window, view.place.queries};
+    std::vector<double> first(static_cast<size_t>(Q)), end(static_cast<size_t>(Q));
+    for (int64_t q = 0; q < Q; ++q) {
+      first[static_cast<size_t>(q)] = static_cast<double>(mask.first_key(q * stride));
+      end[static_cast<size_t>(q)] = static_cast<double>(mask.end_key(q * stride));
+    }
+    const auto wide = at::TensorOptions().dtype(at::kDouble);
+    const at::Tensor from = at::tensor(first, wide).to(p.device()), to = at::tensor(end, wide).to(p.device()),
+                     index = at::arange(K, wide).to(p.device()), keys = to - from;
+    const at::Tensor sees =
+        (index.unsqueeze(0) >= from.unsqueeze(1)) & (index.unsqueeze(0) < to.unsqueeze(1));
+    const Strongest found = strongest(p, sees, keys);
+
+    at::Tensor numbers = at::full({1, samples, heads + 1, kMetrics}, kNone, found.median.options());
+    const at::Tensor out = numbers[0].narrow(1, 0, heads);  // [S, H, metrics]
+    const auto put = [&](Metric m, const at::Tensor& value) { out.select(-1, m).copy_(value); };
+    put(kMargin, found.median);
+    // Least squares of the margin on log t over the queries that see the key; not defined where t is one
+    // number.
+    const at::Tensor known = found.margins == found.margins, weight = known.to(at::kDouble),
+                     count = weight.sum(-1, true),
+                     m = at::where(known, found.margins, at::zeros_like(weight));
+    const at::Tensor log_t = keys.clamp_min(1).log().expand_as(m),
+                     t_mean = (log_t * weight).sum(-1, true) / count, t = (log_t - t_mean) * weight,
+                     var = t.square().sum(-1);
+    put(kSlope, at::where(var > 1e-9 * count.squeeze(-1), (t * m).sum(-1) / var, at::full_like(var, kNone)));
+    const at::Tensor off = (found.margins - found.median.unsqueeze(-1)).abs();
+    put(kScatter, std::get<0>(off.nanmedian(-1)));
+    const at::Tensor valid = found.median == found.median;
+    const auto share = [&](Metric k, const at::Tensor& is) {
+      put(k, at::where(valid, is.to(at::kDouble), at::full_like(found.median, kNone)));
+    };
+    share(kFirst, found.key == 0);
+    share(kLast, found.key == K - 1);
+    remember(found, view, samples, K, share);
+    for (int64_t s = 0; s < samples; ++s)
+      if (const int64_t number = view.packing.samples[static_cast<size_t>(view.place.first_sample + s)];
+          number % kNullEvery == 0 && view.window == 0)
+        out[s].select(-1, kNull).copy_(null_of(p.narrow(0, s, 1), sees, keys, number)[0]);
+    return numbers;
+  }
+
+  /// The strongest key's margin when every query's keys stand in random order.
+  at::Tensor null_of(const at::Tensor& p, const at::Tensor& sees, const at::Tensor& keys,
+                     int64_t number) const {
+    auto generator =
+        at::detail::createCPUGenerator(seed_ * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(number));
+    const at::Tensor chance =
+        at::rand(sees.sizes(), generator, at::TensorOptions().dtype(at::kDouble)).to(p.device());
+    // The keys a query sees, in random order, before those that it does not.
+    const at::Tensor order = std::get<1>((chance + 2.0 * sees.logical_not()).sort(-1));
+    const at::Tensor mixed = p.gather(3, order.unsqueeze(0).unsqueeze(0).expand_as(p));
+    return strongest(mixed, sees, keys).median;
+  }
+
+  /// Where the key stands and which token it is, for `finish`; whether it is no content.
+  template <class Share>
+  void remember(const Strongest& found, const TileView& view, int64_t samples, int64_t K, Share share) {
+    std::vector<at::Tensor> special, ids;
+    for (int64_t s = 0; s < samples; ++s) {
+      const auto begin = view.packing.offsets[static_cast<size_t>(view.place.first_sample + s)];
+      std::vector<int64_t> flags, tokens;
+      for (int64_t j = 0; j < K; ++j) {
+        const auto at = static_cast<size_t>(begin + j);
+        if (at >= view.packing.content.size()) return;  // keys of another stream
+        flags.push_back(view.packing.content[at] == 0);
+        if (!view.packing.ids.empty()) tokens.push_back(view.packing.ids[at]);
+      }
+      special.push_back(at::tensor(flags, at::kLong));
+      if (!tokens.empty()) ids.push_back(at::tensor(tokens, at::kLong));
+    }
+    share(kSpecial, at::stack(special).to(found.key.device()).gather(1, found.key));
+    positions_.push_back(found.key);
+    if (!ids.empty()) tokens_.push_back(at::stack(ids).to(found.key.device()).gather(1, found.key));
+  }
+
+  at::Tensor finish() override {
+    if (positions_.empty()) return {};
+    const int64_t heads = positions_.front().size(1);
+    at::Tensor out = at::full({heads + 1, kMetrics, 3}, kNone, at::TensorOptions().dtype(at::kDouble))
+                         .to(positions_.front().device());
+    const auto common = [&](const std::vector<at::Tensor>& seen, Metric which, Metric share) {
+      if (seen.empty()) return;
+      const at::Tensor all = at::cat(seen);  // [samples, H]
+      const at::Tensor mode = std::get<0>(all.mode(0));
+      const auto n = static_cast<double>(all.size(0));
+      const at::Tensor to = out.narrow(0, 0, heads);
+      to.select(1, which).select(1, 0).copy_(mode.to(at::kDouble));
+      to.select(1, share).select(1, 0).copy_((all == mode.unsqueeze(0)).to(at::kDouble).mean(0));
+      for (const Metric m : {which, share}) to.select(1, m).select(1, 2).fill_(n);
+    };
+    common(positions_, kPosition, kPositionShare);
+    common(tokens_, kToken, kTokenShare);
+    return out;
+  }
+
+  uint64_t seed_;
+  std::vector<at::Tensor> kept_;                // the tiles of these samples so far
+  std::vector<at::Tensor> positions_, tokens_;  // [S, H] a view
+};
+
+}  // namespace
+
+extern const Lens lens_margins{
+    .name = "margins",
+    .summary = "Attention sinks, comparable between lengths",
+    .cost = "about 0.06 forward passes at T = 128",
+    .sites = {{"attn.hook_pattern", SiteForm::tiles}},
+    .metrics =
+        {{.name = "sink_margin",
+          .formula =
+              "median over queries of log(a / (1 - a)) + log(t - 1), a what the query gives the strongest "
+              "key, "
+              "t the keys it sees; the strongest key has the largest mean of a t among those that a quarter "
+              "of the queries see",
+          .meaning = "nats above uniform attention, at any length: 0 uniform, 3 a sink",
+          .low = -1e3,
+          .high = 1e3},
+         {.name = "sink_margin_null",
+          .formula = "the same with every query's keys in random order, of every eighth sample",
+          .meaning = "what the largest of many keys reaches by chance",
+          .low = -1e3,
+          .high = 1e3},
+         {.name = "sink_slope",
+          .formula = "slope of those margins in log t over the queries",
+          .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass",
+          .low = -1e9,
+          .high = 1e9},
+         {.name = "sink_scatter",
+          .formula = "median distance of those margins from their median",
+          .meaning = "0: the sink takes the same from every query"},
+         {.name = "sink_first",
+          .formula = "1 where the strongest key is the sample's first token",
+          .meaning = "share of samples",
+          .high = 1.0},
+         {.name = "sink_last",
+          .formula = "1 where the strongest key is the sample's last token",
+          .meaning = "share of samples",
+          .high = 1.0},
+         {.name = "sink_special",
+          .formula =
+              "1 where the strongest key is no content: a special token, or position 0 of a causal model",
+          .meaning = "share of samples",
+          .high = 1.0},
+         {.name = "sink_key_position",
+          .formula = "the position that is the strongest key in most samples",
+          .meaning = "beside sink_key_position_share"},
+         {.name = "sink_key_position_share",
+          .formula = "share of samples in which it is",
+          .meaning = "1: always the same position",
+          .high = 1.0},
+         {.name = "sink_key_token",
+          .formula = "the token id that is the strongest key in most samples",
+          .meaning = "beside sink_key_token_share"},
+         {.name = "sink_key_token_share",
+          .formula = "share of samples in which it is",
+          .meaning = "1: always the same token, wherever it stands",
+          .high = 1.0}},
+    .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Margins>(context.seed);
+    }};
+
+}  // namespace rankscope

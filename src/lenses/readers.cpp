@@ -1,0 +1,193 @@
+// How differently those who read the tokens see them: the units of an MLP, or the channels of the stream.
+// Each unit is compared with itself alone, so its scale, its bias and its place among the others do not
+// matter, nor do the gain and bias of the norm before it.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/table.h"
+#include "lenses/lens.h"
+
+namespace rankscope {
+namespace {
+
+enum Metric : int64_t { kSpread, kRank, kDifference, kMetrics };  // as they are declared below
+
+constexpr int64_t kGroups = 32;        // of samples, left out in turn for the error of the spread
+constexpr int64_t kMostTokens = 64;    // evenly spaced ones of a longer sample: no number here needs more
+constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
+
+/// Content tokens of a sample, [n, units].
+at::Tensor content_rows(const WholeView& view, int64_t s) {
+  const int64_t first = view.packing.offsets[static_cast<size_t>(s)], length = view.packing.length(s);
+  std::vector<int64_t> rows;
+  for (int64_t i = first; i < first + length; ++i)
+    if (view.packing.content[static_cast<size_t>(i)]) rows.push_back(i);
+  const auto n = static_cast<int64_t>(rows.size()), step = (n + kMostTokens - 1) / kMostTokens;
+  if (n == length) return view.x.narrow(0, first, length).slice(0, 0, n, std::max<int64_t>(1, step));
+  std::vector<int64_t> some;
+  for (int64_t i = 0; i < n; i += step) some.push_back(rows[static_cast<size_t>(i)]);
+  return view.x.index_select(0, at::tensor(some, at::kLong).to(view.x.device()));
+}
+
+/// 1 / v where v is more than rounding leaves of numbers of this mean square, else 0.
+at::Tensor inverse(const at::Tensor& v, const at::Tensor& mean_square, double epsilon) {
+  const double floor = 64 * epsilon * epsilon;  // (8 epsilon)^2: a few roundings of each number
+  return at::where(v > mean_square * floor, v.reciprocal(), at::zeros_like(v));
+}
+
+/// What one sample leaves behind: sums over its tokens, by unit.
+struct SampleSums {
+  at::Tensor count;                 // []
+  at::Tensor sum, squares, within;  // [U]; within: squares about the sample's (causal: the prefix's) mean
+  at::Tensor rank, difference;      // []
+};
+
+double epsilon_of(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
+}
+
+/// In the tokens' own precision, sums in double. The mean is taken off before anything is squared.
+SampleSums look(const at::Tensor& rows, bool causal) {
+  const double epsilon = epsilon_of(rows);
+  const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
+  // Tokens far from the rest, every unit over its own variance.
+  const at::Tensor first_mean = rows.mean(0), c2 = (rows - first_mean).square_();
+  const at::Tensor variance = c2.mean(0), inv = inverse(variance, variance + first_mean.square(), epsilon);
+  const at::Tensor distance = at::mv(c2, inv);  // [n]
+  const at::Tensor w = (distance <= kFarFromMedian * distance.median()).to(rows.scalar_type()),
+                   kept = w.unsqueeze(1);
+  const at::Tensor count = w.sum();
+  const at::Tensor mean = at::mv(rows.t(), w) / count, c = (rows - mean).mul_(kept);
+  const at::Tensor squares = wide(c.square().sum(0));
+
+  SampleSums out;
+  out.count = wide(count);
+  out.sum =
+      wide(mean) * out.count;  // what rounding leaves in the sum of c is of the size of that in the mean
+  out.squares = squares + wide(mean).square() * out.count;
+  out.within = squares;
+  if (causal) {
+    const at::Tensor prefix = c.cumsum(0) / w.cumsum(0).clamp_min(1).unsqueeze(1);
+    out.within = wide((c - prefix.mul_(kept)).square_().sum(0));
+  }
+  const at::Tensor own = squares / out.count, all = out.squares / out.count;
+  const at::Tensor scale = inverse(own, all, epsilon).sqrt();
+  const at::Tensor a = c * scale.to(c.scalar_type()), gram = wide(at::mm(a, a.t()));
+  out.rank =
+      gram.diagonal().sum().square() / gram.square().sum();  // 0 / 0 where nothing differs: not defined
+  out.difference = (own / all).sqrt().median();
+  return out;
+}
+
+class Readers : public Measurement {
+ public:
+  explicit Readers(const LensContext& context) : width_(context.spec.width), causal_(context.spec.causal()) {
+    const auto& blocks = context.spec.blocks;
+    const bool inside = context.layer >= 0 && context.layer < context.spec.depth();
+    const bool last = context.layer + 1 == context.spec.depth() && !context.spec.final_norm.there();
+    stream_too_ = !inside || last || blocks[static_cast<size_t>(context.layer)].mlp_branch() == nullptr;
+  }
+
+ private:
+  at::Tensor whole(const WholeView& view) override {
+    const int64_t samples = view.packing.count(), units = view.x.size(1);
+    if (units == width_ && !stream_too_) return {};  // the block has an MLP, and its units tell more
+    const auto wide = view.x.options().dtype(at::kDouble);
+    if (!count_.defined()) {
+      count_ = at::zeros({kGroups}, wide);
+      sum_ = at::zeros({kGroups, units}, wide);
+      squares_ = at::zeros_like(sum_);
+      within_ = at::zeros_like(sum_);
+      filled_.assign(kGroups, false);
+    }
+    at::Tensor numbers = at::full({2, samples, 1, kMetrics}, kNone, wide);
+    for (int64_t s = 0; s < samples; ++s) {
+      const at::Tensor rows = content_rows(view, s);
+      if (rows.size(0) < 2) continue;
+      const SampleSums sample = look(rows, causal_);
+      const int64_t group = view.packing.samples[static_cast<size_t>(s)] % kGroups;
+      count_[group] += sample.count;
+      sum_[group] += sample.sum;
+      squares_[group] += sample.squares;
+      within_[group] += sample.within;
+      filled_[static_cast<size_t>(group)] = true;
+      ++samples_;
+      at::Tensor out = numbers[1][s][0];
+      out[kRank] = sample.rank;
+      out[kDifference] = sample.difference;
+    }
+    epsilon_ = epsilon_of(view.x);
+    return numbers;
+  }
+
+  /// Mean over units of within / total, for each row of sums.
+  at::Tensor spread(const at::Tensor& count, const at::Tensor& sum, const at::Tensor& squares,
+                    const at::Tensor& within) const {
+    const at::Tensor n = count.unsqueeze(1), mean_square = squares / n;
+    const at::Tensor total = (mean_square - (sum / n).square()).clamp_min(0);
+    const at::Tensor inv = inverse(total, mean_square, epsilon_);
+    return (within / n * inv).sum(1) / (inv > 0).to(at::kDouble).sum(1);
+  }
+
+  at::Tensor finish() override {
+    if (samples_ == 0) return {};
+    const at::Tensor count = count_.sum(0, true), sum = sum_.sum(0, true), squares = squares_.sum(0, true),
+                     within = within_.sum(0, true);
+    at::Tensor out = at::full({1, kMetrics, 3}, kNone, count.options());
+    out[0][kSpread][0] = spread(count, sum, squares, within)[0];
+    out[0][kSpread][2] = static_cast<double>(samples_);
+    std::vector<int64_t> kept;
+    for (int64_t g = 0; g < kGroups; ++g)
+      if (filled_[static_cast<size_t>(g)]) kept.push_back(g);
+    if (kept.size() > 1) {
+      const at::Tensor at = at::tensor(kept, at::kLong).to(count.device());
+      const at::Tensor without =
+          spread(count - count_.index_select(0, at), sum - sum_.index_select(0, at),
+                 squares - squares_.index_select(0, at), within - within_.index_select(0, at));
+      const double m = static_cast<double>(kept.size());
+      out[0][kSpread][1] = ((without - without.mean()).square().sum() * ((m - 1) / m)).sqrt();
+    }
+    return out;
+  }
+
+  int64_t width_;  // of the stream
+  bool causal_, stream_too_;
+  double epsilon_ = 0;
+  int64_t samples_ = 0;
+  at::Tensor count_, sum_, squares_, within_;  // [groups], [groups, U]
+  std::vector<bool> filled_;
+};
+
+}  // namespace
+
+extern const Lens lens_readers{
+    .name = "readers",
+    .summary = "How differently those who read the tokens see them: what the verdict on collapse reads",
+    .cost = "about 0.1 forward passes at T = 128",
+    .sites = {{"mlp.hook_pre", SiteForm::whole},
+              {"hook_resid_post", SiteForm::whole},
+              {"ln_final.hook_normalized", SiteForm::whole}},
+    .metrics =
+        {{.name = "spread",
+          .formula = "mean over units of E (x - m)^2 / E (x - mu)^2, m the mean over the sample's tokens "
+                     "(causal: over those up to this one), mu that over all samples; content tokens",
+          .meaning = "0: the tokens of a sample are all alike, though samples differ; tokens drawn "
+                     "independently of their sample give 1 - 1/n",
+          .high = 1.0 + 1e-9},
+         {.name = "unit_rank",
+          .formula = "(tr K)^2 / ||K||_F^2, K = A A^T, A the units of a sample's tokens, each without its "
+                     "mean and over its standard deviation",
+          .meaning = "directions in which the tokens of a sample differ: 1 is dimensional collapse",
+          .low = 1.0 - 1e-5},
+         {.name = "unit_sd_rel",
+          .formula = "median over units of sd / rms over the tokens of a sample",
+          .meaning = "0: every unit reads the same from every token; 1: no part of it is common to all",
+          .high = 1.0 + 1e-5}},
+    .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Readers>(context);
+    }};
+
+}  // namespace rankscope

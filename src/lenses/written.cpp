@@ -1,0 +1,39 @@
+// Whether attention writes something else into every token.
+#include <ATen/ATen.h>
+
+#include "base/table.h"
+#include "lenses/lens.h"
+
+namespace rankscope {
+namespace {
+
+class Written : public Measurement {
+  at::Tensor whole(const WholeView& view) override {
+    const int64_t samples = view.packing.count();
+    at::Tensor numbers = at::full({1, samples, 1, 1}, kNone, view.x.options().dtype(at::kDouble));
+    for (int64_t s = 0; s < samples; ++s) {
+      if (view.packing.length(s) < 2) continue;
+      const at::Tensor y =
+          view.x.narrow(0, view.packing.offsets[static_cast<size_t>(s)], view.packing.length(s))
+              .to(at::kDouble);
+      numbers[0][s][0][0] = ((y - y.mean(0)).square().sum() / y.square().sum()).sqrt();
+    }
+    return numbers;
+  }
+};
+
+}  // namespace
+
+extern const Lens lens_written{
+    .name = "written",
+    .summary = "Whether attention writes something else into every token",
+    .cost = "about 0.01 forward passes at T = 128",
+    .sites = {{"hook_attn_out", SiteForm::whole}},
+    .metrics = {{.name = "attn_out_sd_rel",
+                 .formula =
+                     "||C Y||_F / ||Y||_F, Y what attention writes with its biases, C centres over tokens",
+                 .meaning = "0: it adds one vector to every token of a sample, as uniform attention does",
+                 .high = 1.0 + 1e-9}},
+    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Written>(); }};
+
+}  // namespace rankscope

@@ -1,0 +1,101 @@
+// The lens readers against loops, and against what its numbers must not depend on.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/lens_run.h"
+
+namespace rankscope::testing {
+namespace {
+
+constexpr int64_t kUnits = 7;
+
+/// Tokens of a few samples, [N, units]: what a sample has in common, and what tells its tokens apart.
+at::Tensor tokens(const std::vector<int64_t>& lengths, double common, double apart) {
+  std::vector<at::Tensor> all;
+  for (const int64_t n : lengths)
+    all.push_back(common * at::randn({1, kUnits}, at::kDouble) + apart * at::randn({n, kUnits}, at::kDouble));
+  return at::cat(all);
+}
+
+/// mean over units of E (x - m)^2 / E (x - mu)^2, with loops.
+double plain_spread(const at::Tensor& x, const std::vector<int64_t>& lengths) {
+  double sum = 0;
+  for (int64_t u = 0; u < x.size(1); ++u) {
+    double within = 0, mean = 0, total = 0;
+    const auto at = [&](int64_t i) { return x[i][u].item<double>(); };
+    for (int64_t i = 0; i < x.size(0); ++i) mean += at(i) / static_cast<double>(x.size(0));
+    for (int64_t i = 0; i < x.size(0); ++i) total += (at(i) - mean) * (at(i) - mean);
+    for (int64_t s = 0, first = 0; s < static_cast<int64_t>(lengths.size());
+         first += lengths[static_cast<size_t>(s++)]) {
+      double own = 0;
+      const int64_t n = lengths[static_cast<size_t>(s)];
+      for (int64_t i = first; i < first + n; ++i) own += at(i) / static_cast<double>(n);
+      for (int64_t i = first; i < first + n; ++i) within += (at(i) - own) * (at(i) - own);
+    }
+    sum += within / total;
+  }
+  return sum / static_cast<double>(x.size(1));
+}
+
+/// Sums of a few hundred doubles: each is off by at most that many roundings, and so are their ratios.
+constexpr double kSums = 1e-12;
+
+TEST(Readers, SpreadIsWhatTellsTokensOfASampleApartBesideTheCorpus) {
+  at::manual_seed(1);
+  const std::vector<int64_t> lengths{40, 33, 50};
+  const at::Tensor x = tokens(lengths, 1.5, 0.7);
+  const Collected got = see_residual("readers", x, Packed(lengths));
+  EXPECT_NEAR(got.total("spread").value, plain_spread(x, lengths), kSums);
+  EXPECT_GT(got.total("spread").stderr_, 0);
+  EXPECT_EQ(got.total("spread").n, 3);
+}
+
+TEST(Readers, TokensThatDoNotDependOnTheirSampleSpreadAsFarAsAMeanOfTheirsAllows) {
+  at::manual_seed(2);
+  const std::vector<int64_t> lengths(64, 25);
+  const Collected got = see_residual("readers", tokens(lengths, 0, 1), Packed(lengths));
+  EXPECT_NEAR(got.total("spread").value, 1 - 1.0 / 25, 4 * got.total("spread").stderr_);
+}
+
+TEST(Readers, ScaleBiasAndOrderOfUnitsDoNotMatter) {
+  at::manual_seed(3);
+  const std::vector<int64_t> lengths{30, 30, 30};
+  const at::Tensor x = tokens(lengths, 1, 0.3);
+  const at::Tensor other = (x * at::randn({kUnits}, at::kDouble).exp()).index_select(1, at::randperm(kUnits));
+  const Packed packed(lengths);
+  const Collected a = see_residual("readers", x, packed), b = see_residual("readers", other, packed),
+                  c = see_residual("readers", other + 5 * at::randn({kUnits}, at::kDouble), packed);
+  EXPECT_NEAR(a.total("spread").value, b.total("spread").value, kSums);
+  EXPECT_NEAR(a.total("spread").value, c.total("spread").value, kSums);
+  for (int64_t s = 0; s < 3; ++s) {
+    EXPECT_NEAR(a.content("unit_rank", s), c.content("unit_rank", s), kSums * 30);
+    EXPECT_NEAR(a.content("unit_sd_rel", s), b.content("unit_sd_rel", s), kSums);
+  }
+}
+
+TEST(Readers, TokensAlongOneDirectionHaveRankOne) {
+  at::manual_seed(4);
+  const at::Tensor x = at::outer(at::randn({40}, at::kDouble), at::randn({kUnits}, at::kDouble)) +
+                       3 * at::randn({kUnits}, at::kDouble);
+  EXPECT_NEAR(see_residual("readers", x).content("unit_rank"), 1, kSums);
+}
+
+TEST(Readers, UnitsThatReadMostlyOneNumberDifferLittle) {
+  at::manual_seed(5);
+  const at::Tensor x = at::randn({500, kUnits}, at::kDouble) + 100;
+  EXPECT_NEAR(see_residual("readers", x).content("unit_sd_rel"), 0.01, 0.002);  // 1 / 100, sd known to 3 %
+}
+
+TEST(Readers, OneTokenFarFromTheRestDoesNotHideThatTheyAreAlike) {
+  at::manual_seed(6);
+  const std::vector<int64_t> lengths(8, 50);
+  at::Tensor x = tokens(lengths, 1, 0.05);
+  const double before = see_residual("readers", x, Packed(lengths)).total("spread").value;
+  for (int64_t s = 0; s < 8; ++s) x[s * 50 + 7] += 300;
+  // Every sample loses one token of fifty: what is left estimates the same share.
+  EXPECT_NEAR(see_residual("readers", x, Packed(lengths)).total("spread").value, before, 0.1 * before);
+}
+
+}  // namespace
+}  // namespace rankscope::testing
