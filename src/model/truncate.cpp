@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "attention/variant.h"
 #include "base/error.h"
 #include "model/truncate.h"
 #include "parts/program.h"
@@ -41,34 +42,69 @@ Factors cut_product(const at::Tensor& a, const at::Tensor& b, int64_t rank) {
   return out;
 }
 
-at::Tensor with_bias(const at::Tensor& w, const at::Tensor& b) {
-  return b.defined() ? at::cat({w, b.unsqueeze(1)}, 1) : w;
+// The gain and the bias of the norm before, as [d]; ones and zeros where there is none.
+struct Folded {
+  at::Tensor gain, inverse, bias;
+};
+Folded norm_before(const Weights& w, const BranchSpec& branch) {
+  const int64_t d = w.get("attn.W_Q").size(1);
+  const auto wide = w.get("attn.W_Q").options().dtype(at::kDouble);
+  const auto get = [&](const char* what) {
+    return branch.before.acts() ? w.get_or_none(branch.norm_name + what) : at::Tensor();
+  };
+  const at::Tensor gain = get(".w"), bias = get(".b");
+  Folded f{gain.defined() ? gain.to(at::kDouble) : at::ones({d}, wide),
+           {},
+           bias.defined() ? bias.to(at::kDouble) : at::zeros({d}, wide)};
+  f.inverse = at::where(f.gain == 0, at::zeros_like(f.gain), f.gain.reciprocal());  // a channel nobody reads
+  return f;
 }
 
-void put(Weights& out, const char* W, const char* b, const at::Tensor& heads, const at::Tensor& like,
-         bool bias) {
-  const at::Tensor flat = heads.flatten(0, 1).to(like.scalar_type());
-  const int64_t d = flat.size(1) - (bias ? 1 : 0);
-  out.set(W, flat.narrow(1, 0, d).contiguous());
-  if (bias) out.set(b, flat.select(1, d).contiguous());
+at::Tensor bias_by_head(const Weights& w, const char* name, int64_t given, const AttentionSpec& a,
+                        const at::Tensor& like) {
+  const at::Tensor b = w.get_or_none(name);
+  return b.defined() ? per_head(b.unsqueeze(1), given, a.heads)
+                     : at::zeros({a.heads, a.d_qk, 1}, like.options());
 }
 
-void cut_qk(Weights& w, AttentionSpec& a) {
-  const at::Tensor W_Q = w.get("attn.W_Q");
-  const bool bias = w.has("attn.b_Q");
-  at::Tensor q = per_head(with_bias(W_Q, w.get_or_none("attn.b_Q")), a.heads, a.heads);
-  at::Tensor k = per_head(with_bias(w.get("attn.W_K"), w.get_or_none("attn.b_K")), a.kv_heads, a.heads);
+// Cuts the map W_Q^T W_K as the normalised tokens meet it. What the biases of the queries add, a score of
+// each key that no query changes, is not part of that map: it keeps a dimension of its own. What those of the
+// keys add is the same for all keys of a query, and softmax does not see it.
+void cut_qk(Weights& w, BranchSpec& branch) {
+  AttentionSpec& a = *branch.attention();
+  const Folded norm = norm_before(w, branch);
+  const at::Tensor like = w.get("attn.W_Q");
+  const at::Tensor W_Q = per_head(like, a.heads, a.heads),
+                   W_K = per_head(w.get("attn.W_K"), a.kv_heads, a.heads);
+  const at::Tensor q = W_Q * norm.gain, k = W_K * norm.gain;  // [H, d_qk, d]
+  const auto put = [&](const char* name, const at::Tensor& heads) {
+    w.set(name, heads.flatten(0, 1).to(like.scalar_type()).contiguous());
+  };
+  const int64_t r = a.truncate_qk;
   // Where positions or norms stand between the two maps, each is cut for itself.
-  if ((!a.rotary_frequencies.empty() && a.positions) || a.qk_norm.acts()) {
-    q = cut(q, a.truncate_qk);
-    k = cut(k, a.truncate_qk);
-  } else {
-    const Factors f = cut_product(q, k, a.truncate_qk);
-    q = f.left;
-    k = f.right;
+  const bool turned = (!a.rotary_frequencies.empty() && a.positions) || a.qk_norm.acts();
+  if (turned ||
+      !attention_variant(a.variant).only_tokens) {  // positions stand between the two: each side alone
+    put("attn.W_Q", cut(q, r) * norm.inverse);
+    put("attn.W_K", cut(k, r) * norm.inverse);
+    if (w.has("attn.b_K")) put("attn.b_K", bias_by_head(w, "attn.b_K", a.kv_heads, a, q).squeeze(-1));
+    return;
   }
-  put(w, "attn.W_Q", "attn.b_Q", q, W_Q, bias);
-  put(w, "attn.W_K", "attn.b_K", k, W_Q, bias);
+  Factors f = cut_product(q, k, r);
+  at::Tensor own = at::zeros({a.heads, a.d_qk, 1}, q.options());  // biases of the new queries
+  const at::Tensor b_Q = bias_by_head(w, "attn.b_Q", a.heads, a, q) + W_Q.matmul(norm.bias.unsqueeze(1));
+  own.select(1, r).fill_(1.0);
+  f.right.select(1, r).copy_(b_Q.transpose(1, 2).matmul(k).squeeze(1));
+  const at::Tensor left = f.left * norm.inverse;
+  put("attn.W_Q", left);
+  put("attn.W_K", f.right * norm.inverse);
+  w.set("attn.b_Q", (own - left.matmul(norm.bias.unsqueeze(1))).flatten().to(like.scalar_type()));
+  w.set("attn.b_K", at::zeros({a.heads * a.d_qk}, like.options()));
+  if (!a.bias) {  // the values still have none
+    a.bias = true;
+    if (!w.has("attn.b_V")) w.set("attn.b_V", at::zeros({a.kv_heads * a.d_v}, like.options()));
+  }
+  a.key_bias = true;
 }
 
 void cut_ov(Weights& w, AttentionSpec& a) {
@@ -116,7 +152,7 @@ bool is_truncated(const BlockSpec& block) {
 }
 
 Weights truncated(const Weights& weights, BlockSpec& block) {
-  const BranchSpec& branch = *block.attention_branch();
+  BranchSpec& branch = *block.attention_branch();
   const int64_t width = weights.get("attn.W_O").size(0);
   const Program program = program_of(branch, width);
   if (branch.name != "attn" || !branch.attention()->value_map || !program.writes_heads() ||
@@ -128,7 +164,7 @@ Weights truncated(const Weights& weights, BlockSpec& block) {
   AttentionSpec& a = block.attention();
   Weights w = weights.shallow_copy();
   if (a.truncate_qk > 0)
-    cut_qk(w, a);
+    cut_qk(w, branch);
   else
     expand(w, "attn.W_K", "attn.b_K", a);
   if (a.truncate_ov > 0)

@@ -66,15 +66,12 @@ class Truncation : public testing::Test {
       if (w.has(name)) w.set(name, at::randn(w.get(name).sizes(), options));
     return w;
   }
-  // W_Q^T W_K of one head, biases as one more row and column.
+  // W_Q^T W_K of one head.
   static at::Tensor qk(const Weights& w, const AttentionSpec& a, int64_t head) {
-    const auto rows = [&](const char* W, const char* b, int64_t heads) {
-      const int64_t h = head / (a.heads / heads);
-      at::Tensor m = w.get(W).narrow(0, h * a.d_qk, a.d_qk);
-      if (w.has(b)) m = at::cat({m, w.get(b).narrow(0, h * a.d_qk, a.d_qk).unsqueeze(1)}, 1);
-      return m;
+    const auto rows = [&](const char* W, int64_t heads) {
+      return w.get(W).narrow(0, head / (a.heads / heads) * a.d_qk, a.d_qk);
     };
-    return rows("attn.W_Q", "attn.b_Q", a.heads).t().matmul(rows("attn.W_K", "attn.b_K", a.kv_heads));
+    return rows("attn.W_Q", a.heads).t().matmul(rows("attn.W_K", a.kv_heads));
   }
   static at::Tensor ov(const Weights& w, const AttentionSpec& a, int64_t head) {
     const int64_t h = head / (a.heads / a.kv_heads);
@@ -107,16 +104,65 @@ TEST_F(Truncation, GivesTheBestApproximationOfEachHeadsMaps) {
   }
 }
 
-TEST_F(Truncation, UnderRotaryPositionsCutsQueriesAndKeysApart) {
+// Scores of one head for tokens that the norm has left without its gain and bias, without their mean over
+// keys.
+at::Tensor scores(const Weights& w, const AttentionSpec& a, int64_t head, const at::Tensor& normalised) {
+  const at::Tensor x = normalised * w.get("ln1.w") + w.get("ln1.b");
+  const auto project = [&](const char* W, const char* b) {
+    return at::linear(x, w.get(W), w.get(b)).narrow(1, head * a.d_qk, a.d_qk);
+  };
+  const at::Tensor s = project("attn.W_Q", "attn.b_Q").matmul(project("attn.W_K", "attn.b_K").t());
+  return s - s.mean(1, true);
+}
+
+// Gains and biases of the norm, biases of queries and keys: none of them is part of the map, and all of them
+// were once cut with it.
+TEST_F(Truncation, AMapThatHasThatRankKeepsItsScores) {
+  const ModelSpec spec = tiny_spec(NormPlace::pre);
+  const AttentionSpec& a = spec.blocks[0].attention();
+  Weights before = drawn(spec);
+  const auto wide = at::TensorOptions().dtype(at::kDouble);
+  before.set("ln1.w", at::rand({24}, wide) + 0.5);
+  before.set("ln1.b", at::randn({24}, wide));
+  for (const char* name : {"attn.W_Q", "attn.W_K"}) {
+    at::Tensor W = before.get(name).clone();
+    for (int64_t h = 0; h < 4; ++h)
+      W.narrow(0, 6 * h, 6).copy_(at::randn({6, 2}, wide).matmul(at::randn({2, 24}, wide)));
+    before.set(name, W);
+  }
+  BlockSpec block = with_rank(spec, "qk=2").blocks[0];
+  const Weights after = truncated(before, block);
+  const at::Tensor x = at::randn({15, 24}, wide);
+  for (int64_t h = 0; h < 4; ++h)
+    EXPECT_LT(distance(scores(after, block.attention(), h, x), scores(before, a, h, x)), 1e-12) << h;
+}
+
+TEST_F(Truncation, IsBestWhereTheNormsGainIsPartOfTheMap) {
+  const ModelSpec spec = tiny_spec(NormPlace::pre);
+  Weights before = drawn(spec);
+  const at::Tensor gain = at::rand({24}, at::TensorOptions().dtype(at::kDouble)) + 0.5;
+  before.set("ln1.w", gain);
+  BlockSpec block = with_rank(spec, "qk=2").blocks[0];
+  const Weights after = truncated(before, block);
+  const auto folded = [&](const at::Tensor& map) { return gain.unsqueeze(1) * map * gain; };
+  for (int64_t h = 0; h < 4; ++h)
+    EXPECT_LT(distance(folded(qk(after, block.attention(), h)),
+                       best(folded(qk(before, spec.blocks[0].attention(), h)), 2)),
+              1e-12);
+}
+
+TEST_F(Truncation, UnderRotaryPositionsCutsQueriesAndKeysApartAndLeavesTheirBiases) {
   ModelSpec spec = tiny_spec(NormPlace::pre);
   for (BlockSpec& b : spec.blocks) b.attention().rotary_frequencies = {1.0, 0.1, 0.01};
   const Weights before = drawn(spec);
   BlockSpec block = with_rank(spec, "qk=2").blocks[0];
   const Weights after = truncated(before, block);
-  const at::Tensor q = at::cat({before.get("attn.W_Q"), before.get("attn.b_Q").unsqueeze(1)}, 1);
-  const at::Tensor cut = at::cat({after.get("attn.W_Q"), after.get("attn.b_Q").unsqueeze(1)}, 1);
-  for (int64_t h = 0; h < 4; ++h)
-    EXPECT_LT(distance(cut.narrow(0, 6 * h, 6), best(q.narrow(0, 6 * h, 6), 2)), 1e-12);
+  for (const char* name : {"attn.W_Q", "attn.W_K"})
+    for (int64_t h = 0; h < 4; ++h)
+      EXPECT_LT(distance(after.get(name).narrow(0, 6 * h, 6), best(before.get(name).narrow(0, 6 * h, 6), 2)),
+                1e-12);
+  for (const char* name : {"attn.b_Q", "attn.b_K"})
+    EXPECT_EQ(distance(after.get(name), before.get(name)), 0) << name;
 }
 
 TEST_F(Truncation, KeepsTheContributionOfTheValueBias) {
