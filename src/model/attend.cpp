@@ -47,8 +47,14 @@ class Attention {
     for_each_group(in_, most, [&](const SampleGroup& g) { group(g); });
     if (sink_.defined()) c_.observer.see(sink_site, sink_);
     at::Tensor z = whole_.defined() ? whole_ : parts_.size() == 1 ? parts_.front() : at::cat(parts_);
-    if (!in_.spec.heads_off.empty() && c_.differentiated) z = z.clone();
-    for (const int64_t h : in_.spec.heads_off) z.select(1, h).zero_();
+    const AttentionSpec& a = in_.spec;
+    if (!(a.heads_off.empty() && a.heads_fixed.empty()) && c_.differentiated) z = z.clone();
+    for (const int64_t h : a.heads_off) z.select(1, h).zero_();
+    if (!a.heads_fixed.empty()) {
+      const at::Tensor values = at::tensor(a.fixed_values, at::kDouble).view({-1, a.d_v}).to(z.options());
+      for (size_t i = 0; i < a.heads_fixed.size(); ++i)
+        z.select(1, a.heads_fixed[i]).copy_(values[static_cast<int64_t>(i)].expand({z.size(0), a.d_v}));
+    }
     return z.flatten(1);
   }
 

@@ -20,6 +20,7 @@ class Mixing {
  public:
   Mixing(const Attending& in) : H_(in.spec.heads), KV_(in.spec.kv_heads), dv_(in.spec.d_v) {
     if (!in.spec.value_map) KV_ = 1;
+    if (!in.spec.heads_fixed.empty()) throw Error("a head that carries fixed numbers is no map of the tokens");
     const auto unlimited = [&](int64_t, int64_t) { return in.batch.count(); };
     for_each_group(in, unlimited, [&](const SampleGroup& g) {
       at::Tensor pattern = g.ready->pattern(0, g.count, 0, g.length).contiguous();

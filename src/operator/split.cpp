@@ -246,6 +246,7 @@ class SplitProgram {
                               a.sinks ? "those of learned sinks" : a.variant));
     if (o.third >= kFirstMade && program_.made(o.third).groups > 1)
       throw Error("the split arithmetic does not follow values that are normed head by head");
+    if (!a.heads_fixed.empty()) throw Error("a head that carries fixed numbers is no map of the tokens");
     const int64_t values = a.value_map ? a.kv_heads : 1;
     const at::Tensor V = by_head(value(o.third).R, values, a.heads);  // [H, T, d_v]
     const at::Tensor v = by_head(value(o.third).x, values, a.heads);  // [H, d_v]

@@ -22,6 +22,7 @@ std::string describe(const AttentionSpec& a) {
   if (a.rotary_context > 0) s += fmt::format(",longer-than={}", a.rotary_context);
   if (!a.positions) s += ",positions=off";
   for (const int64_t h : a.heads_off) s += fmt::format(",off=H{}", h);
+  for (const int64_t h : a.heads_fixed) s += fmt::format(",fixed=H{}", h);
   if (a.truncate_qk > 0) s += fmt::format(",qk<={}", a.truncate_qk);
   if (a.truncate_ov > 0) s += fmt::format(",ov<={}", a.truncate_ov);
   return s;

@@ -57,6 +57,8 @@ void fields(Archive& a, AttentionSpec& s) {
   a.flag("value_map", s.value_map, d.value_map);
   a.integer("output_width", s.output_width, d.output_width, 0, kMaxWidth);
   a.integers("heads_off", s.heads_off, kMaxHeads);
+  a.integers("heads_fixed", s.heads_fixed, kMaxHeads);
+  a.numbers("fixed_values", s.fixed_values);
   a.integer("truncate_qk", s.truncate_qk, d.truncate_qk, 0, kMaxHeadWidth);
   a.integer("truncate_ov", s.truncate_ov, d.truncate_ov, 0, kMaxHeadWidth);
 }

@@ -70,6 +70,8 @@ struct AttentionSpec {
   bool value_map = true;                // false: every head's values are the tokens themselves
   int64_t output_width = 0;             // of what it writes; 0: the stream's
   std::vector<int64_t> heads_off = {};  // heads whose output is set to zero
+  std::vector<int64_t> heads_fixed = {};  // heads that carry the same numbers whatever the tokens,
+  std::vector<double> fixed_values = {};  // these: d_v for each of them
   int64_t truncate_qk = 0;              // > 0: each head's QK map cut to this rank
   int64_t truncate_ov = 0;
   bool operator==(const AttentionSpec&) const = default;

@@ -120,6 +120,11 @@ class Check {
         refuse("its ranges of distance are fewer than four, or end before the single distances do");
       for (const int64_t h : a->heads_off)
         if (h >= a->heads) refuse(fmt::format("there is no head {} to be off", h));
+      for (const int64_t h : a->heads_fixed)
+        if (h >= a->heads) refuse(fmt::format("there is no head {} to be fixed", h));
+      if (a->fixed_values.size() != a->heads_fixed.size() * static_cast<size_t>(a->d_v))
+        refuse(fmt::format("{} numbers do not fix {} heads of width {}", a->fixed_values.size(),
+                           a->heads_fixed.size(), a->d_v));
     }
     if (!b.reads.empty() &&
         std::none_of(spec_.sources.begin(), spec_.sources.end(), [&](auto& s) { return s.name == b.reads; }))
