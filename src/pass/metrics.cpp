@@ -11,8 +11,10 @@ namespace {
 const std::vector<MetricInfo>& without_lens() {
   static const std::vector<MetricInfo> all{
       {.name = "output_kl",
-       .formula = "mean over tokens of KL(p_full || p_variant), nats; without a vocabulary ||y - y_full|| / "
-                  "||y_full||",
+       .formula = "mean over tokens of KL(p_full || p_variant), nats",
+       .meaning = "0: the variant's output is that of the whole network"},
+      {.name = "output_error",
+       .formula = "||y - y_full||_F / ||y_full||_F of the last hidden state, where there is no vocabulary",
        .meaning = "0: the variant's output is that of the whole network"},
 
       {.name = "residual_l1inf_rel_log10",
@@ -67,8 +69,9 @@ const std::vector<MetricInfo>& without_lens() {
        .formula = "root mean square of the sum of the paths",
        .meaning = "high: these paths write much"},
       {.name = "path_share",
-       .formula = "path_norm / sum of path_norm over lengths",
-       .meaning = "1: all that is written comes along paths of this length"},
+       .formula = "path_norm / (sum of path_norm over lengths + that of the bias stream)",
+       .meaning = "1: all that is written comes along paths of this length",
+       .version = 2},
       {.name = "path_alpha",
        .formula = "a / (a + b), a and b = ||.||_1 ||.||_inf of the stream and of what attention writes",
        .meaning = "1: the layer's attention writes nothing"},
@@ -117,8 +120,9 @@ const std::vector<MetricInfo>& without_lens() {
        .formula = "max |sum over inputs + bias - output| / max |output|",
        .meaning = "0: the token-to-token map accounts for the whole output"},
       {.name = "map_self",
-       .formula = "mean share of its own token in an output",
-       .meaning = "1: tokens read themselves"},
+       .formula = "mean over output tokens of |from its own token| / sum over tokens of |from each|, read along its "
+                  "predicted word (without a vocabulary: along itself); skips and all paths included",
+       .meaning = "1: what an output says comes from its own token; 1/T: from all alike"},
       {.name = "map_first",
        .formula = "mean share of the first token in an output",
        .meaning = "1: all read the first token"},

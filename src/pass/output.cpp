@@ -98,6 +98,7 @@ class Comparison {
 
   void hidden_states() {
     site_ = hidden_site(plan_.sources.front()->spec());
+    metric_ = "output_error";
     per_batch([&](size_t b, const Batch& batch) {
       const at::Tensor x = (*full_.x)[b].to(at::kDouble);
       for (size_t o = 0; o < others_.size(); ++o) {
@@ -161,10 +162,10 @@ class Comparison {
       const Estimate e = arithmetic_mean(plain);
       for (const size_t v : others_[o]->variants) {
         const Name variant = other_plan_.variants[v].name;
-        table_.rows.push_back({variant, site_, -1, -1, "output_kl", e.value, e.stderr_,
+        table_.rows.push_back({variant, site_, -1, -1, metric_, e.value, e.stderr_,
                                static_cast<int64_t>(plain.size()), depth, "all"});
         for (const auto& [sample, value] : values_[o])
-          table_.samples.push_back({variant, site_, -1, -1, "output_kl", "all", sample, value});
+          table_.samples.push_back({variant, site_, -1, -1, metric_, "all", sample, value});
       }
     }
   }
@@ -177,6 +178,7 @@ class Comparison {
   std::map<WeightSource*, Weights> heads_;
   std::vector<std::vector<std::pair<int64_t, double>>> values_;
   std::string site_;
+  Name metric_ = "output_kl";
 };
 
 }  // namespace
@@ -184,6 +186,10 @@ class Comparison {
 std::string hidden_site(const ModelSpec& spec) {
   return spec.final_norm.there() ? "ln_final.hook_normalized"
                                  : fmt::format("blocks.{}.hook_resid_post", spec.depth() - 1);
+}
+
+std::string output_metric(const ModelSpec& spec) {
+  return spec.output.kind != HeadKind::none ? "output_kl" : "output_error";
 }
 
 std::string output_site(const ModelSpec& spec) {

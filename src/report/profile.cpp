@@ -56,9 +56,9 @@ struct Building {
 void take(Building& b, const Row& r) {
   b.profile.samples = std::max(b.profile.samples, r.n);
   const auto is = [&](std::string_view name) { return r.metric == name; };
-  if (is("output_kl")) {
+  if (is("output_kl") || is("output_error")) {
     b.profile.output_kl = r.value;
-    b.profile.in_nats = r.site == "unembed.hook_out";
+    b.profile.in_nats = r.site == "unembed.hook_out";  // older tables have output_kl for both
   } else if (is("attention_entropy") && r.head >= 0) {
     if (Mean& mean = b.places[r.layer].entropy; !std::isnan(r.value)) mean.sum += r.value, ++mean.count;
   } else if (is("sink_ratio") && r.head < 0 && r.layer >= 0) {

@@ -22,9 +22,8 @@ struct LayerNumbers {
 
 struct VariantProfile {
   std::string variant;
-  double output_kl = kNone;
-  bool in_nats =
-      true;  // output_kl is a divergence; without a head it is the last hidden state's relative change
+  double output_kl = kNone;  // or output_error, where in_nats is false
+  bool in_nats = true;
   std::vector<LayerNumbers> layers;
   bool pre_norm = false;  // tokens are read where attention sees them: the normalised block input
   bool content = false;   // tokens are the content tokens; all of them where a sample has no others

@@ -76,7 +76,7 @@ class Page {
 };
 
 bool is_ablation(const VariantProfile& p) {
-  return p.variant.starts_with("-head:") || p.variant.starts_with("-heads:");
+  return p.variant.starts_with("-head");
 }
 
 std::vector<double> residuals(const VariantProfile& p) {
@@ -144,8 +144,10 @@ std::string kl_meaning(const std::vector<VariantProfile>& all) {
   };
   const std::string change = "relative change of the last hidden state";
   if (!counts(false)) return "output_kl: divergence of the output from that of full, in nats";
-  return counts(true) ? "output_kl: divergence from full in nats; where the output heads differ, " + change
-                      : "output_kl: " + change + ", as there is no output head";
+  return counts(true)
+             ? "output_kl: divergence from full in nats; where the output heads differ, output_error: " +
+                   change
+             : "output_kl: here output_error, " + change + ", as there is no output head";
 }
 
 void print_variants(const std::vector<VariantProfile>& all, Page& page) {

@@ -97,7 +97,7 @@ class Series {
     if (kind === "depths") return numbers(all.map((r) => r.depth)).map((d) => ({ name: `depth ${d}`, place: d, takes: (r) => r.depth === d && r.variant === which && r.head === null }));
     if (kind === "layers") return numbers(all.map((r) => r.layer)).map((l) => ({ name: `layer ${l}`, place: l, takes: (r) => r.layer === l && r.variant === which && r.head !== null }));
     if (kind === "heads") return numbers(all.filter((r) => r.layer === Number(which)).map((r) => r.head)).map((k) => ({ name: `L${which}H${k}`, place: k, takes: (r) => r.head === k && r.layer === Number(which) && r.variant === (all[0]?.variant ?? "full") }));
-    const variants = [...new Set(all.map((r) => r.variant))].filter((v) => !/^-heads?:/.test(v));
+    const variants = [...new Set(all.map((r) => r.variant))].filter((v) => !/^-heads?(-mean|-bare)?:/.test(v));
     return variants.map((v, i) => ({ name: v, place: i, takes: (r) => r.variant === v && r.head === null && (which === "" || r.depth === Number(which)) }));
   }
 

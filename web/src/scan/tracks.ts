@@ -45,7 +45,7 @@ export function family(site: string): string {
 }
 
 /** A point of a curve over depth. What theory says of a layer and what the output says have figures of their own. */
-export const isDepthRow = (r: Row): boolean => r.head === null && r.depth !== null && r.metric !== "output_kl" && !r.metric.startsWith("path_") && r.site !== "operator" && r.variant !== "theory";
+export const isDepthRow = (r: Row): boolean => r.head === null && r.depth !== null && r.metric !== "output_kl" && r.metric !== "output_error" && !r.metric.startsWith("path_") && r.site !== "operator" && r.variant !== "theory";
 
 /** Where a model is judged: what attention sees if it is there (pre-norm), else what a block leaves. */
 export function judgedFamily(scan: Scan): string {

@@ -57,7 +57,7 @@ function theory(scan: Scan): HTMLElement[] {
 }
 
 function variantTable(scans: Scan[]): HTMLElement | null {
-  const rows = scans.flatMap((s) => s.of("output_kl").map((r) => [scans.length > 1 ? `${s.data.name}: ${r.variant}` : r.variant, r.value, r.stderr, r.n, r.site]));
+  const rows = scans.flatMap((s) => [...s.of("output_kl"), ...s.of("output_error")].map((r) => [scans.length > 1 ? `${s.data.name}: ${r.variant}` : r.variant, r.value, r.stderr, r.n, r.site]));
   if (rows.length === 0) return null;
   return new Table({
     name: "variants",
