@@ -19,12 +19,10 @@
 #include "pass/scanned_model.h"
 #include "pass/variants.h"
 #include "paths/shares.h"
+#include "scan/ablate.h"
 
 namespace rankscope {
 namespace {
-
-constexpr size_t kAblationsAtOnce = 16;  // each holds its own activations
-constexpr size_t kMostCandidates = 64;
 
 class Scan {
  public:
@@ -42,9 +40,12 @@ class Scan {
     const auto start = std::chrono::steady_clock::now();
     main_pass();
     if (request_.baseline) baseline();
-    if (request_.ablate) ablate();
+    if (request_.ablate)
+      ablate_heads({*source_, plan_.inputs.front(), plan_.layers, request_.thresholds, progress_},
+                   result_.table, result_.notes, names_);
     if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
-    result_.verdict = judge(result_.table, spec(), request_.thresholds, shortest_content());
+    result_.verdict = judge(result_.table, spec(), request_.thresholds,
+                            {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});
     if (request_.show && request_.lenses.empty()) theory_of_shown_sample();
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
@@ -133,9 +134,9 @@ class Scan {
   void same_as_full() {
     for (const size_t v : full().variants)
       if (v != 0) {
-        result_.table.rows.push_back({plan_.variants[v].name, output_site(spec()), -1, -1, "output_kl", 0.0,
-                                      0.0, static_cast<int64_t>(input_.samples.size()),
-                                      static_cast<int32_t>(spec().depth()), "all"});
+        result_.table.rows.push_back(
+            {plan_.variants[v].name, output_site(spec()), -1, -1, output_metric(spec()), 0.0, 0.0,
+             static_cast<int64_t>(input_.samples.size()), static_cast<int32_t>(spec().depth()), "all"});
         result_.notes.push_back(fmt::format("{} takes nothing out of this model", plan_.variants[v].name));
       }
   }
@@ -171,61 +172,6 @@ class Scan {
     std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
     states.front().cut_into(plan_.inputs.front());  // either may have needed smaller batches
     compare_outputs(full(), plan_, {&states.front()}, plan, result_.table, result_.notes);
-  }
-
-  // Candidates are heads that write little; whether they matter is what the output says.
-  void ablate() {
-    std::vector<std::pair<double, std::string>> candidates;
-    for (const Row& r : result_.table.rows)
-      if (r.variant == "full" && r.metric == "head_output_rel" && r.head >= 0 &&
-          r.value < request_.thresholds["dead"])
-        candidates.emplace_back(r.value, fmt::format("head:L{}H{}", r.layer, r.head));
-    std::sort(candidates.begin(), candidates.end());
-    if (candidates.size() > kMostCandidates) {
-      result_.notes.push_back(fmt::format("{} heads write less than {}; the {} weakest were taken out",
-                                          candidates.size(), request_.thresholds["dead"], kMostCandidates));
-      candidates.resize(kMostCandidates);
-    }
-    std::vector<std::string> alone, accepted;
-    for (const auto& [norm, head] : candidates) alone.push_back(head);
-    for (size_t first = 0; first < alone.size(); first += kAblationsAtOnce)
-      take_out(
-          {alone.begin() + static_cast<std::ptrdiff_t>(first),
-           alone.begin() + static_cast<std::ptrdiff_t>(std::min(alone.size(), first + kAblationsAtOnce))});
-    for (const std::string& head : alone) {
-      const Row* kl = result_.table.find("-" + head, "output_kl", -1);
-      if (kl != nullptr && kl->value < request_.thresholds["epsilon"]) accepted.push_back(head);
-    }
-    if (accepted.size() > 1) take_out({together(accepted)});
-  }
-
-  static std::string together(const std::vector<std::string>& heads) {
-    return fmt::format("{}", fmt::join(heads, "+"));
-  }
-
-  void take_out(const std::vector<std::string>& parts) {
-    PassPlan plan;
-    ScanRequest request;
-    request.off = parts;
-    plan.variants = make_variants(request, spec());
-    for (Variant& v : plan.variants) {
-      if (v.name.find('+') != std::string::npos) v.name = group_name(v.name);
-      if (v.name != "full") names_.push_back(v.name);
-    }
-    plan.sources = {source_.get()};
-    plan.inputs = {plan_.inputs.front()};
-    plan.layers = plan_.layers;
-    plan.device = request_.device;
-    const std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
-    std::vector<const FinalState*> others;
-    for (size_t i = 1; i < states.size(); ++i) others.push_back(&states[i]);
-    compare_outputs(states.front(), plan, others, plan, result_.table, result_.notes);
-  }
-
-  // "-head:L5H3+head:L7H0" reads better as "-heads:L5H3+L7H0".
-  static std::string group_name(std::string name) {
-    for (size_t at; (at = name.find("head:")) != std::string::npos;) name.erase(at, 5);
-    return "-heads:" + name.substr(1);
   }
 
   int64_t shortest_content() const {

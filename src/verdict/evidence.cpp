@@ -6,16 +6,39 @@
 #include <cmath>
 
 #include "verdict/rule.h"
+#include "verdict/statistics.h"
 
 namespace rankscope::verdict {
 
 Side side(double value, double error, double threshold) {
-  const double margin = std::isfinite(error) ? 2 * error : 0.0;
-  if (value + margin < threshold) return Side::below;
-  return value - margin >= threshold ? Side::above : Side::unclear;
+  if (!std::isfinite(error)) return Side::unclear;
+  if (value + 2 * error < threshold) return Side::below;
+  return value - 2 * error >= threshold ? Side::above : Side::unclear;
 }
 
-Evidence::Evidence(const ResultTable& table) {
+std::vector<Side> sides_of(const std::vector<const Row*>& rows, double threshold) {
+  std::vector<double> above, below;  // p-values against the other side
+  for (const Row* r : rows) {
+    const bool error = std::isfinite(r->stderr_) && r->n > 1;
+    const double away = r->value - threshold;
+    const double t = away == 0 ? 0 : away / std::max(r->stderr_, 1e-300),
+                 freedom = static_cast<double>(r->n - 1);
+    above.push_back(error ? student_tail(t, freedom) : 1.0);
+    below.push_back(error ? student_tail(-t, freedom) : 1.0);
+  }
+  const std::vector<bool> over = benjamini_hochberg(above, kFalseShare),
+                          under = benjamini_hochberg(below, kFalseShare);
+  std::vector<Side> out;
+  for (size_t i = 0; i < rows.size(); ++i)
+    out.push_back(over[i] ? Side::above : under[i] ? Side::below : Side::unclear);
+  return out;
+}
+
+Claim::Answer answer_of(Side s, Side yes) {
+  return s == Side::unclear ? Claim::Answer::unknown : s == yes ? Claim::Answer::yes : Claim::Answer::no;
+}
+
+Evidence::Evidence(const ResultTable& table) : table_(table) {
   for (const Row& r : table.rows) {
     if (std::isnan(r.value)) continue;
     rows_[{r.variant.str(), r.metric.str()}].push_back(&r);
@@ -24,6 +47,13 @@ Evidence::Evidence(const ResultTable& table) {
   }
   for (const char* name : {"null:init", "baseline"})  // the later one wins
     if (std::find(variants_.begin(), variants_.end(), name) != variants_.end()) baseline_ = name;
+}
+
+std::map<int64_t, double> Evidence::samples(std::string_view variant, std::string_view metric) const {
+  std::map<int64_t, double> out;
+  for (const SampleRow& r : table_.samples)
+    if (r.variant.str() == variant && r.metric.str() == metric) out[r.sample] = r.value;
+  return out;
 }
 
 const std::vector<const Row*>& Evidence::all(std::string_view variant, std::string_view metric) const {
@@ -81,6 +111,21 @@ std::string Path::where(const std::vector<int>& layers) const {
 Finding& Case::say(std::string topic, std::string sentence, bool known) {
   findings.push_back({std::move(topic), std::move(sentence), known, -1, -1, kNone, kNone, kNone});
   return findings.back();
+}
+
+std::string Case::too_few(const Row& r) const {
+  if (static_cast<double>(r.n) < limit("few_samples"))
+    return fmt::format("{} decide nothing (few_samples {})", count_of(static_cast<double>(r.n), "sample"),
+                       number(limit("few_samples")));
+  if (static_cast<double>(measured.shortest) < limit("few_tokens"))
+    return fmt::format("the shortest sample has {}, and so few decide nothing (few_tokens {})",
+                       count_of(static_cast<double>(measured.shortest), "content token"),
+                       number(limit("few_tokens")));
+  return "";
+}
+
+std::string Case::residual_text(double x) const {
+  return x < floor() ? fmt::format("the rounding floor ({:.0e})", floor()) : number(x);
 }
 
 const Row* Case::residual(std::string_view variant, const Place& p) const {

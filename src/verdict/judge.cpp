@@ -11,9 +11,9 @@ std::vector<const Rule*> rules_in_order() {
 }
 
 std::vector<Finding> judge(const ResultTable& table, const ModelSpec& spec, const Thresholds& thresholds,
-                           int64_t shortest_content) {
+                           const Measured& measured) {
   using namespace verdict;  // NOLINT(google-build-using-namespace): this is its way out
-  Case c{Evidence(table), spec, thresholds, shortest_content, Path(spec), {}};
+  Case c{Evidence(table), spec, thresholds, measured, Path(spec), {}};
   for (const Rule* rule : rules_in_order()) rule->judge(c);
   return std::move(c.findings);
 }

@@ -2,8 +2,8 @@
 // rules/ per rule, and the file's name is its registration: rules/collapse.cpp defines rule_collapse.
 //
 // Every sentence carries its number, the threshold it was held against and what it stands beside; where the
-// evidence does not decide it says "not known" and why. Evidence decides when the value is at least two
-// standard errors away from the threshold.
+// evidence does not decide it says "not known" and why. Where heads are counted, the share of false ones
+// among those counted is controlled instead of the error of each (sides_of).
 #pragma once
 
 #include <map>
@@ -16,9 +16,18 @@
 
 namespace rankscope::verdict {
 
+/// Where a value stands beside a threshold: at least two standard errors away, or unclear. A value without an
+/// error (one sample has none) is unclear: a missing error is not zero.
 enum class Side { below, above, unclear };
 Side side(double value, double error, double threshold);
 inline Side side(const Row& r, double threshold) { return side(r.value, r.stderr_, threshold); }
+
+/// The same for many rows at once: each is tested against the threshold on either side (Student's t over its
+/// samples), and Benjamini-Hochberg keeps the expected share of false ones among those decided at
+/// kFalseShare.
+constexpr double kFalseShare = 0.01;
+std::vector<Side> sides_of(const std::vector<const Row*>& rows, double threshold);
+Claim::Answer answer_of(Side s, Side yes);
 
 /// The rows by variant and metric, so that a question costs no walk through the whole table. NaN is not
 /// evidence.
@@ -32,6 +41,8 @@ class Evidence {
                      std::string_view tokens) const;
   const Row* of_head(std::string_view variant, std::string_view metric, int layer, int head) const;
   const std::vector<std::string_view>& variants() const { return variants_; }  // in order of appearance
+  /// The values of single samples, by number; empty where none were kept.
+  std::map<int64_t, double> samples(std::string_view variant, std::string_view metric) const;
 
   /// What values are held against: "baseline" (another checkpoint), else "null:init", else "".
   std::string_view baseline() const { return baseline_; }
@@ -39,6 +50,7 @@ class Evidence {
 
  private:
   std::map<std::pair<std::string_view, std::string_view>, std::vector<const Row*>> rows_;
+  const ResultTable& table_;
   std::vector<std::string_view> variants_;
   std::string_view baseline_;
 };
@@ -66,13 +78,19 @@ struct Case {
   const Evidence evidence;
   const ModelSpec& spec;
   const Thresholds& limits;
-  const int64_t shortest;  // content tokens of the shortest sample
+  const Measured& measured;
   const Path path;
   std::vector<Finding> findings;
 
   Finding& say(std::string topic, std::string sentence, bool known = true);
   double limit(std::string_view name) const { return limits[name]; }
-  bool too_short() const { return static_cast<double>(shortest) < limit("short_text"); }
+  bool too_short() const { return static_cast<double>(measured.shortest) < limit("short_text"); }
+  /// Fewer samples or tokens than this decide nothing: why, in words; empty where there are enough.
+  std::string too_few(const Row& r) const;
+  /// Residuals below this are what rounding leaves.
+  double floor() const { return 8 * measured.epsilon; }
+  /// "4.2e-05", or where that is rounding "the rounding floor (1e-06)".
+  std::string residual_text(double x) const;
   /// The trimmed residual of the content tokens, or nullptr.
   const Row* residual(std::string_view variant, const Place& p) const;
   /// ", baseline 0.43" or ", no baseline".

@@ -37,6 +37,13 @@ class Thresholds {
   std::map<std::string, double, std::less<>> set_;
 };
 
+/// What a sentence says of one subject: "sink L3H1" yes, "alike layer 5" not known.
+struct Claim {
+  enum class Answer { yes, no, unknown };
+  std::string subject;
+  Answer answer;
+};
+
 /// One sentence of the verdict with the numbers behind it.
 struct Finding {
   std::string topic;     // "collapse", "support", "sink", "head", "rank", "massive", "input"
@@ -45,11 +52,19 @@ struct Finding {
   int layer = -1, head = -1;
   double value = kNone, baseline = kNone, threshold = kNone;
   bool measured = true;  // false: no lens looked; left out where the user chose the lenses
+  std::vector<Claim> claims = {};
 };
 
-/// The verdict in words, from the table alone. `output_kl` rows of variants named "-head:L5H3" and
-/// "-heads:L5H3+L7H0" are what --ablate measured.
+/// What the numbers were made of.
+struct Measured {
+  int64_t shortest = 0;      // content tokens of the shortest sample
+  double epsilon = 0x1p-23;  // of the arithmetic: residuals of a few of these are rounding
+};
+
+/// The verdict in words, from the table alone. Rows of variants named "-head-mean:L5H3", "-head-bare:L5H3"
+/// and
+/// "-heads-mean:L5H3+L7H0" are what --ablate measured.
 std::vector<Finding> judge(const ResultTable& table, const ModelSpec& spec, const Thresholds& thresholds,
-                           int64_t shortest_content);
+                           const Measured& measured);
 
 }  // namespace rankscope

@@ -95,11 +95,20 @@ Every command explains itself with examples, and needs no torch for it.
 
   Thresholds of the verdict, with their defaults:
     short_text=8        fewer content tokens than this decide nothing
-    collapse=0.1        residual below this: the tokens of the layer are nearly all alike
+    few_tokens=32       ... and than this, nothing about sinks or alike tokens
+    few_samples=4       ... as do fewer samples than this
+    spread=0.1          spread below this: the tokens of a sample are nearly all alike
     collapse_ratio=0.5  ... and below this share of the baseline's, where there is one
-    sink=0.3            attention on one key, above uniform, that makes a head a sink
-    dead=0.01           head output over residual stream below this: a head that may be dead
-    epsilon=0.001       output_kl below this: taking the part out changes nothing
+    read=0.1            units that differ by less than this between tokens: they tell nothing apart
+    dimension=2         unit_rank below this: tokens differ along one direction
+    collapse=0.1        residual below this: the tokens of the layer are nearly all alike
+    kept=0.8            more than this share of the full network's residual and rank left: the part does not hold them up
+    sink_margin=3       margin of one key over the others that makes a head a sink
+    sink=0.3            attention on one key, above uniform, that sink_ratio counts by
+    dead=0.01           a head whose output varies by less than this share of the stream: a candidate
+    epsilon=0.001       output_kl below this: the output stays
+    epsilon_error=0.01  output_error below this, of a model without a head: the output stays
+    duplicate=0.9       share of a head's output that the layer's other heads write, too
     low_rank=0.1        effective rank of a QK or OV map below this share of the head's width
     massive=1000        largest over median activation above this: massive activations
 

@@ -27,7 +27,8 @@ ModelSpec small_model() {
 std::vector<Finding> alone(const Rule& rule, const ResultTable& table, int64_t shortest) {
   const ModelSpec spec = small_model();
   const Thresholds limits;
-  verdict::Case c{verdict::Evidence(table), spec, limits, shortest, verdict::Path(spec), {}};
+  const Measured measured{shortest};
+  verdict::Case c{verdict::Evidence(table), spec, limits, measured, verdict::Path(spec), {}};
   rule.judge(c);
   return c.findings;
 }
@@ -83,7 +84,8 @@ TEST(RuleContract, WithoutEvidenceARuleSaysNothingOrThatItIsNotKnown) {
 
 TEST(RuleContract, ARuleSpeaksUnderItsOwnTopic) {
   ResultTable table;
-  for (const char* variant : {"full", "-skip", "-head:L0H0", "-head:L0H1", "-heads:L0H0+L0H1", "rank:qk=8"})
+  for (const char* variant :
+       {"full", "-skip", "-head-mean:L0H0", "-head-bare:L0H0", "-heads-mean:L0H0+L0H1", "rank:qk=8"})
     for (int layer = 0; layer < 2; ++layer)
       for (int head = -1; head < 2; ++head)
         for (const char* metric : {"residual_fro_rel_trimmed", "sink_mass", "sink_uniform", "head_output_rel",

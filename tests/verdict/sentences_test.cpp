@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "verdict/verdict.h"
 
 namespace rankscope {
@@ -40,19 +42,24 @@ class Verdict : public testing::Test {
   void residuals(const std::string& variant, const std::vector<double>& values) {
     for (size_t l = 0; l < values.size(); ++l) residual(variant, static_cast<int>(l), values[l]);
   }
-  void trimmed(int layer, double untrimmed, double channels, double tokens) {
-    const std::string site = fmt::format("blocks.{}.hook_resid_post", layer);
-    add("full", site, layer, -1, "residual_fro_rel", untrimmed);
-    add("full", site, layer, -1, "trimmed_channels", channels, "content");
-    add("full", site, layer, -1, "trimmed_tokens", tokens, "content");
+  Row& head(int layer, int h, const std::string& metric, double value, const std::string& variant = "full") {
+    return add(variant, fmt::format("blocks.{}.attn", layer), layer, h, metric, value);
   }
-  void head(int layer, int h, const std::string& metric, double value, const std::string& variant = "full") {
-    add(variant, fmt::format("blocks.{}.attn", layer), layer, h, metric, value);
+  void sink(int layer, int h, double margin, const std::string& variant = "full") {
+    head(layer, h, "sink_margin", margin, variant);
+    head(layer, h, "sink_margin_null", 0.4, variant);
   }
-  void sink(int layer, int h, double mass, double position, const std::string& variant = "full") {
-    head(layer, h, "sink_mass", mass, variant);
-    head(layer, h, "sink_position", position, variant);
-    head(layer, h, "sink_uniform", 0.0625, variant);
+  /// The MLP of a layer: how far tokens differ beside the corpus, in what its units read, in how many
+  /// directions.
+  void reads(int layer, double spread, double difference = 0.7, double directions = 12,
+             const std::string& variant = "full") {
+    const std::string site = fmt::format("blocks.{}.mlp.hook_pre", layer);
+    add(variant, site, layer, -1, "spread", spread);
+    add(variant, site, layer, -1, "unit_sd_rel", difference, "content");
+    add(variant, site, layer, -1, "unit_rank", directions, "content");
+  }
+  void spreads(const std::vector<double>& values, const std::string& variant = "full") {
+    for (size_t l = 0; l < values.size(); ++l) reads(static_cast<int>(l), values[l], 0.7, 12, variant);
   }
   void output_kl(const std::string& variant, double value) {
     add(variant, "unembed.hook_out", -1, -1, "output_kl", value);
@@ -60,7 +67,7 @@ class Verdict : public testing::Test {
 
   std::vector<Finding> all(std::string_view topic) const {
     std::vector<Finding> out;
-    for (const Finding& f : judge(table_, spec_, limits_, shortest_))
+    for (const Finding& f : judge(table_, spec_, limits_, {shortest_}))
       if (f.topic == topic) out.push_back(f);
     return out;
   }
@@ -79,130 +86,137 @@ class Verdict : public testing::Test {
 };
 
 // ---- collapse
-// ----------------------------------------------------------------------------------------------------
 
 TEST_F(Verdict, ACollapseNamesItsLayersItsNumberItsThresholdAndItsBaseline) {
-  residuals("full", {0.5, 0.4, 0.05, 0.02, 0.03, 0.3});
-  residuals("null:init", {0.6, 0.6, 0.6, 0.6, 0.6, 0.6});
-  EXPECT_EQ(said("collapse"),
-            Lines{"tokens are nearly all alike after layers 2-4: residual 0.02 ± 2e-05 at layer 3, "
-                  "threshold 0.1, random initialisation 0.6"});
+  spreads({0.9, 0.9, 0.9, 0.9, 0.9, 0.9}, "null:init");
+  for (const int l : {0, 1, 5}) reads(l, 0.8);
+  for (const int l : {2, 3, 4}) reads(l, 0.02 - 0.005 * (l == 3), 0.01);
+  EXPECT_EQ(said("collapse"), Lines{"the tokens of a sample have collapsed to one in the MLPs of layers 2-4, "
+                                    "and nothing there tells them "
+                                    "apart: spread 0.015 ± 1.5e-05 in the MLP of layer 3, threshold 0.1, "
+                                    "random initialisation 0.9; its "
+                                    "units differ by 0.01 ± 1e-05 of what they read, threshold 0.1"});
   const Finding f = all("collapse").front();
   EXPECT_EQ(f.layer, 3);
-  EXPECT_EQ(f.value, 0.02);
-  EXPECT_EQ(f.baseline, 0.6);
+  EXPECT_EQ(f.value, 0.015);
+  EXPECT_EQ(f.baseline, 0.9);
   EXPECT_EQ(f.threshold, 0.1);
 }
 
-TEST_F(Verdict, AnotherCheckpointGoesBeforeRandomInitialisation) {
-  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.4});
-  residuals("null:init", {0.9, 0.9, 0.9, 0.9, 0.9, 0.9});
-  residuals("baseline", {0.7, 0.7, 0.7, 0.7, 0.7, 0.7});
-  EXPECT_EQ(said("collapse"), Lines{"no layer collapses: the lowest residual is 0.4 ± 0.0004 (after layer "
-                                    "5), threshold 0.1, baseline 0.7"});
-}
-
-TEST_F(Verdict, AMassiveTokenDoesNotHideACollapse) {
-  residuals("full", {0.5, 0.5, 0.01, 0.5, 0.5, 0.5});
-  residuals("baseline", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
-  trimmed(2, 0.93, 0, 1);
-  EXPECT_EQ(said("collapse"), Lines{"tokens are nearly all alike after layer 2: residual 0.01 ± 1e-05 at "
-                                    "layer 2, threshold 0.1, baseline "
-                                    "0.5; left out there: 0 massive channels and 1 massive token a sample; "
-                                    "with every token and channel it "
-                                    "would read 0.93"});
-}
-
-TEST_F(Verdict, AMassiveChannelDoesNotMakeACollapse) {
-  residuals("full", {0.5, 0.5, 0.45, 0.5, 0.4, 0.5});
-  residuals("baseline", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
-  trimmed(2, 0.02, 1, 0);
-  EXPECT_EQ(said("collapse"), Lines{"no layer collapses: the lowest residual is 0.4 ± 0.0004 (after layer "
-                                    "4), threshold 0.1, baseline 0.5; "
-                                    "with every token and channel it would read 0.02 at layer 2; left out "
-                                    "there: 1 massive channel and 0 "
-                                    "massive tokens a sample"});
-}
-
-TEST_F(Verdict, PreNormModelsAreJudgedWhereAttentionSeesThem) {
-  pre_norm();
-  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.05, 0.04, 0.03});
-  residuals("null:init", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
-  add("full", "blocks.0.hook_resid_post", 0, -1, "residual_fro_rel_trimmed", 0.001, "content");
-  EXPECT_EQ(said("collapse"),
-            Lines{"tokens are nearly all alike at the input of layers 4-5 and at the final norm: residual "
-                  "0.03 ± 3e-05 at the final norm, threshold 0.1, random initialisation 0.5"});
-}
-
-TEST_F(Verdict, WithoutABaselineWhetherACollapseIsUnusualIsNotKnown) {
-  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.05});
+TEST_F(Verdict, TokensThatAreAlikeButReadHaveNotCollapsed) {
+  reads(0, 0.8);
+  reads(1, 0.02, 0.3);
   EXPECT_EQ(
       said("collapse"),
-      (Lines{"tokens are nearly all alike after layer 5: residual 0.05 ± 5e-05 at layer 5, threshold 0.1, no "
-             "baseline",
+      (Lines{"the tokens of a sample are nearly all alike in the MLP of layer 1: spread 0.02 ± 2e-05 in the "
+             "MLP of "
+             "layer 1, threshold 0.1, no baseline; its units differ by 0.3 ± 0.0003 of what they read, "
+             "threshold 0.1",
              "? not known whether that is unusual: there is nothing to hold it against; scan with --null or "
              "--baseline DIR"}));
 }
 
+TEST_F(Verdict, TokensThatDifferMayStillNotBeRead) {
+  reads(0, 0.8, 0.004);
+  EXPECT_EQ(said("collapse"), Lines{"tokens differ, but next to nothing of it is read in the MLP of layer 0: "
+                                    "spread 0.8 ± 0.0008 in the MLP "
+                                    "of layer 0, threshold 0.1, no baseline; its units differ by 0.004 ± "
+                                    "4e-06 of what they read, threshold "
+                                    "0.1"});
+}
+
+TEST_F(Verdict, TokensThatDifferAlongOneDirectionAreAnotherCollapse) {
+  reads(0, 0.8);
+  reads(1, 0.8, 0.7, 1.04);
+  EXPECT_EQ(said("collapse").back(),
+            "dimensional collapse: the tokens of a sample differ along one direction in the MLP of layer 1: "
+            "unit_rank 1.04 "
+            "± 0.001 in the MLP of layer 1, threshold 2");
+}
+
+TEST_F(Verdict, WithoutACollapseTheLeastSpreadIsNamed) {
+  spreads({0.9, 0.8, 0.9, 0.9, 0.9, 0.9});
+  add("full", "blocks.5.hook_resid_post", 5, -1, "spread", 0.7);
+  EXPECT_EQ(
+      said("collapse"),
+      Lines{
+          "no layer collapses: the least is spread 0.7 ± 0.0007 after layer 5, threshold 0.1, no baseline"});
+}
+
 TEST_F(Verdict, AModelThatIsAsLowAsItsBaselineDidNotCollapse) {
-  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.05});
-  residuals("baseline", {0.5, 0.5, 0.5, 0.5, 0.5, 0.06});
-  EXPECT_EQ(said("collapse"),
-            Lines{"tokens are much alike after layer 5, but no more than in baseline: residual 0.05 ± "
-                  "5e-05 at layer 5, baseline 0.06, which is not below 0.5 times that"});
+  spreads({0.05});
+  spreads({0.06}, "baseline");
+  EXPECT_EQ(said("collapse"), Lines{"tokens are much alike in the MLP of layer 0, but no more than in "
+                                    "baseline: spread 0.05 ± 5e-05 in the MLP "
+                                    "of layer 0, threshold 0.1, baseline 0.06; its units differ by 0.7 ± "
+                                    "0.0007 of what they read, threshold "
+                                    "0.1"});
 }
 
 TEST_F(Verdict, NoiseAcrossTheThresholdIsNotKnown) {
-  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5});
-  residual("full", 5, 0.095).stderr_ = 0.01;
-  EXPECT_EQ(said("collapse"),
-            Lines{"? not known after layer 5: residual 0.095 ± 0.01 at layer 5 is within two standard "
-                  "errors of its threshold (0.1, no baseline); more samples would decide"});
+  reads(0, 0.095);
+  table_.rows[0].stderr_ = 0.01;
+  EXPECT_EQ(said("collapse").front(),
+            "? not known in the MLP of layer 0, within two standard errors of a threshold; more samples "
+            "would decide: spread "
+            "0.095 ± 0.01 in the MLP of layer 0, threshold 0.1, no baseline; its units differ by 0.7 ± "
+            "0.0007 of what they "
+            "read, threshold 0.1");
 }
 
-TEST_F(Verdict, OneSampleHasNoErrorBarAndSaysSo) {
-  Row& r = residual("full", 0, 0.4);
-  r.stderr_ = kNone;
-  r.n = 1;
-  EXPECT_EQ(said("collapse"),
-            Lines{"no layer collapses: the lowest residual is 0.4 (after layer 0), threshold 0.1, no "
-                  "baseline; one sample, so no error bar"});
+TEST_F(Verdict, AMissingErrorIsNotKnownAndNeverZero) {
+  reads(0, 0.001, 0.001, 1);
+  for (Row& r : table_.rows) r.stderr_ = kNone;
+  for (const Finding& f : all("collapse")) EXPECT_FALSE(f.known) << f.sentence;
+}
+
+TEST_F(Verdict, FewSamplesDecideNothing) {
+  reads(0, 0.001);
+  sink(0, 0, 9);
+  for (Row& r : table_.rows) r.n = 3;
+  EXPECT_EQ(said("collapse"), Lines{"? not known: 3 samples decide nothing (few_samples 4)"});
+  EXPECT_EQ(
+      said("sink"),
+      Lines{"? not known: 3 samples decide nothing (few_samples 4); the strongest is L0H0 with margin 9 "
+            "± 0.009 nats on a key that is another one in each sample (threshold 3; keys in random "
+            "order: 0.4)"});
 }
 
 TEST_F(Verdict, NothingMeasuredIsNotKnownAndNothingElse) {
-  for (const Finding& f : judge(table_, spec_, limits_, shortest_)) {
+  for (const Finding& f : judge(table_, spec_, limits_, {shortest_})) {
     EXPECT_FALSE(f.known) << f.sentence;
     EXPECT_EQ(f.sentence.substr(0, 9), "not known") << f.sentence;
   }
-  EXPECT_EQ(said("collapse"),
-            Lines{"? not known: no residual_fro_rel_trimmed of content tokens was measured"});
+  EXPECT_EQ(said("collapse"), Lines{"? not known: no spread was measured"});
   EXPECT_TRUE(said("input").empty());
 }
 
 TEST_F(Verdict, ANumberThatIsNoNumberIsNoEvidence) {
-  residual("full", 0, kNone);
-  EXPECT_EQ(said("collapse"),
-            Lines{"? not known: no residual_fro_rel_trimmed of content tokens was measured"});
+  add("full", "blocks.0.mlp.hook_pre", 0, -1, "spread", kNone);
+  EXPECT_EQ(said("collapse"), Lines{"? not known: no spread was measured"});
 }
 
 TEST_F(Verdict, SetThresholdsAreTheOnesUsedAndPrinted) {
-  limits_.set("collapse", 0.45);
-  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.4});
+  limits_.set("spread", 0.45);
+  reads(0, 0.4);
   EXPECT_EQ(said("collapse").front(),
-            "tokens are nearly all alike after layer 5: residual 0.4 ± 0.0004 at layer 5, threshold 0.45, no "
-            "baseline");
+            "the tokens of a sample are nearly all alike in the MLP of layer 0: spread 0.4 ± 0.0004 in the "
+            "MLP of layer 0, "
+            "threshold 0.45, no baseline; its units differ by 0.7 ± 0.0007 of what they read, threshold 0.1");
 }
 
-TEST_F(Verdict, ShortTextsDecideNothingAboutResiduals) {
+TEST_F(Verdict, ShortTextsDecideNothing) {
   shortest_ = 1;
+  spreads({0.5, 0.01});
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.01});
   residuals("-skip", {0.5, 0.01, 0.01, 0.01, 0.01, 0.001});
   EXPECT_EQ(said("input"),
             Lines{"the shortest sample has 1 content token, fewer than 8: so few tokens say little about "
                   "rank, whatever the model"});
-  EXPECT_EQ(said("collapse"),
-            Lines{"? not known: the texts are too short; the lowest residual is 0.01 (after layer 5), "
-                  "threshold 0.1, no baseline"});
+  EXPECT_EQ(
+      said("collapse"),
+      Lines{
+          "? not known: the shortest sample has 1 content token, and so few decide nothing (few_tokens 32)"});
   EXPECT_EQ(said("support"),
             Lines{"? not known whether the skips hold the rank up: the texts are too short; without them "
                   "the lowest residual is 0.001 at layer 5 (full: 0.01)"});
@@ -218,29 +232,64 @@ TEST_F(Verdict, WithoutVariantsTheSupportIsNotKnown) {
 
 TEST_F(Verdict, ThePartWithoutWhichTheResidualFallsHoldsTheRankUp) {
   residuals("full", {0.5, 0.45, 0.43, 0.41, 0.42, 0.44});
-  residuals("-attention-skip", {0.3, 0.05, 0.001, 2e-7, 3e-7, 4e-7});
+  residuals("-attention-skip", {0.3, 0.05, 0.001, 2e-5, 3e-5, 4e-5});
   residuals("-skip+mlp", {0.02, 0.03, 0.03, 0.03, 0.03, 0.03});
-  EXPECT_EQ(said("support"), (Lines{"the attention skip holds the rank up: without it the residual falls "
-                                    "below 0.1 by layer 1 and to 2e-07 by "
-                                    "layer 3 (full: 0.41; threshold 0.1)",
-                                    "the skips and the MLP hold the rank up: without them the residual falls "
-                                    "to 0.02 by layer 0 (full: 0.5; "
-                                    "threshold 0.1)"}));
+  EXPECT_EQ(
+      said("support"),
+      (Lines{"the attention skip holds the rank up: without it the residual falls "
+             "below 0.1 by layer 1 and to 2e-05 by "
+             "layer 3 (full: 0.41; threshold 0.1)",
+             "the skips and the MLP and the norm behind it hold the rank up: without them the residual falls "
+             "to 0.02 by layer 0 (full: 0.5; "
+             "threshold 0.1)"}));
   const Finding f = all("support").front();
   EXPECT_EQ(f.layer, 3);
-  EXPECT_EQ(f.value, 2e-7);
+  EXPECT_EQ(f.value, 2e-5);
   EXPECT_EQ(f.baseline, 0.41);
+}
+
+TEST_F(Verdict, ResidualsBelowTheRoundingFloorAreNotShown) {
+  residuals("full", {0.5, 0.45, 0.43, 0.41, 0.42, 0.44});
+  residuals("-skip", {0.3, 0.05, 0.001, 4.2e-7, 4.2e-7, 4.2e-7});
+  EXPECT_EQ(said("support"),
+            Lines{"the skips hold the rank up: without them the residual falls below 0.1 by layer 1 and to "
+                  "the rounding floor (1e-06) by layer 3 (full: 0.41; threshold 0.1)"});
 }
 
 TEST_F(Verdict, APartThatCanGoDoesNotHoldTheRankUp) {
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
-  residuals("-mlp", {0.6, 0.6, 0.38, 0.6, 0.6, 0.6});
-  residuals("-norm", {0.6, 0.6, 0.6, 0.6, 0.6, 0.39});
-  EXPECT_EQ(said("support"),
-            (Lines{"the MLP does not hold the rank up alone: without it the residual stays at 0.38 or above "
-                   "(layer 2; full: 0.5; threshold 0.1)",
-                   "the norms do not hold the rank up alone: without them the residual stays at 0.39 or "
-                   "above (layer 5; full: 0.5; threshold 0.1)"}));
+  residuals("-norm", {0.6, 0.6, 0.6, 0.6, 0.6, 0.48});
+  EXPECT_EQ(said("support"), Lines{"the norms do not hold the rank up: without them, and nothing else "
+                                   "removed, 0.96 of the full network's "
+                                   "residual is left at layer 5 (0.48 ± 0.00048 against 0.5 ± 0.0005; "
+                                   "thresholds 0.5 and 0.8), times 0.969 a "
+                                   "layer"});
+}
+
+TEST_F(Verdict, APartWithoutWhichRankIsLostHoldsItUpThoughTheResidualStands) {
+  residuals("full", {0.8, 0.8, 0.8, 0.8, 0.8, 0.8});
+  residuals("-skip", {0.7, 0.7, 0.6, 0.6, 0.55, 0.51});
+  for (int l = 0; l < kLayers; ++l)
+    for (const char* variant : {"full", "-skip"})
+      add(variant, fmt::format("blocks.{}.hook_resid_post", l), l, -1, "effective_rank_centered_rel_trimmed",
+          variant[0] == 'f' ? 0.64 : 0.64 * std::pow(0.75, l), "content");
+  EXPECT_EQ(said("support"), Lines{"the skips hold part of the rank up: without them, and nothing else "
+                                   "removed, 0.237 of the full network's "
+                                   "effective rank is left at layer 5 (0.152 ± 0.00015 against 0.64 ± "
+                                   "0.00064; thresholds 0.5 and 0.8), times "
+                                   "0.75 a layer"});
+}
+
+TEST_F(Verdict, BetweenTheThresholdsASharesMeaningIsNotKnown) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-position", {0.33, 0.33, 0.33, 0.33, 0.33, 0.33});
+  EXPECT_EQ(all("support").front().known, false);
+}
+
+TEST_F(Verdict, PartsThatLeaveTogetherAreNamedTogether) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-mlp", {0.6, 0.6, 0.001, 0.6, 0.6, 0.6});
+  EXPECT_EQ(said("support").front().substr(0, 52), "the MLP and the norm behind it hold the rank up: wit");
 }
 
 TEST_F(Verdict, WhereTheFullNetworkFallsTooTheSupportIsNotKnown) {
@@ -253,10 +302,12 @@ TEST_F(Verdict, WhereTheFullNetworkFallsTooTheSupportIsNotKnown) {
 
 TEST_F(Verdict, ANoisyVariantDecidesNothing) {
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
-  residual("-mlp-skip", 0, 0.11).stderr_ = 0.02;
-  EXPECT_EQ(said("support"),
-            Lines{"? not known whether the MLP skip holds the rank up: without it the residual 0.11 ± 0.02 "
-                  "at layer 0 is within two standard errors of the threshold 0.1 (full: 0.5 ± 0.0005)"});
+  residual("-mlp-skip", 0, 0.3).stderr_ = 0.2;
+  EXPECT_EQ(said("support"), Lines{"? not known whether the MLP skip holds the rank up: without it, and "
+                                   "nothing else removed, 0.6 of the full "
+                                   "network's residual is left at layer 0 (0.3 ± 0.2 against 0.5 ± 0.0005; "
+                                   "thresholds 0.5 and 0.8), times 1 a "
+                                   "layer"});
 }
 
 TEST_F(Verdict, AVariantWithoutResidualsDecidesNothing) {
@@ -268,123 +319,159 @@ TEST_F(Verdict, AVariantWithoutResidualsDecidesNothing) {
 }
 
 // ---- sinks
-// -------------------------------------------------------------------------------------------------------
 
-TEST_F(Verdict, ACausalSinkAtTheFirstTokenIsNamedAsSuch) {
-  causal();
-  sink(0, 0, 0.2, 3);
-  sink(1, 0, 0.8, 0);
-  sink(1, 1, 0.5, 0);
-  sink(4, 1, 0.9, 0);
-  EXPECT_EQ(
-      said("sink"),
-      Lines{"3 of 4 heads are sinks (2 in layer 1, 1 in layer 4): the strongest is L4H1 with mass 0.9 ± "
-            "0.0009 on position 0, the first token of a causal model (uniform attention: 0.0625; "
-            "threshold: 0.3 above it)"});
+TEST_F(Verdict, ASinkIsNamedByItsKindItsMarginAndItsSlope) {
+  sink(0, 0, 1.2);
+  sink(1, 0, 5);
+  sink(1, 1, 4);
+  sink(4, 1, 7);
+  head(4, 1, "sink_first", 0.9);
+  head(4, 1, "sink_slope", -0.25);
+  head(4, 1, "sink_mass", 0.8);
+  EXPECT_EQ(said("sink"), Lines{"3 of 4 heads are sinks (2 in layer 1, 1 in layer 4): the strongest is L4H1 "
+                                "with margin 7 ± 0.007 nats on "
+                                "the first token (threshold 3; keys in random order: 0.4; slope in log "
+                                "length -0.25; mass 0.8 at this "
+                                "length)"});
   EXPECT_EQ(all("sink").front().layer, 4);
   EXPECT_EQ(all("sink").front().head, 1);
 }
 
-TEST_F(Verdict, AnEncodersSinkIsOnlyAPosition) {
-  sink(0, 0, 0.9, 0);
-  sink(0, 0, 0.1, 0, "baseline");
-  EXPECT_EQ(said("sink"),
-            Lines{"1 of 1 heads are sinks (1 in layer 0): the strongest is L0H0 with mass 0.9 ± 0.0009 on "
-                  "position 0 (uniform attention: 0.0625; threshold: 0.3 above it); baseline: 0"});
+TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
+  sink(0, 0, 5);
+  head(0, 0, "sink_key_token", 102);
+  head(0, 0, "sink_key_token_share", 0.9);
+  head(0, 0, "sink_key_position_share", 0.1);
+  EXPECT_NE(said("sink").front().find("on token 102, wherever it stands"), std::string::npos);
+  table_.rows.clear();
+  sink(0, 0, 5);
+  head(0, 0, "sink_key_position", 20);
+  head(0, 0, "sink_key_position_share", 1);
+  EXPECT_NE(said("sink").front().find("on position 20"), std::string::npos);
+}
+
+TEST_F(Verdict, ABaselinesSinksAreCountedBeside) {
+  sink(0, 0, 5);
+  sink(0, 0, 0.5, "baseline");
+  EXPECT_NE(said("sink").front().find("1 of 1 heads are sinks (1 in layer 0)"), std::string::npos);
+  EXPECT_NE(said("sink").front().find("; baseline: 0"), std::string::npos);
 }
 
 TEST_F(Verdict, WithoutSinksTheStrongestHeadIsNamed) {
-  sink(0, 0, 0.2, 5);
-  sink(3, 1, 0.25, 7);
-  EXPECT_EQ(said("sink"),
-            Lines{"no head is a sink: the strongest is L3H1 with mass 0.25 ± 0.00025 on position 7 (uniform "
-                  "attention: 0.0625; threshold: 0.3 above it)"});
+  sink(0, 0, 1);
+  sink(3, 1, 2);
+  EXPECT_EQ(said("sink"), Lines{"no head is a sink: the strongest is L3H1 with margin 2 ± 0.002 nats on a "
+                                "key that is another one in each "
+                                "sample (threshold 3; keys in random order: 0.4)"});
+}
+
+TEST_F(Verdict, AMarginThatKeysInRandomOrderReachIsNoSink) {
+  head(0, 0, "sink_margin", 4);
+  head(0, 0, "sink_margin_null", 4.5);
+  EXPECT_EQ(said("sink").front().substr(0, 17), "no head is a sink");
 }
 
 TEST_F(Verdict, AHeadNearTheThresholdIsNotKnownToBeASink) {
-  sink(0, 0, 0.3625, 5);
-  EXPECT_EQ(
-      said("sink"),
-      (Lines{
-          "no head is clearly a sink: the strongest is L0H0 with mass 0.362 ± 0.00036 on position 5 (uniform "
-          "attention: 0.0625; threshold: 0.3 above it)",
-          "? not known for L0H0: mass within two standard errors of 0.3 above uniform; more samples would "
-          "decide"}));
+  sink(0, 0, 3.001);
+  EXPECT_EQ(said("sink").back(),
+            "? not known for L0H0: margins too near 3 nats for their errors; more samples would decide");
+}
+
+// One head of a hundred a little above the threshold is what chance gives: alone it would be counted.
+TEST_F(Verdict, ManyHeadsAreCountedWithoutCountingChance) {
+  for (int h = 0; h < 100; ++h) head(0, h, "sink_margin", 2.0).stderr_ = 1;
+  table_.rows[0].value = 6.2;  // 3.2 errors above 3
+  EXPECT_EQ(said("sink").front().substr(0, 25), "no head is clearly a sink");
+  table_.rows.resize(1);
+  EXPECT_EQ(said("sink").front().substr(0, 22), "1 of 1 heads are sinks");
 }
 
 // ---- heads
-// -------------------------------------------------------------------------------------------------------
 
-TEST_F(Verdict, HeadsThatWriteLittleAreCandidatesUntilAblated) {
-  head(0, 0, "head_output_rel", 0.2);
-  head(5, 1, "head_output_rel", 0.002);
-  EXPECT_EQ(
-      said("head"),
-      Lines{"? candidates, not decided: L5H1 (0.002) writes less than 0.01 of the residual stream's norm; "
-            "not known whether the output needs it: run with --ablate"});
+TEST_F(Verdict, HeadsThatVaryLittleAreCandidatesUntilAblated) {
+  head(0, 0, "head_varied_rel", 0.2);
+  head(5, 1, "head_varied_rel", 0.002);
+  EXPECT_EQ(said("head"), Lines{"? candidates, not decided: L5H1 (0.002) varies by less than 0.01 of what "
+                                "the stream varies; not known "
+                                "whether the output needs it: run with --ablate"});
 }
 
 TEST_F(Verdict, WithoutCandidatesTheWeakestHeadIsNamed) {
-  head(0, 0, "head_output_rel", 0.2);
-  head(5, 1, "head_output_rel", 0.03);
-  EXPECT_EQ(said("head"),
-            Lines{"no head is dead: the weakest, L5H1, writes 0.03 ± 3e-05 of the residual stream's norm, "
-                  "threshold 0.01, no baseline"});
+  head(0, 0, "head_varied_rel", 0.2);
+  head(5, 1, "head_varied_rel", 0.03);
+  EXPECT_EQ(said("head"), Lines{"no head is idle: the weakest, L5H1, varies by 0.03 ± 3e-05 of what the "
+                                "stream varies, threshold 0.01, no "
+                                "baseline"});
 }
 
-TEST_F(Verdict, AblationDecidesAloneAndTogether) {
-  for (const int l : {1, 2, 3}) head(l, 0, "head_output_rel", 0.001);
-  output_kl("-head:L1H0", 2e-5);
-  output_kl("-head:L2H0", 3e-5);
-  output_kl("-head:L3H0", 0.2);
-  output_kl("-heads:L1H0+L2H0", 6e-5);
-  EXPECT_EQ(
-      said("head"),
-      (Lines{
-          "L1H0, L2H0 are dead: taken out alone, each costs at most output_kl 3e-05 (epsilon 0.001; full: 0)",
-          "these 2 heads can go together: output_kl 6e-05 ± 6e-08 (epsilon 0.001; at most 3e-05 alone; full: "
-          "0)",
-          "L3H0 writes little (below 0.01 of the residual stream's norm) but is needed: without it output_kl "
-          "is at "
-          "least 0.2 (epsilon 0.001; full: 0)"}));
+TEST_F(Verdict, WhatAHeadsMeanAndItsBiasesCostInItsPlaceDecides) {
+  for (const int l : {1, 2, 3}) head(l, 0, "head_varied_rel", 0.001);
+  for (const auto& [l, mean, bare] : {std::tuple{1, 2e-5, 3e-5}, {2, 3e-5, 0.4}, {3, 0.2, 0.3}}) {
+    output_kl(fmt::format("-head-mean:L{}H0", l), mean);
+    output_kl(fmt::format("-head-bare:L{}H0", l), bare);
+  }
+  EXPECT_EQ(said("head"), (Lines{"L1H0 is silent on this text: with nothing but its biases in its place, and "
+                                 "with its mean, the cost is at "
+                                 "most output_kl 2e-05 (epsilon 0.001)",
+                                 "L2H0 is constant on this text: its mean in its place costs at most "
+                                 "output_kl 3e-05 (epsilon 0.001)",
+                                 "L3H0 is needed, though varying by less than 0.01 of the stream: with its "
+                                 "mean in its place the cost is "
+                                 "at least output_kl 0.2 (epsilon 0.001)",
+                                 "? not known whether these 2 heads can go together: run with --ablate"}));
 }
 
-TEST_F(Verdict, HeadsThatStandInForEachOtherCannotAllGo) {
-  for (const int l : {1, 2}) head(l, 0, "head_output_rel", 0.001);
-  output_kl("-head:L1H0", 2e-5);
-  output_kl("-head:L2H0", 2e-5);
-  output_kl("-heads:L1H0+L2H0", 0.5);
+TEST_F(Verdict, CostsThatAddUpAreNoStandingIn) {
+  for (const int l : {1, 2}) {
+    head(l, 0, "head_varied_rel", 0.001);
+    output_kl(fmt::format("-head-mean:L{}H0", l), 0.0009);
+    output_kl(fmt::format("-head-bare:L{}H0", l), 0.0009);
+  }
+  output_kl("-heads-mean:L1H0+L2H0", 0.0017);
+  const auto sample = [&](const std::string& variant, double value) {
+    for (int s = 0; s < 8; ++s)
+      table_.samples.push_back(
+          {variant, "unembed.hook_out", -1, -1, "output_kl", "all", s, value * (1 + 0.01 * s)});
+  };
+  sample("-head-mean:L1H0", 0.0009), sample("-head-mean:L2H0", 0.0009);
+  sample("-heads-mean:L1H0+L2H0", 0.0017);
+  EXPECT_NE(said("head").back().find("so small costs add up"), std::string::npos) << said("head").back();
+  for (SampleRow& r : table_.samples)
+    if (r.variant == "-heads-mean:L1H0+L2H0") r.value = 0.5;
+  for (Row& r : table_.rows)
+    if (r.variant == "-heads-mean:L1H0+L2H0") r.value = 0.5;
+  EXPECT_NE(said("head").back().find("some stand in for others"), std::string::npos) << said("head").back();
+}
+
+TEST_F(Verdict, HeadsThatWriteWhatOthersWriteAreNamedHoweverMuchTheyWrite) {
+  head(0, 0, "head_varied_rel", 0.4);
+  head(0, 0, "head_predicted", 0.999);
+  head(0, 1, "head_predicted", 0.1);
   EXPECT_EQ(said("head").back(),
-            "these 2 heads cannot all go: together they cost output_kl 0.5 ± 0.0005 (epsilon 0.001; at "
-            "most 2e-05 alone; full: 0), so they stand in for each other");
-}
-
-TEST_F(Verdict, AloneDoesNotSayTogether) {
-  for (const int l : {1, 2}) head(l, 0, "head_output_rel", 0.001);
-  output_kl("-head:L1H0", 2e-5);
-  output_kl("-head:L2H0", 2e-5);
-  EXPECT_EQ(said("head").back(), "? not known whether these 2 heads can go together: run with --ablate");
-}
-
-TEST_F(Verdict, AHeadThatWritesMuchAndIsNotMissedIsRedundant) {
-  head(1, 0, "head_output_rel", 0.3);
-  output_kl("-head:L1H0", 2e-5);
-  EXPECT_EQ(said("head").back(),
-            "L1H0 is redundant: taken out alone, it costs at most output_kl 2e-05 (epsilon 0.001; full: 0)");
+            "L0H0 writes what other heads of the layer write, too: the nearest is L0H0 with R^2 0.999 ± "
+            "0.001 (threshold "
+            "0.9)");
 }
 
 TEST_F(Verdict, AnAblationNearEpsilonDecidesNothing) {
-  head(1, 0, "head_output_rel", 0.001);
-  output_kl("-head:L1H0", 0.001);
+  head(1, 0, "head_varied_rel", 0.001);
+  output_kl("-head-mean:L1H0", 0.001);
   EXPECT_EQ(
       said("head"),
-      Lines{"? not known for L1H0 (0.001 ± 1e-06): output_kl within two standard errors of epsilon 0.001; "
-            "more samples would decide"});
+      Lines{"? not known for L1H0 (0.001 ± 1e-06): too near epsilon for their errors; more samples would "
+            "decide"});
+}
+
+TEST_F(Verdict, WithoutAVocabularyTheErrorOfTheHiddenStateHasAThresholdOfItsOwn) {
+  add("rank:qk=8", "ln_final.hook_normalized", -1, -1, "output_error", 0.004);
+  EXPECT_EQ(said("rank").back(),
+            "cutting every head to qk=8 costs output_error 0.004 ± 4e-06 (epsilon 0.01; full: 0): the output "
+            "stays");
 }
 
 TEST_F(Verdict, LongListsOfHeadsAreCut) {
-  for (int l = 0; l < 20; ++l) head(l, 0, "head_output_rel", 0.001);
-  EXPECT_NE(said("head").front().find("L11H0 (0.001) and 8 more write less than 0.01"), std::string::npos);
+  for (int l = 0; l < 20; ++l) head(l, 0, "head_varied_rel", 0.001);
+  EXPECT_NE(said("head").front().find("L11H0 (0.001) and 8 more vary by less than 0.01"), std::string::npos);
 }
 
 // ---- rank
@@ -445,7 +532,7 @@ TEST_F(Verdict, WithoutMassiveActivationsTheLargestIsNamed) {
 TEST_F(Verdict, HostileVariantNamesAreShownNotObeyed) {
   output_kl("-\x1b[2J", 1);
   output_kl("rank:\x1b[2J", 1);
-  for (const Finding& f : judge(table_, spec_, limits_, shortest_))
+  for (const Finding& f : judge(table_, spec_, limits_, {shortest_}))
     EXPECT_EQ(f.sentence.find('\x1b'), std::string::npos);
 }
 

@@ -176,8 +176,9 @@ std::function<int(Io&)> prepare(CLI::App& app) {
          "Compare every layer with these saved activations first (rankscope verify); part of the report")
       ->type_name("FILE");
   app.add_flag("--null", r.null_models, "Add the null models: random weights, shuffled tokens");
-  app.add_flag("--ablate", r.ablate,
-               "Take heads that write little out, alone and together, and measure output_kl");
+  app.add_flag(
+      "--ablate", r.ablate,
+      "Put their mean in the place of heads that vary little, alone and together: what the output loses");
   app.add_option("--layers", r.layers, "Layers the lenses look at: 0-5,11")->type_name("LIST");
   app.add_option(
          "--lens", o->lenses,

@@ -1,5 +1,6 @@
-// Where tokens become alike: the trimmed residual of the content tokens, against a threshold and against a
-// baseline.
+// Where tokens become alike, by numbers that do not change when the network is written down in another way:
+// how far the tokens of a sample differ beside the corpus (spread), whether the layer's units notice
+// (unit_sd_rel), and in how many directions (unit_rank). docs/CONVENTIONS.md argues why they do not change.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,135 +10,186 @@
 
 namespace rankscope::verdict {
 namespace {
-std::string left_out(const Case& c, std::string_view variant, const Place& p) {
-  const Row* channels = c.evidence.at_site(variant, "trimmed_channels", p.site, "content");
-  const Row* tokens = c.evidence.at_site(variant, "trimmed_tokens", p.site, "content");
-  if (channels == nullptr || tokens == nullptr) return "";
-  return fmt::format("; left out there: {} and {} a sample", count_of(channels->value, "massive channel"),
-                     count_of(tokens->value, "massive token"));
-}
 
-/// One sample has no spread, so nothing tells how far its number carries.
-std::string alone(const Row& r) { return r.n == 1 ? "; one sample, so no error bar" : ""; }
+/// What is known of the tokens at one place.
+struct Seen {
+  int layer = 0;
+  std::string where;  // "in the MLP of layer 3", "after layer 5", "at the final norm"
+  const Row *spread = nullptr, *read = nullptr, *rank = nullptr, *baseline = nullptr;
+};
 
-/// The untrimmed number, where it would have told the opposite.
-std::string untrimmed(const Case& c, const Place& p, Side expected) {
-  const Row* r = c.evidence.at_site("full", "residual_fro_rel", p.site, "all");
-  if (r == nullptr || side(*r, c.limit("collapse")) == expected ||
-      side(*r, c.limit("collapse")) == Side::unclear)
-    return "";
-  return fmt::format("; with every token and channel it would read {}", number(r->value));
+/// The MLPs, the blocks that have none, and the end of the network.
+std::vector<Seen> places(const Case& c, std::string_view variant) {
+  std::vector<Seen> out;
+  const auto look = [&](const std::string& site, int layer, const std::string& where, bool units) {
+    const auto of = [&](std::string_view v, std::string_view metric, std::string_view tokens) {
+      return c.evidence.at_site(v, metric, site, tokens);
+    };
+    Seen s{layer, where, of(variant, "spread", "all"), nullptr, of(variant, "unit_rank", "content"), nullptr};
+    // Only an MLP's units have a zero of their own; a channel's is a matter of the norm's bias.
+    if (units) s.read = of(variant, "unit_sd_rel", "content");
+    if (!c.evidence.baseline().empty()) s.baseline = of(c.evidence.baseline(), "spread", "all");
+    if (s.spread == nullptr && s.read == nullptr && s.rank == nullptr) return false;
+    out.push_back(s);
+    return true;
+  };
+  for (int l = 0; l < c.path.final_layer; ++l) {
+    if (!look(fmt::format("blocks.{}.mlp.hook_pre", l), l, fmt::format("in the MLP of layer {}", l), true))
+      look(fmt::format("blocks.{}.hook_resid_post", l), l, fmt::format("after layer {}", l), false);
+  }
+  if (!look("ln_final.hook_normalized", c.path.final_layer, "at the final norm", false) &&
+      c.path.final_layer > 0 && !out.empty() && out.back().read != nullptr)
+    look(fmt::format("blocks.{}.hook_resid_post", c.path.final_layer - 1), c.path.final_layer,
+         fmt::format("after layer {}", c.path.final_layer - 1), false);
+  return out;
 }
 
 /// Low by itself, and low beside the baseline where there is one.
-Side collapsed(const Case& c, const Row& r, const Row* baseline) {
-  const Side low = side(r, c.limit("collapse"));
+Side low_beside(const Case& c, const Row& r, const Row* baseline) {
+  const Side low = side(r, c.limit("spread"));
   if (baseline == nullptr || low == Side::above) return low;
-  const double error =
-      std::hypot(std::isfinite(r.stderr_) ? r.stderr_ : 0.0,
-                 c.limit("collapse_ratio") * (std::isfinite(baseline->stderr_) ? baseline->stderr_ : 0.0));
-  const Side relative = side(r.value, error, c.limit("collapse_ratio") * baseline->value);
-  if (relative == Side::above || low == relative) return relative;
-  return Side::unclear;
+  const double ratio = c.limit("collapse_ratio");
+  const Side relative =
+      side(r.value, std::hypot(r.stderr_, ratio * baseline->stderr_), ratio * baseline->value);
+  return low == relative || relative == Side::above ? relative : Side::unclear;
 }
 
-void judge_collapse(Case& c) {
-  struct Seen {
-    const Place* place;
-    const Row* row;
-    const Row* baseline;
-  };
-  std::vector<Seen> collapsed_at, low_at, unclear_at;
-  std::optional<Seen> lowest;
-  const auto keep_lowest = [](std::optional<Seen>& best, const Seen& s) {
-    if (!best || s.row->value < best->row->value) best = s;
-  };
-  const auto least = [&](const std::vector<Seen>& all) {
-    std::optional<Seen> best;
-    for (const Seen& s : all) keep_lowest(best, s);
-    return *best;
-  };
-  const auto layers = [](const std::vector<Seen>& all) {
-    std::vector<int> out;
-    for (const Seen& s : all) out.push_back(s.place->layer);
-    return out;
-  };
-  for (const Place& p : c.path.places) {
-    const Row* r = c.residual("full", p);
-    if (r == nullptr) continue;
-    const Seen seen{&p, r, c.residual(c.evidence.baseline(), p)};
-    keep_lowest(lowest, seen);
-    const Side s = collapsed(c, *r, seen.baseline);
-    if (s == Side::below) collapsed_at.push_back(seen);
-    if (s == Side::unclear) unclear_at.push_back(seen);
-    if (s == Side::above && side(*r, c.limit("collapse")) == Side::below) low_at.push_back(seen);
+std::string list_places(const std::vector<const Seen*>& all) {
+  std::vector<int> mlps, after;
+  std::vector<std::string> parts;
+  bool final = false;
+  for (const Seen* s : all) {
+    if (s->where.starts_with("in the MLP")) mlps.push_back(s->layer);
+    if (s->where.starts_with("after")) after.push_back(std::stoi(s->where.substr(12)));
+    final = final || s->where == "at the final norm";
   }
-  if (!lowest) {
-    c.say("collapse", "not known: no residual_fro_rel_trimmed of content tokens was measured", false)
-        .measured = false;
-    return;
+  const auto layers = [](const std::vector<int>& list) {
+    return fmt::format("layer{} {}", list.size() > 1 ? "s" : "", ranges(list));
+  };
+  if (!mlps.empty())
+    parts.push_back(fmt::format("in the MLP{} of {}", mlps.size() > 1 ? "s" : "", layers(mlps)));
+  if (!after.empty()) parts.push_back(fmt::format("after {}", layers(after)));
+  if (final) parts.emplace_back("at the final norm");
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return text;
+}
+
+enum class Kind { healthy, collapsed, alike, unread, usual, unclear };
+
+Kind kind_of(const Case& c, const Seen& s) {
+  const Side low = low_beside(c, *s.spread, s.baseline);
+  if (low == Side::above && side(*s.spread, c.limit("spread")) == Side::below) return Kind::usual;
+  const Side read = s.read == nullptr ? Side::unclear : side(*s.read, c.limit("read"));
+  if (low == Side::unclear) return Kind::unclear;
+  if (low == Side::below) return read == Side::below ? Kind::collapsed : Kind::alike;
+  if (s.read != nullptr && read == Side::unclear) return Kind::unclear;
+  return read == Side::below ? Kind::unread : Kind::healthy;
+}
+
+const Seen& least(const std::vector<const Seen*>& all, const Row* Seen::*row) {
+  const Seen* best = all.front();
+  for (const Seen* s : all)
+    if (s->*row != nullptr && (best->*row == nullptr || (s->*row)->value < (best->*row)->value)) best = s;
+  return *best;
+}
+
+std::string numbers(const Case& c, const Seen& s) {
+  std::string text = fmt::format("spread {} {}, threshold {}{}", with_error(*s.spread), s.where,
+                                 number(c.limit("spread")), c.beside(s.baseline));
+  if (s.read != nullptr)
+    text += fmt::format("; its units differ by {} of what they read, threshold {}", with_error(*s.read),
+                        number(c.limit("read")));
+  return text;
+}
+
+void uniformity(Case& c, const std::vector<Seen>& all) {
+  std::map<Kind, std::vector<const Seen*>> by_kind;
+  std::vector<Claim> claims;
+  for (const Seen& s : all) {
+    const Kind k = kind_of(c, s);
+    by_kind[k].push_back(&s);
+    const auto claim = [&](std::string_view what, bool yes) {
+      claims.push_back({fmt::format("{} {}", what, s.layer), k == Kind::unclear ? Claim::Answer::unknown
+                                                             : yes              ? Claim::Answer::yes
+                                                                                : Claim::Answer::no});
+    };
+    claim("alike", k == Kind::collapsed || k == Kind::alike);
+    if (s.read != nullptr) claim("unread", k == Kind::collapsed || k == Kind::unread);
   }
-  if (c.too_short()) {
-    about(c.say("collapse",
-                fmt::format(
-                    "not known: the texts are too short; the lowest residual is {} ({}), threshold {}{}",
-                    number(lowest->row->value), c.path.where({lowest->place->layer}),
-                    number(c.limit("collapse")), c.beside(lowest->baseline)),
-                false),
-          *lowest->row, c.limit("collapse"), lowest->baseline);
-    return;
-  }
-  if (!collapsed_at.empty()) {
-    const Seen worst = least(collapsed_at);
-    Finding& f = c.say("collapse",
-                       fmt::format("tokens are nearly all alike {}: residual {} at {}, threshold {}{}{}{}{}",
-                                   c.path.where(layers(collapsed_at)), with_error(*worst.row),
-                                   c.path.one(worst.place->layer), number(c.limit("collapse")),
-                                   c.beside(worst.baseline), left_out(c, "full", *worst.place),
-                                   untrimmed(c, *worst.place, Side::below), alone(*worst.row)));
-    about(f, *worst.row, c.limit("collapse"), worst.baseline);
-    if (worst.baseline == nullptr)
+  const auto say = [&](Kind k, std::string_view what, std::string_view why, bool known = true) {
+    const auto found = by_kind.find(k);
+    if (found == by_kind.end()) return;
+    const Seen& worst = least(found->second, k == Kind::unread ? &Seen::read : &Seen::spread);
+    Finding& f =
+        c.say("collapse",
+              fmt::format("{} {}{}: {}", what, list_places(found->second), why, numbers(c, worst)), known);
+    about(f, *worst.spread, c.limit("spread"), worst.baseline);
+    f.layer = worst.layer;
+  };
+  say(Kind::collapsed, "the tokens of a sample have collapsed to one",
+      ", and nothing there tells them apart");
+  say(Kind::alike, "the tokens of a sample are nearly all alike", "");
+  if (by_kind.contains(Kind::collapsed) || by_kind.contains(Kind::alike))
+    if (c.evidence.baseline().empty())
       c.say("collapse",
             "not known whether that is unusual: there is nothing to hold it against; scan with --null or "
             "--baseline DIR",
             false);
+  say(Kind::usual, "tokens are much alike",
+      fmt::format(", but no more than in {}", c.evidence.baseline_name()));
+  say(Kind::unread, "tokens differ, but next to nothing of it is read", "");
+  say(Kind::unclear, "not known", ", within two standard errors of a threshold; more samples would decide",
+      false);
+  if (by_kind.contains(Kind::healthy) && by_kind.size() == 1)
+    about(c.say("collapse", fmt::format("no layer collapses: the least is {}",
+                                        numbers(c, least(by_kind[Kind::healthy], &Seen::spread)))),
+          *least(by_kind[Kind::healthy], &Seen::spread).spread, c.limit("spread"),
+          least(by_kind[Kind::healthy], &Seen::spread).baseline);
+  c.findings.back().claims = std::move(claims);
+}
+
+/// Tokens may differ along one direction alone: another collapse, which no residual shows.
+void dimension(Case& c, const std::vector<Seen>& all) {
+  std::vector<const Seen*> low, unclear;
+  std::vector<Claim> claims;
+  const double limit = c.limit("dimension");
+  for (const Seen& s : all) {
+    if (s.rank == nullptr) continue;
+    const Side at = side(*s.rank, limit);
+    if (at == Side::below) low.push_back(&s);
+    if (at == Side::unclear) unclear.push_back(&s);
+    claims.push_back({fmt::format("one direction {}", s.layer), answer_of(at, Side::below)});
   }
-  if (!low_at.empty()) {
-    const Seen worst = least(low_at);
+  const auto say = [&](const std::vector<const Seen*>& seen, std::string_view what, bool known) {
+    if (seen.empty()) return;
+    const Seen& worst = least(seen, &Seen::rank);
     about(c.say("collapse",
-                fmt::format(
-                    "tokens are much alike {}, but no more than in {}: residual {} at {}{}, which is not "
-                    "below {} times that",
-                    c.path.where(layers(low_at)), c.evidence.baseline_name(), with_error(*worst.row),
-                    c.path.one(worst.place->layer), c.beside(worst.baseline),
-                    number(c.limit("collapse_ratio")))),
-          *worst.row, c.limit("collapse"), worst.baseline);
+                fmt::format("{} {}: unit_rank {} {}, threshold {}", what, list_places(seen),
+                            with_error(*worst.rank), worst.where, number(limit)),
+                known),
+          *worst.rank, limit);
+  };
+  say(low, "dimensional collapse: the tokens of a sample differ along one direction", true);
+  say(unclear, "not known whether tokens differ along more than one direction", false);
+  if (!claims.empty())
+    c.findings.back().claims.insert(c.findings.back().claims.end(), claims.begin(), claims.end());
+}
+
+void judge_collapse(Case& c) {
+  std::vector<Seen> all = places(c, "full");
+  std::erase_if(all, [](const Seen& s) { return s.spread == nullptr; });
+  if (all.empty()) {
+    c.say("collapse", "not known: no spread was measured", false).measured = false;
+    return;
   }
-  if (!unclear_at.empty()) {
-    const Seen worst = least(unclear_at);
-    about(c.say("collapse",
-                fmt::format("not known {}: residual {} at {} is within two standard errors of its threshold "
-                            "({}{}); more samples would decide",
-                            c.path.where(layers(unclear_at)), with_error(*worst.row),
-                            c.path.one(worst.place->layer), number(c.limit("collapse")),
-                            c.beside(worst.baseline)),
-                false),
-          *worst.row, c.limit("collapse"), worst.baseline);
+  if (const std::string few = c.too_few(*all.front().spread); !few.empty()) {
+    c.say("collapse", fmt::format("not known: {}", few), false);
+    return;
   }
-  if (collapsed_at.empty() && low_at.empty() && unclear_at.empty()) {
-    // A massive channel makes some other place look collapsed: that is the one worth a word.
-    std::string trap;
-    for (const Place& p : c.path.places)
-      if (trap.empty() && c.residual("full", p) != nullptr && !untrimmed(c, p, Side::above).empty())
-        trap = fmt::format("{} at {}{}", untrimmed(c, p, Side::above), c.path.one(p.layer),
-                           left_out(c, "full", p));
-    about(c.say("collapse",
-                fmt::format("no layer collapses: the lowest residual is {} ({}), threshold {}{}{}{}",
-                            with_error(*lowest->row), c.path.where({lowest->place->layer}),
-                            number(c.limit("collapse")), c.beside(lowest->baseline), trap,
-                            alone(*lowest->row))),
-          *lowest->row, c.limit("collapse"), lowest->baseline);
-  }
+  uniformity(c, all);
+  dimension(c, all);
 }
 
 }  // namespace
@@ -149,10 +201,12 @@ extern const Rule rule_collapse{
     .order = 20,
     .topic = "collapse",
     .question = "Where do tokens become alike?",
-    .thresholds = {{"collapse", 0.1, "share",
-                    "residual below this: the tokens of the layer are nearly all alike"},
+    .thresholds = {{"spread", 0.1, "share", "spread below this: the tokens of a sample are nearly all alike"},
                    {"collapse_ratio", 0.5, "ratio",
-                    "... and below this share of the baseline's, where there is one"}},
+                    "... and below this share of the baseline's, where there is one"},
+                   {"read", 0.1, "share",
+                    "units that differ by less than this between tokens: they tell nothing apart"},
+                   {"dimension", 2, "directions", "unit_rank below this: tokens differ along one direction"}},
     .judge = verdict::judge_collapse};
 
 }  // namespace rankscope

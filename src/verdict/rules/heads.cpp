@@ -1,4 +1,5 @@
-// Heads that could go: candidates write little, and what the output loses without them decides.
+// Heads that could go. Candidates write next to nothing that differs between tokens; what the output loses
+// when such a head writes its mean (or only what its biases write) decides.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,122 +10,196 @@
 namespace rankscope::verdict {
 namespace {
 
-void together(Case& c, const std::vector<std::string>& accepted, double worst);
+const Row* cost_of(const Case& c, const std::string& variant) {
+  const Row* kl = c.evidence.any(variant, "output_kl");
+  return kl != nullptr ? kl : c.evidence.any(variant, "output_error");
+}
+double epsilon_for(const Case& c, const Row& cost) {
+  return c.limit(cost.metric == "output_kl" ? "epsilon" : "epsilon_error");
+}
 
-/// Candidates write little; whether they matter is decided by what the output loses without them.
-void ablated(Case& c, const std::vector<const Row*>& candidates, const Row& weakest) {
-  std::vector<std::string> dead, needed, unclear, undecided, redundant;
-  double worst = 0, least_needed = INFINITY, worst_redundant = 0;
+struct Group {
+  std::vector<std::string> heads;
+  double most = 0, least = INFINITY;
+  const Row* cost = nullptr;
+
+  void add(const Row& head, const Row& c) {
+    heads.push_back(label(head));
+    most = std::max(most, c.value);
+    least = std::min(least, c.value);
+    cost = &c;
+  }
+};
+
+/// How much more (or less) heads cost together than one by one, with the error of that over samples: both are
+/// read off the same samples, so their differences are.
+struct Interaction {
+  double value = 0, error = kNone;
+};
+Interaction interaction(const Case& c, std::string_view all, const std::vector<std::string>& alone,
+                        std::string_view metric) {
+  const std::map<int64_t, double> together = c.evidence.samples(all, metric);
+  std::map<int64_t, double> sums;
+  for (const std::string& head : alone)
+    for (const auto& [sample, value] : c.evidence.samples("-head-mean:" + head, metric))
+      sums[sample] += value;
+  double mean = 0, squares = 0;
+  double n = 0;
+  for (const auto& [sample, value] : together) {
+    if (!sums.contains(sample)) continue;
+    const double d = value - sums[sample];
+    ++n;
+    const double step = d - mean;
+    mean += step / n;
+    squares += step * (d - mean);
+  }
+  return {mean, n > 1 ? std::sqrt(squares / (n - 1) / n) : kNone};
+}
+
+void together(Case& c, const std::vector<std::string>& accepted) {
+  for (const std::string_view variant : c.evidence.variants()) {
+    const Row* cost = variant.starts_with("-heads-mean:") ? cost_of(c, std::string(variant)) : nullptr;
+    if (cost == nullptr) continue;
+    const double epsilon = epsilon_for(c, *cost);
+    const size_t count = static_cast<size_t>(std::count(variant.begin(), variant.end(), '+')) + 1;
+    const Interaction more = interaction(c, variant, accepted, cost->metric.str());
+    const std::string text = fmt::format("together they cost {} {} (epsilon {}), {} {} than one by one",
+                                         cost->metric.str(), with_error(*cost), number(epsilon),
+                                         number(std::fabs(more.value)), more.value < 0 ? "less" : "more");
+    const Side s = side(*cost, epsilon);
+    const bool differs = std::isfinite(more.error) && std::fabs(more.value) > 2 * more.error;
+    Finding& f =
+        s == Side::below ? c.say("head", fmt::format("these {} heads can go together: {}", count, text))
+        : s == Side::unclear
+            ? c.say("head", fmt::format("not known whether these {} heads can go together: {}", count, text),
+                    false)
+        : differs && more.value > epsilon
+            ? c.say("head",
+                    fmt::format("these {} heads cannot all go, though each can: some stand in for others; {}",
+                                count, text))
+            : c.say("head",
+                    fmt::format("these {} heads cannot all go: {}, so small costs add up", count, text));
+    about(f, *cost, epsilon);
+    return;
+  }
+  if (accepted.size() > 1)
+    c.say("head",
+          fmt::format("not known whether these {} heads can go together: run with --ablate", accepted.size()),
+          false);
+}
+
+void duplicates(Case& c) {
+  const std::vector<const Row*>& rows = c.evidence.all("full", "head_predicted");
+  if (rows.empty() || !c.too_few(*rows.front()).empty()) return;
+  const double limit = c.limit("duplicate");
+  const std::vector<Side> sides = sides_of(rows, limit);
+  std::vector<std::string> found;
+  std::vector<Claim> claims;
+  const Row* most = rows.front();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (sides[i] == Side::above) found.push_back(label(*rows[i]));
+    if (rows[i]->value > most->value) most = rows[i];
+    claims.push_back({fmt::format("duplicate {}", label(*rows[i])), answer_of(sides[i], Side::above)});
+  }
+  const std::string text =
+      fmt::format("{} with R^2 {} (threshold {})", label(*most), with_error(*most), number(limit));
+  Finding& f =
+      found.empty()
+          ? c.say("head",
+                  fmt::format("no head writes what the others of its layer write: the nearest is {}", text))
+          : c.say("head", fmt::format("{} {} what other heads of the layer write, too: the nearest is {}",
+                                      list_of(found), found.size() == 1 ? "writes" : "write", text));
+  about(f, *most, limit);
+  f.claims = std::move(claims);
+}
+
+void say_cost(Case& c, const Group& g, std::string_view what, std::string_view why, double value) {
+  if (g.heads.empty()) return;
+  Finding& f = c.say("head", fmt::format("{} {} {}: {} {} {} (epsilon {})", list_of(g.heads),
+                                         g.heads.size() == 1 ? "is" : "are", what, why, g.cost->metric.str(),
+                                         number(value), number(epsilon_for(c, *g.cost))));
+  f.value = value;
+  f.threshold = epsilon_for(c, *g.cost);
+}
+
+void judge_heads(Case& c) {
+  const std::vector<const Row*>& rows = c.evidence.all("full", "head_varied_rel");
+  if (rows.empty()) {
+    c.say("head", "not known: no head_varied_rel was measured", false).measured = false;
+    return;
+  }
+  const double dead = c.limit("dead");
+  const Row& weakest = **std::min_element(rows.begin(), rows.end(),
+                                          [](const Row* a, const Row* b) { return a->value < b->value; });
+  std::vector<const Row*> ablated, costs;
+  std::vector<std::string> undecided;
+  std::vector<Claim> claims;
   const Row* first_undecided = nullptr;
-  const auto kl_of = [&](const std::string& head) { return c.evidence.any("-head:" + head, "output_kl"); };
-  for (const Row* r : c.evidence.all("full", "head_output_rel")) {
-    const std::string head = label(*r);
-    const Row* kl = kl_of(head);
-    const bool candidate = r->value < c.limit("dead");
-    if (kl == nullptr) {
-      if (!candidate) continue;
-      undecided.push_back(fmt::format("{} ({})", head, number(r->value)));
-      if (first_undecided == nullptr) first_undecided = r;
+  const std::vector<Side> varied = sides_of(rows, dead);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row* r = rows[i];
+    if (const Row* cost = cost_of(c, "-head-mean:" + label(*r))) {
+      ablated.push_back(r);
+      costs.push_back(cost);
       continue;
     }
-    const Side s = side(*kl, c.limit("epsilon"));
-    if (s == Side::unclear) unclear.push_back(fmt::format("{} ({})", head, with_error(*kl)));
-    if (s == Side::above && candidate) {
-      needed.push_back(head);
-      least_needed = std::min(least_needed, kl->value);
-    }
-    if (s == Side::below) {
-      (candidate ? dead : redundant).push_back(head);
-      double& largest = candidate ? worst : worst_redundant;
-      largest = std::max(largest, kl->value);
-    }
+    claims.push_back({fmt::format("idle {}", label(*r)),
+                      varied[i] == Side::above ? Claim::Answer::no : Claim::Answer::unknown});
+    if (r->value >= dead) continue;
+    undecided.push_back(fmt::format("{} ({})", label(*r), number(r->value)));
+    if (first_undecided == nullptr) first_undecided = r;
   }
-  if (candidates.empty())
-    about(c.say("head",
-                fmt::format(
-                    "no head is dead: the weakest, {}, writes {} of the residual stream's norm, threshold "
-                    "{}{}",
-                    label(weakest), with_error(weakest), number(c.limit("dead")),
-                    c.beside(c.evidence.of_head(c.evidence.baseline(), "head_output_rel", weakest.layer,
-                                                weakest.head)))),
-          weakest, c.limit("dead"));
-  const auto costs = [&](const std::vector<std::string>& heads, std::string_view what, double largest) {
-    Finding& f = c.say(
-        "head", fmt::format("{} {} {}: taken out alone, {} costs at most output_kl {} (epsilon {}; full: 0)",
-                            list_of(heads), heads.size() == 1 ? "is" : "are", what,
-                            heads.size() == 1 ? "it" : "each", number(largest), number(c.limit("epsilon"))));
-    f.value = largest;
-    f.threshold = c.limit("epsilon");
-  };
-  if (!dead.empty()) costs(dead, "dead", worst);
-  if (!redundant.empty()) costs(redundant, "redundant", worst_redundant);
-  std::vector<std::string> accepted = dead;
-  accepted.insert(accepted.end(), redundant.begin(), redundant.end());
-  if (accepted.size() > 1) together(c, accepted, std::max(worst, worst_redundant));
-  if (!needed.empty()) {
-    Finding& f = c.say(
-        "head", fmt::format("{} {} little (below {} of the residual stream's norm) but {} needed: without {} "
-                            "output_kl is at least {} (epsilon {}; full: 0)",
-                            list_of(needed), needed.size() == 1 ? "writes" : "write", number(c.limit("dead")),
-                            needed.size() == 1 ? "is" : "are", needed.size() == 1 ? "it" : "any of them",
-                            number(least_needed), number(c.limit("epsilon"))));
-    f.value = least_needed;
-    f.threshold = c.limit("epsilon");
+  if (ablated.empty() && undecided.empty())
+    about(
+        c.say("head", fmt::format("no head is idle: the weakest, {}, varies by {} of what the stream varies, "
+                                  "threshold {}{}",
+                                  label(weakest), with_error(weakest), number(dead),
+                                  c.beside(c.evidence.of_head(c.evidence.baseline(), "head_varied_rel",
+                                                              weakest.layer, weakest.head)))),
+        weakest, dead);
+  Group silent, constant, needed, half;
+  std::vector<std::string> unclear;
+  const std::vector<Side> sides =
+      costs.empty() ? std::vector<Side>() : sides_of(costs, epsilon_for(c, *costs.front()));
+  for (size_t i = 0; i < ablated.size(); ++i) {
+    const Row& head = *ablated[i];
+    claims.push_back({fmt::format("idle {}", label(head)), answer_of(sides[i], Side::below)});
+    if (sides[i] == Side::unclear)
+      unclear.push_back(fmt::format("{} ({})", label(head), with_error(*costs[i])));
+    if (sides[i] == Side::above) needed.add(head, *costs[i]);
+    if (sides[i] != Side::below) continue;
+    const Row* bare = cost_of(c, "-head-bare:" + label(head));
+    const Side nothing = bare == nullptr ? Side::unclear : side(*bare, epsilon_for(c, *bare));
+    claims.push_back({fmt::format("silent {}", label(head)), answer_of(nothing, Side::below)});
+    (nothing == Side::below ? silent : nothing == Side::above ? constant : half).add(head, *costs[i]);
   }
+  say_cost(c, silent, "silent on this text",
+           "with nothing but its biases in its place, and with its mean, the cost is at most", silent.most);
+  say_cost(c, constant, "constant on this text", "its mean in its place costs at most", constant.most);
+  say_cost(c, half, "idle on this text, silent or constant", "its mean in its place costs at most",
+           half.most);
+  say_cost(c, needed, fmt::format("needed, though varying by less than {} of the stream", number(dead)),
+           "with its mean in its place the cost is at least", needed.least);
+  std::vector<std::string> accepted;
+  for (const Group* g : {&silent, &constant, &half})
+    accepted.insert(accepted.end(), g->heads.begin(), g->heads.end());
+  if (accepted.size() > 1) together(c, accepted);
   if (!unclear.empty())
     c.say("head",
-          fmt::format(
-              "not known for {}: output_kl within two standard errors of epsilon {}; more samples would "
-              "decide",
-              list_of(unclear), number(c.limit("epsilon"))),
+          fmt::format("not known for {}: too near epsilon for their errors; more samples would decide",
+                      list_of(unclear)),
           false);
   if (!undecided.empty())
     about(c.say("head",
                 fmt::format(
-                    "candidates, not decided: {} write{} less than {} of the residual stream's norm; not "
-                    "known whether the output needs {}: run with --ablate",
-                    list_of(undecided), undecided.size() == 1 ? "s" : "", number(c.limit("dead")),
+                    "candidates, not decided: {} var{} by less than {} of what the stream varies; not known "
+                    "whether the output needs {}: run with --ablate",
+                    list_of(undecided), undecided.size() == 1 ? "ies" : "y", number(dead),
                     undecided.size() == 1 ? "it" : "them"),
                 false),
-          *first_undecided, c.limit("dead"));
-}
-
-void together(Case& c, const std::vector<std::string>& accepted, double worst) {
-  for (const std::string_view variant : c.evidence.variants()) {
-    const Row* kl = variant.starts_with("-heads:") ? c.evidence.any(variant, "output_kl") : nullptr;
-    if (kl == nullptr) continue;
-    const size_t count = static_cast<size_t>(std::count(variant.begin(), variant.end(), '+')) + 1;
-    const Side s = side(*kl, c.limit("epsilon"));
-    const std::string cost = fmt::format("output_kl {} (epsilon {}; at most {} alone; full: 0)",
-                                         with_error(*kl), number(c.limit("epsilon")), number(worst));
-    Finding& f =
-        s == Side::below ? c.say("head", fmt::format("these {} heads can go together: {}", count, cost))
-        : s == Side::above
-            ? c.say("head", fmt::format("these {} heads cannot all go: together they cost {}, so they stand "
-                                        "in for each other",
-                                        count, cost))
-            : c.say("head", fmt::format("not known whether these {} heads can go together: {}", count, cost),
-                    false);
-    about(f, *kl, c.limit("epsilon"));
-    return;
-  }
-  c.say("head",
-        fmt::format("not known whether these {} heads can go together: run with --ablate", accepted.size()),
-        false);
-}
-
-void judge_heads(Case& c) {
-  std::vector<const Row*> candidates;
-  const Row* weakest = nullptr;
-  for (const Row* r : c.evidence.all("full", "head_output_rel")) {
-    if (weakest == nullptr || r->value < weakest->value) weakest = r;
-    if (r->value < c.limit("dead")) candidates.push_back(r);
-  }
-  if (weakest == nullptr) {
-    c.say("head", "not known: no head_output_rel was measured", false).measured = false;
-    return;
-  }
-  ablated(c, candidates, *weakest);
+          *first_undecided, dead);
+  c.findings.back().claims = std::move(claims);
+  duplicates(c);
 }
 
 }  // namespace
@@ -137,8 +212,12 @@ extern const Rule rule_heads{
     .topic = "head",
     .question = "Which heads could go?",
     .thresholds = {{"dead", 0.01, "share",
-                    "head output over residual stream below this: a head that may be dead"},
-                   {"epsilon", 0.001, "nats", "output_kl below this: taking the part out changes nothing"}},
+                    "a head whose output varies by less than this share of the stream: a candidate"},
+                   {"epsilon", 0.001, "nats", "output_kl below this: the output stays"},
+                   {"epsilon_error", 0.01, "share",
+                    "output_error below this, of a model without a head: the output stays"},
+                   {"duplicate", 0.9, "R^2",
+                    "share of a head's output that the layer's other heads write, too"}},
     .judge = verdict::judge_heads};
 
 }  // namespace rankscope

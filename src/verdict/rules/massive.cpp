@@ -38,7 +38,8 @@ void judge_massive(Case& c) {
   const std::string measured = fmt::format("{} times the median at {}; threshold {}{}", with_error(*largest),
                                            where, number(c.limit("massive")), c.beside(baseline));
   std::sort(layers.begin(), layers.end());
-  const bool found = side(*largest, c.limit("massive")) == Side::above;
+  const Side answer = side(*largest, c.limit("massive"));
+  const bool found = answer == Side::above;
   const std::string after =
       layers.empty() ? "in the embeddings"
                      : fmt::format("after layer{} {}", layers.size() > 1 ? "s" : "", ranges(layers));
@@ -51,6 +52,7 @@ void judge_massive(Case& c) {
           fmt::format("not known at {}: within two standard errors of {} times the median", list_of(unclear),
                       number(c.limit("massive"))),
           false);
+  c.findings.back().claims = {{"massive", answer_of(answer, Side::above)}};
 }
 
 }  // namespace

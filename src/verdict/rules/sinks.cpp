@@ -1,79 +1,93 @@
-// Heads whose queries nearly all look at one key.
+// Heads whose queries nearly all look at one key, by a margin that does not depend on the length of the text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "verdict/rule.h"
 
 namespace rankscope::verdict {
-
 namespace {
 
+/// What kind of key it is: the share of samples decides.
+std::string kind_of(const Case& c, const Row& r) {
+  const auto value = [&](std::string_view metric) {
+    const Row* row = c.evidence.of_head("full", metric, r.layer, r.head);
+    return row == nullptr ? 0.0 : row->value;
+  };
+  constexpr double kMost = 0.5;
+  if (value("sink_first") > kMost) return "the first token";
+  if (value("sink_last") > kMost) return "the last token";
+  if (value("sink_special") > kMost) return "special tokens";
+  const double position = value("sink_key_position_share"), token = value("sink_key_token_share");
+  if (position > kMost && position >= token)
+    return fmt::format("position {}", number(value("sink_key_position")));
+  if (token > kMost) return fmt::format("token {}, wherever it stands", number(value("sink_key_token")));
+  return "a key that is another one in each sample";
+}
+
+std::string described(const Case& c, const Row& r) {
+  std::string text = fmt::format("{} with margin {} nats on {} (threshold {}", label(r), with_error(r),
+                                 kind_of(c, r), number(c.limit("sink_margin")));
+  if (const Row* null = c.evidence.of_head("full", "sink_margin_null", r.layer, r.head))
+    text += fmt::format("; keys in random order: {}", number(null->value));
+  if (const Row* slope = c.evidence.of_head("full", "sink_slope", r.layer, r.head))
+    text += fmt::format("; slope in log length {}", with_error(*slope));
+  if (const Row* mass = c.evidence.of_head("full", "sink_mass", r.layer, r.head))
+    text += fmt::format("; mass {} at this length", number(mass->value));
+  return text + ")";
+}
+
 void judge_sinks(Case& c) {
-  struct Sink {
-    const Row* mass = nullptr;
-    double uniform = 0;
-    double excess() const { return mass->value - uniform; }
-  };
-  const auto read = [&](std::string_view variant, std::map<int, int>& by_layer,
-                        std::vector<std::string>& unclear) {
-    Sink strongest;
-    for (const Row* mass : c.evidence.all(variant, "sink_mass")) {
-      const Row* uniform = c.evidence.of_head(variant, "sink_uniform", mass->layer, mass->head);
-      if (uniform == nullptr) continue;
-      const Sink sink{mass, uniform->value};
-      if (strongest.mass == nullptr || sink.excess() > strongest.excess()) strongest = sink;
-      const Side s = side(sink.excess(), mass->stderr_, c.limit("sink"));
-      if (s == Side::above) ++by_layer[mass->layer];
-      if (s == Side::unclear) unclear.push_back(label(*mass));
-    }
-    return strongest;
-  };
-  std::map<int, int> by_layer, in_baseline;
-  std::vector<std::string> unclear, ignored;
-  const Sink strongest = read("full", by_layer, unclear);
-  if (strongest.mass == nullptr) {
-    c.say("sink", "not known: no sink_mass with its sink_uniform was measured", false).measured = false;
+  const double limit = c.limit("sink_margin");
+  const std::vector<const Row*>& rows = c.evidence.all("full", "sink_margin");
+  if (rows.empty()) {
+    c.say("sink", "not known: no sink_margin was measured", false).measured = false;
     return;
   }
-  const Row* position =
-      c.evidence.of_head("full", "sink_position", strongest.mass->layer, strongest.mass->head);
-  std::string place = "a position that was not recorded";
-  if (position != nullptr) {
-    place = fmt::format("position {}", number(position->value));
-    if (position->value == 0 && c.spec.causal()) place += ", the first token of a causal model";
+  const Row& strongest = **std::max_element(rows.begin(), rows.end(),
+                                            [](const Row* a, const Row* b) { return a->value < b->value; });
+  if (const std::string few = c.too_few(strongest); !few.empty()) {
+    about(
+        c.say("sink", fmt::format("not known: {}; the strongest is {}", few, described(c, strongest)), false),
+        strongest, limit);
+    return;
   }
-  const std::string strength = fmt::format(
-      "{} with mass {} on {} (uniform attention: {}; threshold: {} above it)", label(*strongest.mass),
-      with_error(*strongest.mass), place, number(strongest.uniform), number(c.limit("sink")));
-  const size_t heads = c.evidence.all("full", "sink_mass").size();
+  std::vector<Side> sides = sides_of(rows, limit);
+  std::map<int, int> by_layer;
+  std::vector<std::string> unclear;
+  std::vector<Claim> claims;
   int count = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    // What the largest of many keys reaches by chance is no sink, however large.
+    const Row* null = c.evidence.of_head("full", "sink_margin_null", rows[i]->layer, rows[i]->head);
+    if (sides[i] == Side::above && null != nullptr && rows[i]->value <= null->value) sides[i] = Side::below;
+    if (sides[i] == Side::above) ++by_layer[rows[i]->layer], ++count;
+    if (sides[i] == Side::unclear) unclear.push_back(label(*rows[i]));
+    claims.push_back({fmt::format("sink {}", label(*rows[i])), answer_of(sides[i], Side::above)});
+  }
   std::vector<std::string> layers;
-  for (const auto& [layer, n] : by_layer) {
-    count += n;
-    layers.push_back(fmt::format("{} in layer {}", n, layer));
-  }
+  for (const auto& [layer, n] : by_layer) layers.push_back(fmt::format("{} in layer {}", n, layer));
   std::string beside;
-  if (!c.evidence.all(c.evidence.baseline(), "sink_mass").empty()) {
-    read(c.evidence.baseline(), in_baseline, ignored);
-    int n = 0;
-    for (const auto& entry : in_baseline) n += entry.second;
-    beside = fmt::format("; {}: {}", c.evidence.baseline_name(), n);
+  if (const auto& others = c.evidence.all(c.evidence.baseline(), "sink_margin"); !others.empty()) {
+    const std::vector<Side> theirs = sides_of(others, limit);
+    beside = fmt::format("; {}: {}", c.evidence.baseline_name(),
+                         std::count(theirs.begin(), theirs.end(), Side::above));
   }
-  Finding& f = count == 0
-                   ? c.say("sink", fmt::format("no head is {}sink: the strongest is {}{}",
-                                               unclear.empty() ? "a " : "clearly a ", strength, beside))
-                   : c.say("sink", fmt::format("{} of {} heads are sinks ({}): the strongest is {}{}", count,
-                                               heads, list_of(layers), strength, beside));
-  about(f, *strongest.mass, c.limit("sink"));
-  f.baseline = strongest.uniform;
+  Finding& f =
+      count == 0
+          ? c.say("sink", fmt::format("no head is {}sink: the strongest is {}{}",
+                                      unclear.empty() ? "a " : "clearly a ", described(c, strongest), beside))
+          : c.say("sink", fmt::format("{} of {} heads are sinks ({}): the strongest is {}{}", count,
+                                      rows.size(), list_of(layers), described(c, strongest), beside));
+  about(f, strongest, limit);
+  f.claims = std::move(claims);
   if (!unclear.empty())
-    c.say("sink",
-          fmt::format(
-              "not known for {}: mass within two standard errors of {} above uniform; more samples would "
-              "decide",
-              list_of(unclear), number(c.limit("sink"))),
-          false);
+    c.say(
+        "sink",
+        fmt::format("not known for {}: margins too near {} nats for their errors; more samples would decide",
+                    list_of(unclear), number(limit)),
+        false);
 }
 
 }  // namespace
@@ -85,7 +99,8 @@ extern const Rule rule_sinks{
     .order = 40,
     .topic = "sink",
     .question = "Which heads look at one key, whatever the query?",
-    .thresholds = {{"sink", 0.3, "share", "attention on one key, above uniform, that makes a head a sink"}},
+    .thresholds = {{"sink_margin", 3, "nats", "margin of one key over the others that makes a head a sink"},
+                   {"sink", 0.3, "share", "attention on one key, above uniform, that sink_ratio counts by"}},
     .judge = verdict::judge_sinks};
 
 }  // namespace rankscope

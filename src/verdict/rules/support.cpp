@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "verdict/rule.h"
@@ -11,7 +13,7 @@
 namespace rankscope::verdict {
 namespace {
 bool takes_part_out(std::string_view variant) {
-  return variant.starts_with('-') && !variant.starts_with("-head:") && !variant.starts_with("-heads:");
+  return variant.starts_with('-') && !variant.starts_with("-head");
 }
 
 struct Phrase {
@@ -19,8 +21,8 @@ struct Phrase {
   bool plural;
 };
 
-/// "-skip+mlp" as "the skips and the MLP".
-Phrase phrase(std::string_view variant) {
+/// "-skip+mlp" as "the skips and the MLP". Parts that leave together are named together.
+Phrase phrase(std::string_view variant, bool norm_behind) {
   static const std::map<std::string_view, Phrase> words{
       {"skip", {"the skips", true}},         {"attention-skip", {"the attention skip", false}},
       {"mlp-skip", {"the MLP skip", false}}, {"mlp", {"the MLP", false}},
@@ -33,83 +35,166 @@ Phrase phrase(std::string_view variant) {
     const auto word = words.find(part);
     plural = word != words.end() && word->second.plural;
     names.push_back(word == words.end() ? printable(part) : word->second.name);
+    if (part == "mlp" && norm_behind) names.emplace_back("the norm behind it"), plural = true;
   }
   return {fmt::format("{}", fmt::join(names, " and ")), plural || names.size() > 1};
 }
 
-void support_by(Case& c, std::string_view variant) {
-  const Phrase part = phrase(variant);
-  const std::string holds = part.plural ? "hold" : "holds", them = part.plural ? "them" : "it";
-  const Place *first = nullptr, *lowest = nullptr, *unclear = nullptr, *both_low = nullptr;
+/// How much of a metric is left without the part, beside the full network, over the places.
+struct Left {
+  std::string_view name = {};
+  const Row *without = nullptr, *full = nullptr;  // where least is left
+  const Place* place = nullptr;
+  double ratio = INFINITY, error = kNone;
+  double slope = 0;  // of log ratio a place
+};
+
+Left left_of(const Case& c, std::string_view variant, std::string_view metric) {
+  Left out;
+  std::vector<double> logs;
   for (const Place& p : c.path.places) {
-    const Row *without = c.residual(variant, p), *full = c.residual("full", p);
-    if (without == nullptr || full == nullptr) continue;
-    if (lowest == nullptr || without->value < c.residual(variant, *lowest)->value) lowest = &p;
-    const Side fallen = side(*without, c.limit("collapse")), standing = side(*full, c.limit("collapse"));
-    if (fallen == Side::below && standing == Side::above && first == nullptr) first = &p;
-    if (fallen == Side::unclear || (fallen == Side::below && standing == Side::unclear)) unclear = &p;
-    if (fallen == Side::below && standing == Side::below) both_low = &p;
+    const Row *without = c.evidence.at_site(variant, metric, p.site, "content"),
+              *full = c.evidence.at_site("full", metric, p.site, "content");
+    if (without == nullptr || full == nullptr || !(full->value > 0)) continue;
+    const double ratio = without->value / full->value;
+    logs.push_back(std::log(std::max(ratio, 1e-300)));
+    if (ratio >= out.ratio) continue;
+    out.without = without, out.full = full, out.place = &p, out.ratio = ratio;
+    out.error =
+        ratio * std::hypot(without->stderr_ / std::max(without->value, 1e-300), full->stderr_ / full->value);
   }
-  const auto unknown = [&](const std::string& why, const Place* p) {
-    Finding& f = c.say("support",
-                       fmt::format("not known whether {} {} the rank up: {}", part.name, holds, why), false);
-    f.measured = p != nullptr;
-    if (p != nullptr) about(f, *c.residual(variant, *p), c.limit("collapse"), c.residual("full", *p));
-  };
-  if (lowest == nullptr) return unknown("no residual_fro_rel_trimmed was measured with and without", nullptr);
-  const Row &without = *c.residual(variant, *lowest), &full = *c.residual("full", *lowest);
-  if (c.too_short())
-    return unknown(
-        fmt::format("the texts are too short; without {} the lowest residual is {} at {} (full: {})", them,
-                    number(without.value), c.path.one(lowest->layer), number(full.value)),
-        lowest);
-  if (first != nullptr) {
-    // The lowest residual is the more telling number, as long as the full network stands there.
-    const bool stands = side(full, c.limit("collapse")) == Side::above;
-    const Place& shown = stands ? *lowest : *first;
-    const Row &low = *c.residual(variant, shown), &beside = *c.residual("full", shown);
-    const std::string way =
-        shown.layer == first->layer
-            ? fmt::format("falls to {} by {}", number(low.value), c.path.one(shown.layer))
-            : fmt::format("falls below {} by {} and to {} by {}", number(c.limit("collapse")),
-                          c.path.one(first->layer), number(low.value), c.path.one(shown.layer));
-    about(c.say("support",
-                fmt::format("{} {} the rank up: without {} the residual {} (full: {}; threshold {})",
-                            part.name, holds, them, way, number(beside.value), number(c.limit("collapse")))),
-          low, c.limit("collapse"), &beside);
-    return;
+  double covariance = 0, variance = 0;
+  const double n = static_cast<double>(logs.size());
+  for (size_t i = 0; i < logs.size(); ++i) {
+    const double at = static_cast<double>(i) - (n - 1) / 2;
+    covariance += at * logs[i];
+    variance += at * at;
   }
-  if (unclear != nullptr)
-    return unknown(
-        fmt::format("without {} the residual {} at {} is within two standard errors of the threshold {} "
-                    "(full: {})",
-                    them, with_error(*c.residual(variant, *unclear)), c.path.one(unclear->layer),
-                    number(c.limit("collapse")), with_error(*c.residual("full", *unclear))),
-        unclear);
-  if (both_low != nullptr)
-    return unknown(
-        fmt::format("the full network is itself below {} where the one without {} is ({}: {} and {})",
-                    number(c.limit("collapse")), them, c.path.one(both_low->layer),
-                    number(c.residual("full", *both_low)->value),
-                    number(c.residual(variant, *both_low)->value)),
-        both_low);
-  about(
-      c.say(
-          "support",
-          fmt::format(
-              "{} {} not hold the rank up alone: without {} the residual stays at {} or above ({}; full: {}; "
-              "threshold {})",
-              part.name, part.plural ? "do" : "does", them, number(without.value), c.path.one(lowest->layer),
-              number(full.value), number(c.limit("collapse")))),
-      without, c.limit("collapse"), &full);
+  if (variance > 0) out.slope = covariance / variance;
+  return out;
 }
+
+/// Where no fixed threshold decides: the share of the full network's residual and rank that is left.
+std::optional<Left> least_left(const Case& c, std::string_view variant) {
+  Left residual = left_of(c, variant, "residual_fro_rel_trimmed"),
+       rank = left_of(c, variant, "effective_rank_centered_rel_trimmed");
+  residual.name = "residual", rank.name = "effective rank";
+  const Left& least = rank.ratio < residual.ratio ? rank : residual;
+  if (least.place == nullptr) return std::nullopt;
+  return least;
+}
+
+/// What is said of one part.
+class Support {
+ public:
+  Support(Case& c, std::string_view variant)
+      : c_(c),
+        variant_(variant),
+        part_(phrase(variant, norm_behind(c.spec))),
+        hold_(part_.plural ? "hold" : "holds"),
+        them_(part_.plural ? "them" : "it"),
+        limit_(c.limit("collapse")) {}
+
+  Claim::Answer judge() {
+    look();
+    if (lowest_ == nullptr)
+      return unknown("no residual_fro_rel_trimmed was measured with and without", nullptr);
+    if (c_.too_short())
+      return unknown(
+          fmt::format("the texts are too short; without {} the lowest residual is {} at {} (full: {})", them_,
+                      number(without(*lowest_).value), c_.path.one(lowest_->layer),
+                      number(full(*lowest_).value)),
+          lowest_);
+    if (first_ != nullptr) return falls();
+    if (both_low_ != nullptr)
+      return unknown(
+          fmt::format("the full network is itself below {} where the one without {} is ({}: {} and {})",
+                      number(limit_), them_, c_.path.one(both_low_->layer), number(full(*both_low_).value),
+                      c_.residual_text(without(*both_low_).value)),
+          both_low_);
+    return by_share();
+  }
+
+ private:
+  static bool norm_behind(const ModelSpec& spec) {
+    const BranchSpec* mlp = spec.blocks.empty() ? nullptr : spec.blocks.front().mlp_branch();
+    return mlp != nullptr && mlp->behind.there();
+  }
+  const Row& without(const Place& p) const { return *c_.residual(variant_, p); }
+  const Row& full(const Place& p) const { return *c_.residual("full", p); }
+
+  void look() {
+    for (const Place& p : c_.path.places) {
+      if (c_.residual(variant_, p) == nullptr || c_.residual("full", p) == nullptr) continue;
+      if (lowest_ == nullptr || without(p).value < without(*lowest_).value) lowest_ = &p;
+      // What is rounding is low, and tokens that are equal to the last bit have no error.
+      const bool nothing = without(p).n > 1 && without(p).value < c_.floor();
+      const Side fallen = nothing ? Side::below : side(without(p), limit_), standing = side(full(p), limit_);
+      if (fallen == Side::below && standing == Side::above && first_ == nullptr) first_ = &p;
+      if (fallen == Side::below && standing == Side::below) both_low_ = &p;
+    }
+  }
+
+  Claim::Answer unknown(const std::string& why, const Place* p) {
+    Finding& f = c_.say(
+        "support", fmt::format("not known whether {} {} the rank up: {}", part_.name, hold_, why), false);
+    f.measured = p != nullptr;
+    if (p != nullptr) about(f, without(*p), limit_, &full(*p));
+    return Claim::Answer::unknown;
+  }
+
+  /// The lowest residual is the more telling number, as long as the full network stands there.
+  Claim::Answer falls() {
+    const Place& shown = side(full(*lowest_), limit_) == Side::above ? *lowest_ : *first_;
+    const std::string low = c_.residual_text(without(shown).value);
+    const std::string way = shown.layer == first_->layer
+                                ? fmt::format("falls to {} by {}", low, c_.path.one(shown.layer))
+                                : fmt::format("falls below {} by {} and to {} by {}", number(limit_),
+                                              c_.path.one(first_->layer), low, c_.path.one(shown.layer));
+    about(c_.say("support",
+                 fmt::format("{} {} the rank up: without {} the residual {} (full: {}; threshold {})",
+                             part_.name, hold_, them_, way, number(full(shown).value), number(limit_))),
+          without(shown), limit_, &full(shown));
+    return Claim::Answer::yes;
+  }
+
+  Claim::Answer by_share() {
+    const std::optional<Left> left = least_left(c_, variant_);
+    if (!left) return unknown("nothing was measured with and without", nullptr);
+    const double half = c_.limit("collapse_ratio"), most = c_.limit("kept");
+    const std::string text = fmt::format(
+        "without {}, and nothing else removed, {} of the full network's {} is left at {} ({} against {}; "
+        "thresholds {} "
+        "and {}), times {} a layer",
+        them_, number(left->ratio), left->name, c_.path.one(left->place->layer), with_error(*left->without),
+        with_error(*left->full), number(half), number(most), number(std::exp(left->slope)));
+    const bool low = side(left->ratio, left->error, half) == Side::below,
+               kept = side(left->ratio, left->error, most) == Side::above;
+    about(low    ? c_.say("support", fmt::format("{} {} part of the rank up: {}", part_.name, hold_, text))
+          : kept ? c_.say("support", fmt::format("{} {} not hold the rank up: {}", part_.name,
+                                                 part_.plural ? "do" : "does", text))
+                 : c_.say("support",
+                          fmt::format("not known whether {} {} the rank up: {}", part_.name, hold_, text),
+                          false),
+          *left->without, low ? half : most, left->full);
+    return low ? Claim::Answer::yes : kept ? Claim::Answer::no : Claim::Answer::unknown;
+  }
+
+  Case& c_;
+  std::string_view variant_;
+  Phrase part_;
+  std::string hold_, them_;
+  double limit_;
+  const Place *first_ = nullptr, *lowest_ = nullptr, *both_low_ = nullptr;
+};
 
 void judge_support(Case& c) {
   bool any = false;
   for (const std::string_view variant : c.evidence.variants()) {
     if (!takes_part_out(variant)) continue;
     any = true;
-    support_by(c, variant);
+    const Claim::Answer answer = Support(c, variant).judge();
+    c.findings.back().claims = {{fmt::format("holds {}", printable(variant)), answer}};
   }
   if (!any) c.say("support", "not known which part holds the rank up: scan with --off skip", false);
 }
@@ -119,10 +204,15 @@ void judge_support(Case& c) {
 
 namespace rankscope {
 
-extern const Rule rule_support{.order = 30,
-                               .topic = "support",
-                               .question = "Which part holds the rank up?",
-                               .thresholds = {},
-                               .judge = verdict::judge_support};
+extern const Rule rule_support{
+    .order = 30,
+    .topic = "support",
+    .question = "Which part holds the rank up?",
+    .thresholds = {{"collapse", 0.1, "share",
+                    "residual below this: the tokens of the layer are nearly all alike"},
+                   {"kept", 0.8, "ratio",
+                    "more than this share of the full network's residual and rank left: the part does not "
+                    "hold them up"}},
+    .judge = verdict::judge_support};
 
 }  // namespace rankscope

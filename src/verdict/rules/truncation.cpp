@@ -12,21 +12,26 @@ void judge_truncation(Case& c) {
     if (!variant.starts_with("rank:")) continue;
     const std::string name = printable(variant.substr(5));
     const Row* kl = c.evidence.any(variant, "output_kl");
+    if (kl == nullptr) kl = c.evidence.any(variant, "output_error");
     if (kl == nullptr) {
       c.say("rank",
-            fmt::format("not known what cutting every head to {} costs: no output_kl was measured", name),
+            fmt::format("not known what cutting every head to {} costs: neither output_kl nor output_error "
+                        "was measured",
+                        name),
             false);
       continue;
     }
-    const Side s = side(*kl, c.limit("epsilon"));
-    const std::string cost = fmt::format("cutting every head to {} costs output_kl {} (epsilon {}; full: 0)",
-                                         name, with_error(*kl), number(c.limit("epsilon")));
-    about(c.say("rank",
-                cost + (s == Side::below   ? ": the output stays"
-                        : s == Side::above ? ": the output changes"
-                                           : ": not known whether that is more than epsilon"),
-                s != Side::unclear),
-          *kl, c.limit("epsilon"));
+    const double epsilon = c.limit(kl->metric == "output_kl" ? "epsilon" : "epsilon_error");
+    const Side s = side(*kl, epsilon);
+    const std::string cost = fmt::format("cutting every head to {} costs {} {} (epsilon {}; full: 0)", name,
+                                         kl->metric.str(), with_error(*kl), number(epsilon));
+    Finding& f = c.say("rank",
+                       cost + (s == Side::below   ? ": the output stays"
+                               : s == Side::above ? ": the output changes"
+                                                  : ": not known whether that is more than epsilon"),
+                       s != Side::unclear);
+    about(f, *kl, epsilon);
+    f.claims = {{fmt::format("keeps {}", printable(variant)), answer_of(s, Side::below)}};
   }
 }
 

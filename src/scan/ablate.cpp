@@ -1,0 +1,123 @@
+#include "scan/ablate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "model/head_means.h"
+#include "pass/output.h"
+#include "pass/pass.h"
+
+namespace rankscope {
+namespace {
+
+constexpr size_t kAtOnce = 16;  // variants: each holds its own activations
+constexpr size_t kMostCandidates = 64;
+
+struct Head {
+  double varied;
+  int64_t layer, head;
+  std::string label() const { return fmt::format("L{}H{}", layer, head); }
+  auto operator<=>(const Head&) const = default;
+};
+
+class Heads {
+ public:
+  Heads(const Ablation& a, ResultTable& table, std::vector<std::string>& notes,
+        std::vector<std::string>& names)
+      : a_(a), table_(table), notes_(notes), names_(names) {}
+
+  void run() {
+    std::vector<Head> heads = candidates();
+    if (heads.empty()) return;
+    means_ = head_means(a_.source, a_.batches);
+    std::erase_if(heads, [&](const Head& h) { return means_[static_cast<size_t>(h.layer)].mean.empty(); });
+    std::vector<Variant> alone;
+    for (const Head& h : heads) {
+      alone.push_back({"-head-mean:" + h.label(), fixed(spec(), h, true), 0, 0});
+      alone.push_back({"-head-bare:" + h.label(), fixed(spec(), h, false), 0, 0});
+    }
+    for (size_t first = 0; first < alone.size(); first += kAtOnce)
+      measure({alone.begin() + static_cast<std::ptrdiff_t>(first),
+               alone.begin() + static_cast<std::ptrdiff_t>(std::min(alone.size(), first + kAtOnce))});
+    together(heads);
+  }
+
+ private:
+  const ModelSpec& spec() const { return a_.source.spec(); }
+
+  std::vector<Head> candidates() {
+    const double dead = a_.thresholds["dead"];
+    std::vector<Head> out;
+    for (const Row& r : table_.rows)
+      if (r.variant == "full" && r.metric == "head_varied_rel" && r.head >= 0 && r.value < dead)
+        out.push_back({r.value, r.layer, r.head});
+    std::sort(out.begin(), out.end());
+    if (out.size() > kMostCandidates) {
+      notes_.push_back(
+          fmt::format("{} heads vary by less than {} of the stream; the {} weakest were taken out",
+                      out.size(), dead, kMostCandidates));
+      out.resize(kMostCandidates);
+    }
+    return out;
+  }
+
+  ModelSpec fixed(ModelSpec spec, const Head& h, bool mean) const {
+    const HeadMeans& of = means_[static_cast<size_t>(h.layer)];
+    return with_fixed_head(std::move(spec), h.layer, h.head,
+                           (mean ? of.mean : of.bare)[static_cast<size_t>(h.head)]);
+  }
+
+  void together(const std::vector<Head>& heads) {
+    const std::string metric = output_metric(spec());
+    const double epsilon = a_.thresholds[metric == "output_kl" ? "epsilon" : "epsilon_error"];
+    std::vector<std::string> labels;
+    ModelSpec all = spec();
+    for (const Head& h : heads) {
+      const Row* cost = table_.find("-head-mean:" + h.label(), metric, -1);
+      if (cost == nullptr || cost->value >= epsilon) continue;
+      labels.push_back(h.label());
+      all = fixed(std::move(all), h, true);
+    }
+    if (labels.size() > 1)
+      measure({{fmt::format("-heads-mean:{}", fmt::join(labels, "+")), std::move(all), 0, 0}});
+  }
+
+  void measure(std::vector<Variant> variants) {
+    PassPlan plan;
+    plan.variants = {{"full", spec(), 0, 0}};
+    for (Variant& v : variants) {
+      names_.push_back(v.name);
+      plan.variants.push_back(std::move(v));
+    }
+    plan.sources = {&a_.source};
+    plan.inputs = {a_.batches};
+    plan.layers = a_.layers;
+    const std::vector<FinalState> states = run_pass(plan, table_, notes_, a_.progress);
+    std::vector<const FinalState*> others;
+    for (size_t i = 1; i < states.size(); ++i) others.push_back(&states[i]);
+    compare_outputs(states.front(), plan, others, plan, table_, notes_);
+    int64_t samples = 0;
+    for (const Batch& b : a_.batches) samples += b.count();
+    for (const size_t v : states.front().variants)  // nothing changed: the head carried just that
+      if (v != 0)
+        table_.rows.push_back({plan.variants[v].name, output_site(spec()), -1, -1, output_metric(spec()), 0.0,
+                               0.0, samples, static_cast<int32_t>(spec().depth()), "all"});
+  }
+
+  const Ablation& a_;
+  ResultTable& table_;
+  std::vector<std::string>& notes_;
+  std::vector<std::string>& names_;
+  std::vector<HeadMeans> means_;
+};
+
+}  // namespace
+
+void ablate_heads(const Ablation& ablation, ResultTable& table, std::vector<std::string>& notes,
+                  std::vector<std::string>& names) {
+  Heads(ablation, table, notes, names).run();
+}
+
+}  // namespace rankscope
