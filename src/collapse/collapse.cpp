@@ -206,43 +206,79 @@ class Collapse {
     if (tally.cells > 0) result_.verdict.push_back(tally.said(request_.networks));
   }
 
-  // Main effects on the last residual, over all variants that were followed to the end.
+  /// The last residuals of two variants that differ in one part alone.
+  struct Pair {
+    const CollapseVariant *with, *without;
+    double held, fallen;
+    double ratio() const { return held / fallen; }
+  };
+
+  template <class Has, class Remove>
+  std::vector<Pair> pairs(Has has, Remove remove) const {
+    std::vector<Pair> out;
+    for (const CollapseVariant& v : variants_) {
+      if (!has(v)) continue;
+      CollapseVariant other = v;
+      remove(other);
+      for (const CollapseVariant& w : variants_) {
+        other.name = w.name, other.spec = w.spec;
+        const Row *held = at(v.name, "residual_l1inf_rel", depth()),
+                  *fallen = at(w.name, "residual_l1inf_rel", depth());
+        if (!(other == w) || held == nullptr || fallen == nullptr) continue;
+        out.push_back({&v, &w, std::max(held->value, floor_), std::max(fallen->value, floor_)});
+      }
+    }
+    return out;
+  }
+
+  // What a part does to the last residual: pairs that differ in it alone, where either ends above the
+  // rounding floor.
   void who_holds_the_rank_up() {
-    const auto level = [&](auto belongs) {
-      std::vector<double> values;
-      for (const CollapseVariant& v : variants_)
-        if (const Row* r = at(v.name, "residual_l1inf_rel", depth()); r != nullptr && belongs(v))
-          values.push_back(std::max(r->value, floor_));
-      return geometric_mean(values).value;
-    };
-    const auto say = [&](const std::string& what, double with, double without, const std::string& more) {
-      const double ratio = with / without;
+    constexpr double kMuch = 2;  // a factor of the residual
+    const auto say = [&](const std::string& what, std::vector<Pair> all) {
+      std::erase_if(all, [&](const Pair& p) { return std::max(p.held, p.fallen) < 10 * floor_; });
       const bool many = what.ends_with('s');
-      const std::string verb = ratio > 2     ? (many ? "hold the rank up" : "holds the rank up")
-                               : ratio < 0.5 ? (many ? "take rank away" : "takes rank away")
-                                             : (many ? "do little" : "does little");
       Finding f;
       f.topic = "support";
-      f.sentence = fmt::format("{} {}: last residual {:.2g} with {}, {:.2g} without{} (geometric means)",
-                               what, verb, with, many ? "them" : "it", without, more);
-      f.value = with;
-      f.baseline = without;
-      f.known = std::isfinite(ratio);
+      if (all.empty()) {
+        f.sentence = fmt::format(
+            "not known whether {} {} the rank up: all pairs that differ in {} alone end at the "
+            "rounding floor ({:.1g})",
+            what, many ? "hold" : "holds", many ? "them" : "it", floor_);
+        f.known = false;
+        result_.verdict.push_back(std::move(f));
+        return;
+      }
+      std::sort(all.begin(), all.end(), [](const Pair& a, const Pair& b) { return a.ratio() < b.ratio(); });
+      std::vector<double> ratios;
+      for (const Pair& p : all) ratios.push_back(p.ratio());
+      const double middle = median(ratios);
+      const Pair& shown = middle < 1 ? all.front() : all.back();
+      const std::string verb = middle > kMuch       ? (many ? "hold the rank up" : "holds the rank up")
+                               : middle < 1 / kMuch ? (many ? "take rank away" : "takes rank away")
+                                                    : (many ? "do little" : "does little");
+      f.sentence = fmt::format(
+          "{} {}: times {:.2g} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most "
+          "from {} to {} "
+          "({} and {})",
+          what, verb, middle, all.size(), many ? "them" : "it", 1 / kMuch, kMuch, residual_text(shown.fallen),
+          residual_text(shown.held), shown.without->name, shown.with->name);
+      f.value = shown.held;
+      f.baseline = shown.fallen;
+      f.threshold = kMuch;
       result_.verdict.push_back(std::move(f));
     };
-    say("the attention skip", level([](auto& v) { return v.attention_skip; }),
-        level([](auto& v) { return !v.attention_skip; }), "");
-    say("the MLP with its skip", level([](auto& v) { return v.mlp == 2; }),
-        level([](auto& v) { return v.mlp == 0; }),
-        fmt::format(", {:.2g} with the MLP but without its skip", level([](auto& v) { return v.mlp == 1; })));
-    say("the norm", level([](auto& v) { return v.norm && !v.held_norms; }),
-        level([](auto& v) { return !v.norm; }),
-        request_.frozen_norm
-            ? fmt::format(", {:.2g} with its statistics held", level([](auto& v) { return v.held_norms; }))
-            : "");
+    using V = CollapseVariant;
+    say("the attention skip",
+        pairs([](const V& v) { return v.attention_skip; }, [](V& v) { v.attention_skip = false; }));
+    say("the MLP with its skip", pairs([](const V& v) { return v.mlp == 2; }, [](V& v) { v.mlp = 0; }));
+    say("the norm", pairs([](const V& v) { return v.norm && !v.held_norms; }, [](V& v) { v.norm = false; }));
     if (request_.positions)
-      say("the positions", level([](auto& v) { return v.positions; }),
-          level([](auto& v) { return !v.positions; }), "");
+      say("the positions", pairs([](const V& v) { return v.positions; }, [](V& v) { v.positions = false; }));
+  }
+
+  std::string residual_text(double x) const {
+    return x <= floor_ ? fmt::format("the rounding floor ({:.1g})", floor_) : fmt::format("{:.2g}", x);
   }
 
   void theory() {

@@ -30,6 +30,7 @@ struct CollapseVariant {
   bool attention_skip = true, norm = true;
   int mlp = 2;  // 2: with its skip, 1: without, 0: off
   bool held_norms = false, positions = true;
+  bool operator==(const CollapseVariant&) const = default;
 };
 struct Factors {
   bool frozen_norm = false, positions = false;  // those nobody gets without asking
