@@ -241,7 +241,7 @@ extern const Lens lens_pattern_spectra{
           .meaning = "how much of the differences between tokens one application can keep; 0 keeps none"},
          {.name = "mixing_uniform",
           .formula = "||(I - J) U||_2, U uniform attention under the same mask",
-          .meaning = "the floor under mixing: 0 without a mask, above 0 for a causal one"},
+          .meaning = "beside mixing: 0 without a mask, above 0 for a causal one"},
          {.name = "effective_rank_rows256",
           .formula = "effective_rank of 256 sampled rows, mean of two disjoint groups (T > 512)",
           .meaning = "at most 256, so below the full matrix's; stderr over samples, of the groups if one"},

@@ -171,7 +171,7 @@ extern const Lens lens_sinks{
           .meaning = "0 in most causal models; a delimiter in BERT, where it moves with the sample's length"},
          {.name = "sink_uniform",
           .formula = "what that key would receive from uniform attention under the same mask",
-          .meaning = "the floor under sink_mass: 1/T without a mask, more for early keys of a causal one",
+          .meaning = "beside sink_mass: 1/T without a mask, more for early keys of a causal one",
           .high = 1.0},
          {.name = "sink_ratio",
           .formula = "share of the layer's heads with sink_mass > sink_uniform + 0.3 (--threshold sink=)",

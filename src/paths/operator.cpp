@@ -64,7 +64,8 @@ class OperatorMeasure {
       std::vector<double> plain;
       for (const auto& [sample, value] : values) plain.push_back(value);
       const Estimate e = arithmetic_mean(plain);
-      table.rows.push_back({"full", "operator", -1, -1, metric, e.value, e.stderr_,
+      table.rows.push_back({"full", "operator", -1, -1, metric, e.value,
+                            plain.size() == 1 ? errors_.at(metric) : e.stderr_,
                             static_cast<int64_t>(plain.size()), static_cast<int32_t>(spec_.depth()), "all"});
       for (const auto& [sample, value] : values)
         table.samples.push_back({"full", "operator", -1, -1, metric, "all", sample, value});
@@ -72,10 +73,12 @@ class OperatorMeasure {
   }
 
  private:
-  void put(const std::string& metric, double value) {
+  /// `error`: that of an estimate from probes. Over several samples their scatter holds it.
+  void put(const std::string& metric, double value, double error = kNone) {
     const Name name(metric);
     if (values_.count(name) == 0) order_.push_back(name);
     values_[name].emplace_back(sample_, value);
+    errors_[name] = error;
   }
 
   static double share(const at::Tensor& part, const at::Tensor& rest) {
@@ -94,11 +97,11 @@ class OperatorMeasure {
     const Unfoldings u = unfoldings(frozen.trunk(), frozen.input(), request_.probes, request_.scan.seed);
     put("operator_frobenius", u.frobenius);
     put("operator_stable_rank", u.frobenius * u.frobenius / (top.sigma.front() * top.sigma.front()));
-    put("participation_matrix", u.matrix.value);
-    put("participation_token_out", u.token_out.value);
-    put("participation_channel_out", u.channel_out.value);
-    put("participation_token_in", u.token_in.value);
-    put("participation_channel_in", u.channel_in.value);
+    put("participation_matrix", u.matrix.value, u.matrix.stderr_);
+    put("participation_token_out", u.token_out.value, u.token_out.stderr_);
+    put("participation_channel_out", u.channel_out.value, u.channel_out.stderr_);
+    put("participation_token_in", u.token_in.value, u.token_in.stderr_);
+    put("participation_channel_in", u.channel_in.value, u.channel_in.stderr_);
   }
 
   // The direction each output token is read in: its predicted word's row of the vocabulary, else its own.
@@ -156,6 +159,7 @@ class OperatorMeasure {
   int64_t sample_ = 0;
   std::vector<Name> order_;
   std::map<Name, std::vector<std::pair<int64_t, double>>> values_;
+  std::map<Name, double> errors_;
 };
 
 void say(const OperatorRequest& request, ScanResult& result) {

@@ -76,16 +76,20 @@ class FrozenPaths {
       add("allbut", k, frozen.output() - lengths[k]);
     }
     add("bias", -1, frozen.bias());
-    norms(lengths, batch, "only");
-    if (request_.grade_mlp) norms(sums.sum(2).sum(0), batch, "mlp");
-    if (request_.grade_norm) norms(sums.sum(1).sum(0), batch, "norm");
+    const std::vector<double> bias = rms_by_sample(frozen.bias(), batch);
+    const std::vector<double> total = norms(lengths, batch, "only", bias);
+    for (size_t s = 0; s < total.size(); ++s)
+      to.back()->sample("path_share", batch.samples[s], total[s] > 0 ? bias[s] / total[s] : kNone);
+    if (request_.grade_mlp) norms(sums.sum(2).sum(0), batch, "mlp", bias);
+    if (request_.grade_norm) norms(sums.sum(1).sum(0), batch, "norm", bias);
     if (has_head_) compare(frozen, states, to, batch);
   }
 
-  // path_norm of each sum, and its share of the sum of the norms.
-  void norms(const at::Tensor& sums, const Batch& batch, const char* kind) {
+  // path_norm of each sum, and its share of the sum of the norms, that of the bias stream among them: what is
+  // returned.
+  std::vector<double> norms(const at::Tensor& sums, const Batch& batch, const char* kind,
+                            std::vector<double> total) {
     std::vector<std::vector<double>> rms;
-    std::vector<double> total(static_cast<size_t>(batch.count()), 0.0);
     for (int64_t k = 0; k < sums.size(0); ++k) {
       rms.push_back(rms_by_sample(sums[k], batch));
       for (size_t s = 0; s < total.size(); ++s) total[s] += rms.back()[s];
@@ -97,6 +101,7 @@ class FrozenPaths {
         r.sample("path_share", batch.samples[s], total[s] > 0 ? rms[k][s] / total[s] : kNone);
       }
     }
+    return total;
   }
 
   void by_layer(const FrozenNetwork& frozen, const Batch& batch) {

@@ -39,7 +39,7 @@ void add_path_shares(const ModelSpec& spec, WeightSource& source, const Batch& s
   const FrozenNetwork frozen(spec, source, shown);
   const at::Tensor sums = path_sums(frozen.trunk(), frozen.input()).sum(2).sum(1);  // [lengths, N, d]
   std::vector<double> norms;
-  double total = 0;
+  double total = rms_by_sample(frozen.bias(), shown).front();
   for (int64_t k = 0; k < sums.size(0); ++k) {
     norms.push_back(rms_by_sample(sums[k], shown).front());
     total += norms.back();

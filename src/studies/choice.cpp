@@ -91,14 +91,18 @@ std::string about_proxy(const std::vector<HeadChoice>& choices) {
   const double noise = std::hypot(best->proxy->stderr_, worst->proxy->stderr_);
   if (gap <= 2 * noise)
     return fmt::format(
-        "The trained proxy does not tell these choices apart: they differ by {:.3f}, two standard errors are "
+        "The trained proxy (width 64, 3 layers, 10,000 steps) does not tell these choices apart: they differ "
+        "by {:.3f}, two standard errors are "
         "{:.3f}.",
         gap, 2 * noise);
   return fmt::format(
-      "The trained proxy tells them apart: {:.3f} with {} heads, {:.3f} with {}, at the same parameters and "
-      "FLOPs. It is a task that needs rank (find the farthest of 16 points); one that does not will not "
+      "The trained proxy (width 64, 3 layers, 10,000 steps, {} seeds; errors over seeds alone) tells them "
+      "apart: {:.3f} "
+      "with {} heads, {:.3f} with {}, at the same parameters and FLOPs. It is a task that needs rank (find "
+      "the farthest of 16 points); one that does not will not "
       "care.",
-      best->proxy->mean, best->heads, worst->proxy->mean, worst->heads);
+      std::min(best->proxy->seeds, worst->proxy->seeds), best->proxy->mean, best->heads, worst->proxy->mean,
+      worst->heads);
 }
 
 }  // namespace

@@ -11,8 +11,9 @@ choose: heads for a Transformer of a given size, without torch.
   the width.
   The bound does not tell these choices apart: it lies between 0.1781 and 0.1815.
   It is about one layer and two points; at this width all of these ranks are low.
-  The trained proxy tells them apart: 0.525 with 4 heads, 0.876 with 32, at the
-  same parameters and FLOPs. It is a task that needs rank (find the farthest of 16
+  The trained proxy (width 64, 3 layers, 10,000 steps, 3 seeds; errors over seeds
+  alone) tells them apart: 0.525 with 4 heads, 0.876 with 32, at the same
+  parameters and FLOPs. It is a task that needs rank (find the farthest of 16
   points); one that does not will not care.
   $ export RANKSCOPE_LIBRARY=/nowhere.so; rankscope choose --width 768 --layers 12 --heads 12 --json | head -6
   {

@@ -37,7 +37,7 @@ TEST(PathReadings, UpToTheLastLengthIsTheOutput) {
     const int depth = static_cast<int>(r.spec.depth());
     EXPECT_LT(value(r, "upto", "output_kl", depth), 1e-12) << fixture;
     EXPECT_NEAR(value(r, "upto", "residual_fro", depth), value(r, "full", "residual_fro", -1), 1e-9);
-    double share = 0;
+    double share = value(r, "bias", "path_share", -1);
     for (int k = 0; k <= depth; ++k) share += value(r, "only", "path_share", k);
     EXPECT_NEAR(share, 1.0, 1e-12);
     EXPECT_GT(value(r, "allbut", "output_kl", 1), 0.0);
