@@ -11,6 +11,8 @@ DEPS  ?= on
 BUILD := build
 TESTS ?= OFF
 FUZZ_SECONDS ?= 6
+BANK_NETWORKS ?= 6300
+BANK_SEED ?= 1
 
 # A file that includes torch takes up to 2 GB to compile: as many jobs as cores, but no more than memory carries.
 JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ {fit = int($$2 / 2000000); if (fit < 1) fit = 1; \
@@ -19,7 +21,7 @@ JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ {fit = int($$2 / 2000000); if
 BENCHES := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench fuzz campaign clean help deps-build deps-test configure
+.PHONY: build demo test bench bank fuzz campaign clean help deps-build deps-test configure
 
 build: deps-build configure  ## build the program: build/rankscope
 	@cmake --build $(BUILD) --parallel $(JOBS)
@@ -41,6 +43,10 @@ bench: deps-build configure  ## build and run the benchmarks: the one table of t
 	@echo "== rankscope bench"; $(BUILD)/rankscope bench
 	@for bench in $(BENCHES); do echo "== $$bench"; $(BUILD)/$$bench || exit 1; done
 	@echo "Ran rankscope bench and $(words $(BENCHES)) benchmarks; each prints ratios measured in one run."
+
+bank: deps-build configure  ## how often the verdict's statements are true, on planted networks; BANK_SEED=2 for others
+	@cmake --build $(BUILD) --parallel $(JOBS) --target bank
+	@$(BUILD)/bank $(BANK_NETWORKS) $(BANK_SEED)
 
 fuzz: deps-test  ## fuzz the readers; FUZZ_SECONDS=600 for longer
 	@fuzz/run.sh $(FUZZ_SECONDS)

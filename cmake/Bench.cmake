@@ -1,5 +1,5 @@
 # One program a question, built on request: `cmake --build build --target bench_scan`.
-file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*_bench.cpp)
+file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/*_bench.cpp ${CMAKE_SOURCE_DIR}/bench/bank.cpp)
 foreach(source ${benches})
   get_filename_component(stem ${source} NAME_WE)
   add_executable(${stem} EXCLUDE_FROM_ALL ${source})

@@ -94,6 +94,7 @@ class Heads {
     plan.sources = {&a_.source};
     plan.inputs = {a_.batches};
     plan.layers = a_.layers;
+    plan.device = a_.device;
     const std::vector<FinalState> states = run_pass(plan, table_, notes_, a_.progress);
     std::vector<const FinalState*> others;
     for (size_t i = 1; i < states.size(); ++i) others.push_back(&states[i]);

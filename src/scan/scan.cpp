@@ -41,8 +41,9 @@ class Scan {
     main_pass();
     if (request_.baseline) baseline();
     if (request_.ablate)
-      ablate_heads({*source_, plan_.inputs.front(), plan_.layers, request_.thresholds, progress_},
-                   result_.table, result_.notes, names_);
+      ablate_heads(
+          {*source_, plan_.inputs.front(), plan_.layers, request_.thresholds, progress_, request_.device},
+          result_.table, result_.notes, names_);
     if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
     result_.verdict = judge(result_.table, spec(), request_.thresholds,
                             {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});

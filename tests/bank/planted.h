@@ -1,0 +1,371 @@
+// Small networks with something planted in them, so that what the verdict should say is known from how they
+// were made: tokens that are alike, sinks, idle heads, low ranks, massive channels, and networks with none of
+// it.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/philox.h"
+#include "model/batch.h"
+#include "model/random_source.h"
+#include "parts/parameters.h"
+#include "tensors/weights.h"
+
+namespace rankscope::bank {
+
+constexpr int64_t kWidth = 32, kHeads = 4, kHeadWidth = 8, kHidden = 64, kWords = 97, kMarkedWord = 0;
+
+/// Every parameter of a network, in memory, by its full name.
+class Stored : public WeightSource {
+ public:
+  Stored(const ModelSpec& spec, uint64_t seed) : spec_(spec) {
+    const auto random = random_source(spec, seed, "float32", "cpu");
+    for (const Parameter& p : parameters(spec)) {
+      const std::string part = part_of(p.name);
+      all_[p.name] = is_vocabulary_table(p.name)
+                         ? random->row_range(p.name, 0, p.shape[0]).clone()
+                         : random->load(part).get(p.name.substr(part.size() + 1)).clone();
+    }
+  }
+  at::Tensor& operator[](const std::string& name) { return all_.at(name); }
+  bool has(const std::string& name) const { return all_.count(name) > 0; }
+  ModelSpec& edit() { return spec_; }
+  std::vector<std::string> names() const {
+    std::vector<std::string> out;
+    for (const auto& [name, t] : all_) out.push_back(name);
+    return out;
+  }
+
+  const ModelSpec& spec() const override { return spec_; }
+  Weights load(const std::string& part) override {
+    Weights w;
+    for (const auto& [name, t] : all_)
+      if (part_of(name) == part && !is_vocabulary_table(name)) w.set(name.substr(part.size() + 1), t);
+    return w;
+  }
+  at::Tensor rows(const std::string& name, const at::Tensor& indices) override {
+    return all_.at(name).index_select(0, indices);
+  }
+  at::Tensor row_range(const std::string& name, int64_t first, int64_t count) override {
+    return all_.at(name).narrow(0, first, count);
+  }
+
+ private:
+  // "blocks.3" of "blocks.3.attn.W_Q", "embed" of "embed.W_E".
+  static std::string part_of(const std::string& name) {
+    const size_t dot = name.find('.');
+    return name.substr(0, name.starts_with("blocks.") ? name.find('.', dot + 1) : dot);
+  }
+  ModelSpec spec_;
+  std::map<std::string, at::Tensor> all_;
+};
+
+/// Numbers of one network: functions of the bank's seed, the network and the order in which they are asked
+/// for.
+class Draw {
+ public:
+  Draw(uint64_t seed, uint64_t network) : random_{seed, static_cast<uint32_t>(network), 0} {}
+  double uniform(double low, double high) {
+    return low + (high - low) * static_cast<double>(random_.below(1u << 30, next_++)) / (1u << 30);
+  }
+  double log_uniform(double low, double high) { return std::exp(uniform(std::log(low), std::log(high))); }
+  int64_t below(int64_t n) { return static_cast<int64_t>(random_.below(static_cast<uint64_t>(n), next_++)); }
+  bool coin() { return below(2) == 1; }
+  at::Tensor normal(at::IntArrayRef shape) {
+    at::Tensor t = at::empty(shape, at::kFloat);
+    for (int64_t i = 0; i < t.numel(); ++i)
+      t.data_ptr<float>()[i] = static_cast<float>(random_.normal(next_++));
+    return t;
+  }
+  uint64_t number() { return random_.below(1u << 30, next_++); }
+
+ private:
+  Philox random_;
+  uint64_t next_ = 0;
+};
+
+/// One network, its texts, and what is true of it.
+struct Planted {
+  std::string family;
+  ModelSpec spec;
+  std::unique_ptr<Stored> weights;
+  std::vector<Sample> samples;
+  std::vector<std::pair<std::string, bool>> truth;  // "alike 0": yes
+  std::vector<std::string> off, rank;               // variants the verdict needs
+  bool ablate = false;
+};
+
+inline ModelSpec spec_of(Draw& draw, int64_t length, int64_t depth = 2) {
+  ModelSpec s;
+  s.architecture = "planted";
+  s.width = kWidth;
+  s.stored_blocks = depth;
+  s.position = PositionKind::learned;
+  s.init.std = 1 / std::sqrt(static_cast<double>(kWidth));
+  s.embedding.vocabulary = kWords;
+  s.embedding.width = kWidth;
+  s.embedding.positions = length;
+  AttentionSpec a;
+  a.heads = a.kv_heads = kHeads;
+  a.d_qk = a.d_v = kHeadWidth;
+  a.scale = 1 / std::sqrt(static_cast<double>(kHeadWidth));
+  a.causal = draw.coin();
+  const NormPlace place = draw.coin() ? NormPlace::pre : NormPlace::post;
+  const NormSpec norm{place == NormPlace::pre && draw.coin() ? NormKind::rms : NormKind::layer, 1e-6};
+  BlockSpec b = classic_block(place, norm, a, "mlp", {.width = kHidden});
+  for (int64_t l = 0; l < depth; ++l) {
+    b.weights = l;
+    s.blocks.push_back(b);
+  }
+  if (place == NormPlace::pre) s.final_norm = norm;
+  s.output.kind = HeadKind::linear;
+  s.output.vocabulary = kWords;
+  s.output.width = kWidth;
+  return s;
+}
+
+/// Four directions of mean zero, orthogonal to each other, in the first channels. Words keep off them, so
+/// that what is marked by one is marked by it alone, behind a norm too.
+inline at::Tensor marker(int64_t k) {
+  at::Tensor e = at::zeros({kWidth});
+  e[2 * k] = std::sqrt(0.5);
+  e[2 * k + 1] = -std::sqrt(0.5);
+  return e;
+}
+constexpr double kMark = 4;  // size of a marker in a token
+
+inline Planted healthy(std::string family, Draw& draw, int64_t samples, int64_t length) {
+  Planted p;
+  p.family = std::move(family);
+  p.spec = spec_of(draw, length);
+  p.weights = std::make_unique<Stored>(p.spec, draw.number());
+  at::Tensor words = draw.normal({kWords, kWidth});
+  words = words - words.mean(1, true);
+  for (int64_t k = 0; k < 4; ++k) words = words - at::mv(words, marker(k)).unsqueeze(1) * marker(k);
+  (*p.weights)["embed.W_E"] = words / words.square().mean(1, true).sqrt();
+  (*p.weights)["embed.W_pos"].zero_();
+  for (const std::string& name : p.weights->names())
+    if (name.find(".b_") != std::string::npos)
+      (*p.weights)[name] = 0.1 * draw.normal((*p.weights)[name].sizes());
+  for (int64_t s = 0; s < samples; ++s) {
+    Sample text;
+    for (int64_t i = 0; i < length; ++i) text.ids.push_back(1 + draw.below(kWords - 1));
+    p.samples.push_back(std::move(text));
+  }
+  return p;
+}
+
+inline std::string block(int64_t l, std::string_view name) { return fmt::format("blocks.{}.{}", l, name); }
+
+/// What attention of block 0 reads of a token that holds a marker: the size of the marker there.
+inline double mark_read(const Planted& p) {
+  return p.spec.pre_norm() ? kMark / std::sqrt(1 + kMark * kMark / static_cast<double>(kWidth)) : kMark;
+}
+
+/// Head h of block 0 scores what is marked by `k` this many nats above everything else, whatever the query.
+inline void look_at_mark(Planted& p, int64_t h, int64_t k, double nats) {
+  Stored& w = *p.weights;
+  const int64_t at = h * kHeadWidth;
+  w["blocks.0.attn.W_Q"].narrow(0, at, kHeadWidth).zero_();
+  w["blocks.0.attn.W_K"].narrow(0, at, kHeadWidth).zero_();
+  w["blocks.0.attn.b_Q"].narrow(0, at, kHeadWidth).zero_();
+  w["blocks.0.attn.b_Q"][at] = 1.0;
+  const double scale = p.spec.blocks[0].attention().scale;
+  w["blocks.0.attn.W_K"][at] = marker(k) * (nats / scale / mark_read(p));
+}
+
+inline void mark_position(Planted& p, int64_t position, int64_t k) {
+  (*p.weights)["embed.W_pos"][position] = kMark * marker(k);
+}
+
+/// Every head of block 0 looks at the first token alone and carries all of it but its mark; written `c`
+/// times.
+inline void copy_first_token(Planted& p, double c) {
+  mark_position(p, 0, 0);
+  for (int64_t h = 0; h < kHeads; ++h) look_at_mark(p, h, 0, 60);
+  at::Tensor eye = at::eye(kWidth);
+  (*p.weights)["blocks.0.attn.W_V"] = eye - at::outer(marker(0), marker(0));
+  (*p.weights)["blocks.0.attn.W_O"] = c * eye;
+  (*p.weights)["blocks.0.attn.b_V"].zero_();
+}
+
+/// Takes a direction out of what a matrix writes.
+inline void keep_off(at::Tensor W, const at::Tensor& e) { W -= at::outer(e, at::mv(W.t(), e)); }
+
+// ---- The families. Degrees keep a factor 1.5 from the thresholds.
+
+/// Tokens of a sample share c times as much as tells them apart: spread 1 / (1 + c^2), units differ by its
+/// root.
+inline Planted alike(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("tokens alike", draw, samples, length);
+  const int64_t kind = draw.below(3);  // healthy, alike but read, collapsed
+  const double c = kind == 0   ? draw.uniform(0, 1.5)
+                   : kind == 1 ? draw.uniform(4.5, 5.8)
+                               : draw.log_uniform(20, 300);
+  copy_first_token(
+      p, c * kMark / mark_read(p));  // a norm before makes the whole token as much smaller as its mark
+  p.truth = {{"alike 0", kind > 0}, {"unread 0", kind == 2}, {"one direction 0", false}};
+  return p;
+}
+
+/// A constant of size C is added to every token: they differ as before, but the units see the constant.
+inline Planted drowned(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("tokens drowned in a constant", draw, samples, length);
+  const bool yes = draw.coin();
+  const double size = yes ? draw.log_uniform(30, 1000) : draw.uniform(0, 2);
+  const at::Tensor constant = draw.normal({kWidth});
+  (*p.weights)["blocks.0.attn.b_O"] += size * (constant - constant.mean());
+  p.truth = {{"alike 0", false}, {"unread 0", yes}, {"one direction 0", false}};
+  return p;
+}
+
+/// Words that differ along one direction, or along many.
+inline Planted one_direction(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("one direction", draw, samples, length);
+  const bool yes = draw.coin();
+  if (yes) {
+    const at::Tensor constant = draw.normal({kWidth}), along = draw.normal({kWidth});
+    const at::Tensor much = draw.normal({kWords, 1}).clamp(-1.5, 1.5);
+    const double noise = draw.log_uniform(1e-4, 1e-2);
+    (*p.weights)["embed.W_E"] = 2 * (constant - constant.mean()) + 0.3 * much * (along - along.mean()) +
+                                noise * draw.normal({kWords, kWidth});
+    // Attention adds the same to every token of a sample.
+    for (const char* name : {"blocks.0.attn.W_V", "blocks.0.attn.W_O"}) (*p.weights)[name].zero_();
+  }
+  p.truth = {{"one direction 0", yes}, {"alike 0", false}};
+  return p;
+}
+
+/// A channel that is M in every token. A norm behind it leaves the others next to nothing.
+inline Planted massive(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("massive channel", draw, samples, length);
+  const bool yes = draw.coin();
+  const double size = yes ? draw.log_uniform(2000, 20000) : draw.uniform(1, 200);
+  (*p.weights)["embed.W_pos"].select(1, 20).fill_(size);
+  p.truth = {{"massive", yes}, {"alike 0", false}};
+  if (yes) p.truth.emplace_back("unread 0", true);
+  return p;
+}
+
+/// Heads that look at the first token, the last, a word or a position, by known margins.
+inline Planted sinks(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("sinks", draw, samples, length);
+  const int64_t kind = draw.below(4);
+  const bool causal = p.spec.causal();
+  if (kind == 0) mark_position(p, 0, 0);
+  if (kind == 1)
+    mark_position(p, causal ? length / 2 : length - 1, 0);  // the last key of a causal text is seen once
+  if (kind == 2) mark_position(p, 1 + draw.below(length / 2), 0);
+  if (kind == 3) {
+    (*p.weights)["embed.W_E"][kMarkedWord] += kMark * marker(0);
+    for (Sample& s : p.samples) s.ids[static_cast<size_t>(draw.below(length / 2))] = kMarkedWord;
+  }
+  for (int64_t h = 0; h < kHeads; ++h) {
+    const bool yes = draw.coin();
+    look_at_mark(p, h, 0, yes ? draw.uniform(4.6, 12) : draw.uniform(0, 1.9));
+    p.truth.emplace_back(fmt::format("sink L0H{}", h), yes);
+  }
+  return p;
+}
+
+/// Heads that write nothing, a constant, or what the output needs.
+inline Planted idle(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("idle heads", draw, samples, length);
+  p.ablate = true;
+  Stored& w = *p.weights;
+  mark_position(p, 0, 0);
+  for (int64_t h = 0; h < kHeads; ++h) {
+    const int64_t kind = draw.below(4), at = h * kHeadWidth;  // busy, silent, constant, small but needed
+    at::Tensor W_V = w["blocks.0.attn.W_V"].narrow(0, at, kHeadWidth),
+               W_O = w["blocks.0.attn.W_O"].narrow(1, at, kHeadWidth);
+    if (kind == 1) W_V.zero_();
+    if (kind == 2) {  // it carries the mark of the first token, which is the same in every sample
+      look_at_mark(p, h, 0, 60);
+      W_V.copy_(at::outer(draw.normal({kHeadWidth}), marker(0)));
+      W_O.copy_(0.15 * draw.normal({kWidth, kHeadWidth}));
+    }
+    if (kind == 3 && h == 3) {  // a direction that nobody else writes and the output reads a thousandfold
+      W_O.copy_(0.001 * at::outer(marker(3), draw.normal({kHeadWidth})));
+      w["unembed.W_U"] += 3000 * at::outer(draw.normal({kWords}), marker(3));
+      for (int64_t l = 0; l < 2; ++l) {
+        if (l == 0) keep_off(w[block(l, "attn.W_O")].narrow(1, 0, at), marker(3));
+        if (l == 1) keep_off(w[block(l, "attn.W_O")], marker(3));
+        keep_off(w[block(l, "mlp.W_out")], marker(3));
+        for (const char* name : {"attn.b_O", "mlp.b_out"})
+          w[block(l, name)] -= marker(3) * w[block(l, name)].dot(marker(3));
+      }
+    }
+    const bool idle = kind == 1 || kind == 2;
+    p.truth.emplace_back(fmt::format("idle L0H{}", h), idle);
+    if (idle) p.truth.emplace_back(fmt::format("silent L0H{}", h), kind == 1);
+  }
+  return p;
+}
+
+/// Two heads of a layer that do the same.
+inline Planted duplicates(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("duplicates", draw, samples, length);
+  const bool yes = draw.coin();
+  if (yes) {
+    for (const char* name : {"W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V"}) {
+      at::Tensor& t = (*p.weights)[block(0, fmt::format("attn.{}", name))];
+      t.narrow(0, kHeadWidth, kHeadWidth).copy_(t.narrow(0, 0, kHeadWidth).clone());
+    }
+    at::Tensor& W_O = (*p.weights)["blocks.0.attn.W_O"];
+    W_O.narrow(1, kHeadWidth, kHeadWidth).copy_(draw.uniform(0.2, 2) * W_O.narrow(1, 0, kHeadWidth).clone());
+  }
+  for (int64_t h = 0; h < kHeads; ++h) p.truth.emplace_back(fmt::format("duplicate L0H{}", h), yes && h < 2);
+  return p;
+}
+
+/// QK maps of rank 2 in every head, or of full rank.
+inline Planted low_rank(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("low rank", draw, samples, length);
+  const bool yes = draw.coin();
+  for (int64_t l = 0; l < 2; ++l)
+    for (const char* name : {"attn.W_Q", "attn.W_K"}) {
+      at::Tensor& W = (*p.weights)[block(l, name)];
+      W *= 2;
+      if (yes)
+        for (int64_t h = 0; h < kHeads; ++h)
+          W.narrow(0, h * kHeadWidth, kHeadWidth)
+              .copy_(draw.normal({kHeadWidth, 2}).matmul(draw.normal({2, kWidth})) * 0.15);
+    }
+  p.rank = {"qk=2"};
+  p.truth = {{"keeps rank:qk=2", yes}};
+  return p;
+}
+
+/// Attention alone sends every token to the same place, so the skip holds the rank up; positions that hold
+/// nothing do not.
+inline Planted held_up(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("skips", draw, samples, length);
+  const bool yes = draw.coin();
+  if (yes) {
+    copy_first_token(p, draw.uniform(0.1, 0.5));
+    p.off = {"attention-skip"};
+    p.truth = {{"holds -attention-skip", true}};
+  } else {
+    (*p.weights)["embed.W_pos"] = draw.log_uniform(1e-4, 1e-2) * draw.normal({length, kWidth});
+    p.off = {"position"};
+    p.truth = {{"holds -position", false}};
+  }
+  return p;
+}
+
+using Family = Planted (*)(Draw&, int64_t, int64_t);
+inline const std::vector<Family>& families() {
+  static const std::vector<Family> all{alike, drowned,    one_direction, massive, sinks,
+                                       idle,  duplicates, low_rank,      held_up};
+  return all;
+}
+
+}  // namespace rankscope::bank
