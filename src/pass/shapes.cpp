@@ -70,8 +70,7 @@ ModelSpec shape_spec(std::string_view name) {
     return spec_from_config(read_json(path, 64 << 20).dump(), path.string());
   for (const Shape& s : kShapes)
     if (name == s.name) return spec_from_config(config_of(s).dump(), "--init " + std::string(name));
-  throw unknown_name("shape", name, shape_names())
-      .hint("a published shape, or a config.json without weights");
+  throw unknown_name("shape", name, shape_names());
 }
 
 }  // namespace rankscope

@@ -95,9 +95,9 @@ Configs that cannot be, and weights that are not those of the config.
     in   m/config.json
   error: "hidden_size" should be a whole number from 1 to 1048576, but is 1e+99
     in   m/config.json
-  error: the model type "mamba" is not supported
+  error: the model type "mamba" is not supported; the nearest known one is bert (bert), which knows every word of its config
     in   m/config.json
-    try  a checkpoint of one of albert, bert, distilbert, gpt2, llama, mistral, qwen2, rankscope, roberta, xlm-roberta, camembert, vit, xlnet
+    try  rankscope inspect --architectures lists what is read
   error: this is not valid JSON
     in   m/config.json, line 1, byte 1
   [1]

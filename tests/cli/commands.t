@@ -55,6 +55,14 @@ inspect: what a checkpoint is, without its weights and without torch.
   unembed.ln.b               [30]             F32   cls.predictions.transform.LayerNorm.bias
   unembed.W_U                [97, 30]         F32   bert.embeddings.word_embeddings.weight
   unembed.b_U                [97]             F32   cls.predictions.bias
+  $ . ./no_torch; rankscope inspect --architectures | grep -A1 '^qwen3 '
+  qwen3       Qwen3: Llama's block with normed queries and keys
+              model_type qwen3; differs from the original by 6.4e-07 in float32, 1.3e-15 in float64
+  $ . ./no_torch; rankscope inspect models/t5 | grep -e ^encoder -e ^blocks
+  encoder blocks 0-1: softmax:heads=3,rank=5 mlp=plain:relu,width=30 norm=rms:pre
+  blocks 0-2: softmax:heads=3,rank=5,causal softmax:heads=3,rank=5 mlp=plain:relu,width=30 norm=rms:pre cross-reads=encoder
+  $ . ./no_torch; rankscope inspect models/t5/encoder | sed -n '/^head/p'
+  head        none: this is a base model, or its head is not a language model's
 
 tokenize: texts in, ids out, one JSON line each.
 

@@ -92,6 +92,7 @@ Every command explains itself with examples, and needs no torch for it.
     norm            N1, N2 and the final norm become the identity; the embedding's norm stays
     position        learned positions are not added, rotary and relative terms left out
     head:L5H3       head 3 of layer 5 writes zero
+    expert:L3E5     expert 5 of layer 3 writes zero
 
   Thresholds of the verdict, with their defaults:
     short_text=8        fewer content tokens than this decide nothing

@@ -51,6 +51,27 @@ TEST(Surgery, UnknownPartsHeadsAndLayersAreNamed) {
             "error: \"qk=0\" is not a rank\n  try  write qk=8 or ov=16\n");
 }
 
+TEST(Surgery, AnExpertIsTakenOutOfItsLayerAlone) {
+  ModelSpec spec = tiny_spec();
+  BranchSpec& mlp = *spec.blocks[1].mlp_branch();
+  mlp.part = {"experts", *mlp.mlp(), {{"experts", 6}}};
+  const ModelSpec out = without(spec, "expert:L1E5");
+  EXPECT_EQ(out.blocks[1].mlp_branch()->mlp()->experts_off, (std::vector<int64_t>{5}));
+  EXPECT_EQ(out.blocks[0], spec.blocks[0]);
+  const auto refusal = [&](const char* part) {
+    try {
+      without(spec, part);
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refusal("expert:L1E6"), "there is no expert 6 in layer 1: it has 6, counted from 0");
+  EXPECT_EQ(refusal("expert:L0E0"), "layer 0 has no experts");
+  EXPECT_EQ(refusal("expert:L9E0"), "there is no layer 9: the model has 3, counted from 0");
+  EXPECT_EQ(refusal("expert:1"), "\"expert:1\" does not name an expert");
+}
+
 TEST(Surgery, RankAtTheHeadsWidthChangesNothing) {
   EXPECT_EQ(with_rank(tiny_spec(), "qk=6+ov=100"), tiny_spec());
 }

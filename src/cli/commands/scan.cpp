@@ -40,7 +40,8 @@ constexpr const char* kBelow =
     "  mlp             the MLP with its skip and, post-norm, N2: y = u\n"
     "  norm            N1, N2 and the final norm become the identity; the embedding's norm stays\n"
     "  position        learned positions are not added, rotary and relative terms left out\n"
-    "  head:L5H3       head 3 of layer 5 writes zero\n";
+    "  head:L5H3       head 3 of layer 5 writes zero\n"
+    "  expert:L3E5     expert 5 of layer 3 writes zero\n";
 
 // "  collapse=0.1        residual below this: ..."
 std::string thresholds_in_words() {
