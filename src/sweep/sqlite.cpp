@@ -131,11 +131,16 @@ sqlite3* open_database(const std::filesystem::path& path, bool create) {
 
 sqlite3* look_at_database(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const bool writable = ::access(folder.c_str(), W_OK) == 0;
-  std::error_code ignored;
-  const auto left_in_log = std::filesystem::file_size(path.string() + "-wal", ignored);
+  if (::access(folder.c_str(), W_OK) ==
+      0) {  // a process that was killed may have left something to put right
+    sqlite3* db = opened(path.string(), SQLITE_OPEN_READWRITE, path);
+    sqlite3_exec(db, "PRAGMA query_only = ON", nullptr, nullptr, nullptr);
+    return db;
+  }
   // SQLite wants to write an index of the log beside it. Without a log there is nothing to miss.
-  if (writable || (!ignored && left_in_log > 0)) return opened(path.string(), SQLITE_OPEN_READONLY, path);
+  std::error_code missing;
+  const auto left_in_log = std::filesystem::file_size(path.string() + "-wal", missing);
+  if (!missing && left_in_log > 0) return opened(path.string(), SQLITE_OPEN_READONLY, path);
   return opened(as_uri(path, "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path);
 }
 

@@ -48,8 +48,8 @@ class Transaction {
 };
 
 sqlite3* open_database(const std::filesystem::path& path, bool create);
-/// To read only. A folder in which nothing can be written will do: then the log is taken as it is, and nobody
-/// may be writing.
+/// To read only; what a killed process left half done is put right first, where that is possible. A folder in
+/// which nothing can be written will do: then nobody may be writing.
 sqlite3* look_at_database(const std::filesystem::path& path);
 void close_database(sqlite3* db);
 void execute(sqlite3* db, const std::filesystem::path& path, const char* sql);

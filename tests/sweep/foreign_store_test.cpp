@@ -1,5 +1,6 @@
 // Stores that somebody else made or moved: data from outside like any other.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,6 +177,23 @@ TEST_F(ForeignStore, OneThatCannotBeWrittenToCanBeLookedAt) {
   fs::permissions(root, fs::perms::owner_all);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(get(root / "study.db"), before);
+}
+
+// Killed while the tables were made: what is half done lies in a journal, which only a writer can put right.
+TEST_F(ForeignStore, OneWhoseWriterWasKilledHalfWayCanBeLookedAt) {
+  change(root, "PRAGMA journal_mode = DELETE");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sqlite3* db = open_database(root / "study.db", false);
+    execute(db, root / "study.db",
+            "PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE trials SET reason = hex(randomblob(20000))");
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  ASSERT_TRUE(fs::exists(root / "study.db-journal"));
+  const Store store = Store::look_at(root);
+  ASSERT_EQ(store.trials().size(), 4u);
+  EXPECT_EQ(store.trials().front().reason, "");
 }
 
 TEST_F(ForeignStore, LookingChangesNothing) {
