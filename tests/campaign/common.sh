@@ -14,9 +14,21 @@ fail() {
   echo "FAILED: $*" >&2
 }
 
-# Two scans that differ in every number, and a study of eight short trials.
-scan() { "$program" scan "$model" --random-tokens --samples 2 --seed "$1" --threads 1 --out "$2" --quiet >/dev/null; }
-study() { "$program" study run quick rank=1,4 steps=150 --seeds 4 --threads 1 --out "$1" --quiet >/dev/null; }
+# Two scans that differ in every number, and a study of four short trials.
+scan_words() { words=("$program" scan "$model" --random-tokens --samples 2 --seed "$1" --threads 1 --out "$2" --quiet); }
+study_words() { words=("$program" study run quick rank=1,4 steps=40 batch=32 test_sequences=64 --seeds 2 --threads 1 --out "$1" --quiet); }
+scan() { scan_words "$@" && "${words[@]}" >/dev/null; }
+study() { study_words "$@" && "${words[@]}" >/dev/null; }
+
+# Starts it, and kills it after a random part of the milliseconds that it takes; counts what was hit.
+killed=0
+kill_within() {
+  "${words[@]}" >/dev/null 2>&1 &
+  pid=$!
+  sleep "$(awk -v r=$RANDOM -v t="$1" 'BEGIN { print r / 32768 * t * 1.1 / 1000 }')"
+  kill -KILL $pid 2>/dev/null && killed=$((killed + 1))
+  wait $pid 2>/dev/null
+}
 
 # What a store holds, without what depends on the clock: ids, states, and results.
 values() {

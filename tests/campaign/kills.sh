@@ -8,13 +8,9 @@ RANDOM=${2:-1}
 scan 0 old
 long=$(seconds_of scan 1 new)
 cp -r old target
-killed=0
 for ((i = 0; i < (count + 1) / 2; ++i)); do
-  scan $((i % 2)) target 2>/dev/null &
-  pid=$!
-  sleep "$(awk -v r=$RANDOM -v t="$long" 'BEGIN { print r / 32768 * t * 1.1 / 1000 }')"
-  pkill -KILL -P $pid 2>/dev/null && killed=$((killed + 1))
-  wait $pid 2>/dev/null
+  scan_words $((i % 2)) target
+  kill_within "$long"
   old_or_new target "scan, kill $i"
 done
 echo "kills: $killed of $(((count + 1) / 2)) scans were hit, of ${long} ms each"
@@ -24,11 +20,8 @@ values undisturbed >expected
 killed=0 rounds=0
 for ((i = 0; i < count / 2; ++i)); do
   [ -e store ] && values store | cmp -s - expected && rm -rf store && rounds=$((rounds + 1))
-  study store 2>/dev/null &
-  pid=$!
-  sleep "$(awk -v r=$RANDOM -v t="$long" 'BEGIN { print r / 32768 * t * 1.1 / 1000 }')"
-  pkill -KILL -P $pid 2>/dev/null && killed=$((killed + 1))
-  wait $pid 2>/dev/null
+  study_words store
+  kill_within "$long"
   [ ! -e store/study.db ] || "$program" study status store >/dev/null 2>said || fail "study, kill $i: $(cat said)"
 done
 study store || fail "the study after the kills"

@@ -2,7 +2,7 @@ Other people's files: a model, a store, a table are data, whoever made them.
 
 A library of a name that the program needs, lying in the folder where it is started, is not loaded.
 
-  $ mkdir trap; for name in $(readelf -d "$(command -v rankscope)" "$(dirname "$(command -v rankscope)")/librankscope_base.so" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'); do echo trap > trap/$name; done
+  $ mkdir trap; for name in $(for file in rankscope librankscope_base.so; do readelf -d "$(dirname "$(readlink -f "$(command -v rankscope)")")/$file"; done | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p'); do echo trap > trap/$name; done
   $ cd trap; rankscope --version > /dev/null; echo $?
   0
 

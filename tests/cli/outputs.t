@@ -69,6 +69,7 @@ A full disk: an error, and nothing that looks like a result. (A limit on the siz
   $ (trap '' XFSZ; ulimit -f 4; rankscope scan bert --random-tokens --samples 2 --out full/disk)
   error: cannot write the file: File too large
     in   full/disk/patterns.safetensors
+    try  ulimit -f sets how large a file may become
   [1]
   $ ls -d full 2>/dev/null || echo absent
   absent
