@@ -65,6 +65,8 @@ TEST_F(Input, TextErrorsNameFileAndLine) {
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"text\": \"a\"}\n{oops\n")); }),
             "error: this line is not valid JSON\n  in   F/a.jsonl, line 2\n  try  JSONL has one JSON value "
             "per line\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"text\": \"a\", \"n\": 1e999}")); }),
+            "error: this JSON holds a number too large to read\n  in   F/a.jsonl, line 1\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"text\": \"\"}")); }),
             "error: \"text\" is empty\n  in   F/a.jsonl, line 1\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"txt\": \"\"}")); }),
