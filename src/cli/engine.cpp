@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -31,7 +32,20 @@ fs::path find_library() {
       .hint("make build, or set RANKSCOPE_LIBRARY");
 }
 
+// OpenBLAS takes its buffers as it is loaded, and tries for ever where it cannot have them; LibTorch aborts.
+// With one thread both need not quite 1 GB.
+void require_address_space() {
+  constexpr rlim_t kNeeded = rlim_t{2} << 30;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= kNeeded)
+    return;
+  throw Error(fmt::format("the engine needs 2048 MB of address space to start, but a limit allows {} MB",
+                          limit.rlim_cur >> 20))
+      .hint("ulimit -v unlimited");
+}
+
 const Engine& load() {
+  require_address_space();
   // Read by the libraries when they load: BLAS workers that spin after each call would starve OpenMP's.
   setenv("OPENBLAS_THREAD_TIMEOUT", "4", 0);
   setenv("GOMP_SPINCOUNT", "10000", 0);  // small training steps meet at barriers thousands of times a second

@@ -10,9 +10,9 @@ for megabytes in "$@"; do
   for command in "inspect $model" "tokenize $tree/models/builtin --jsonl in.jsonl" "report old --out page.html" \
     "scan $model --random-tokens --samples 2 --seed 1 --threads 1 --out target --quiet"; do
     rm -rf target && cp -r old target
-    (ulimit -v $((megabytes * 1024)); exec "$program" $command) >/dev/null 2>said
+    (ulimit -v $((megabytes * 1024)); exec timeout 120 "$program" $command) >/dev/null 2>said
     status=$?
-    if [ $status -eq 0 ]; then worked=$((worked + 1)); elif [ $status -ge 126 ]; then
+    if [ $status -eq 0 ]; then worked=$((worked + 1)); elif [ $status -ge 124 ]; then
       crashed=$((crashed + 1))
       # What cannot even load its libraries says so in the loader's words.
       grep -q 'error while loading shared libraries' said || fail "$megabytes MB, ${command%% *}: status $status: $(head -c 200 said)"

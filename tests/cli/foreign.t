@@ -93,3 +93,10 @@ A hang-up ends a study as a termination does: what runs is given back.
   1
   1
   0 running
+
+Too little memory is said before a library loops or aborts for want of it.
+
+  $ (ulimit -v 800000; rankscope scan bert --random-tokens --samples 1)
+  error: the engine needs 2048 MB of address space to start, but a limit allows 781 MB
+    try  ulimit -v unlimited
+  [1]
