@@ -33,6 +33,11 @@ inline std::vector<std::string> model_fixtures() {
   return names;
 }
 
+/// An encoder and a decoder: what operators refuse.
+inline bool has_several_streams(const std::string& fixture) {
+  return !Checkpoint(fixtures() / "models" / fixture).spec().sources.empty();
+}
+
 inline std::string fixture_name(const testing::TestParamInfo<std::string>& fixture) {
   std::string name = fixture.param;
   std::replace(name.begin(), name.end(), '-', '_');

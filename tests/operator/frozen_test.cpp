@@ -13,6 +13,9 @@ using namespace test;
 
 class EveryFixture : public testing::TestWithParam<std::string> {
  protected:
+  void SetUp() override {
+    if (has_several_streams(GetParam())) GTEST_SKIP() << "networks of several streams are refused, see below";
+  }
   // Relative to the largest entry, over every sample at once. No tolerance: that of float32.
   void check(const char* dtype, double tolerance = 0) {
     const Loaded m = load(GetParam(), dtype);
@@ -31,6 +34,17 @@ class EveryFixture : public testing::TestWithParam<std::string> {
 
 TEST_P(EveryFixture, OperatorAndBiasGiveTheNetworksOutputInFloat64) { check("float64", 1e-10); }
 TEST_P(EveryFixture, OperatorAndBiasGiveTheNetworksOutputInFloat32) { check("float32"); }
+
+TEST(Frozen, ANetworkOfSeveralStreamsIsRefusedByName) {
+  int refused = 0;
+  for (const std::string& fixture : model_fixtures()) {
+    if (!has_several_streams(fixture)) continue;
+    ++refused;
+    const Loaded m = load(fixture, "float64");
+    EXPECT_THROW(FrozenNetwork(m.spec, *m.source, m.batch), Error) << fixture;
+  }
+  EXPECT_GT(refused, 0);
+}
 
 TEST_P(EveryFixture, ContributionsOfInputTokensAndBiasSumToEachLogit) {
   const Loaded m = load(GetParam(), "float64");

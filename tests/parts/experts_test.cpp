@@ -33,14 +33,15 @@ class Seen : public BlockObserver {
     if (site == "hook_mlp_out") out = t.clone();
   }
   at::Tensor read, router, out;
+  std::unique_ptr<WeightSource> source;  // experts are drawn when they are fetched
 };
 
 Seen run(const ModelSpec& spec, Weights& w) {
-  const auto source = random_source(spec, 5, "float64", "cpu");
-  w = source->load("blocks.0");
-  const Batch batch = make_batches(random_samples({9, 4}, 50), spec, 8).front();
   Seen seen;
-  run_block(embed(batch, spec, source->load("embed"), *source), spec.blocks[0], w, batch, seen);
+  seen.source = random_source(spec, 5, "float64", "cpu");
+  w = seen.source->load("blocks.0");
+  const Batch batch = make_batches(random_samples({9, 4}, 50), spec, 8).front();
+  run_block(embed(batch, spec, seen.source->load("embed"), *seen.source), spec.blocks[0], w, batch, seen);
   return seen;
 }
 
