@@ -21,12 +21,15 @@ Every combination of parts on the same tokens, and who holds the rank up.
 
   noise floor of floatN: N
 
-   support the attention skip holds the rank up: last residual N with it,
-   N without (geometric means)
-   support the MLP with its skip does little: last residual N with it, N
-   without, N with the MLP but without its skip (geometric means)
-   support the norm takes rank away: last residual N with it, N without
-   (geometric means)
+   support the attention skip holds the rank up: times N (median of N
+   pairs that differ in it alone; thresholds N and N), at most from
+   N to N (-attention-skip+mlp-skip and -mlp-skip)
+   support the MLP with its skip does little: times N (median of N pairs
+   that differ in it alone; thresholds N and N), at most from N to
+   N (-mlp and full)
+   support the norm takes rank away: times N (median of N pairs that differ
+   in it alone; thresholds N and N), at most from N to N
+   (-attention-skip+mlp-skip+norm and -attention-skip+mlp-skip)
    theory the cubic bound says nothing at this size: sqrt(c) rN = N, and
    only below N it shrinks (c = N, beta = N, gamma = N, rN =
    N)
@@ -44,15 +47,21 @@ Further factors on request: norms whose statistics are held at the whole network
   -attention-skip+norm-statistics ~ N N
   -attention-skip+mlp-skip+norm-statistics ~ N N
   -attention-skip+mlp+norm-statistics ~ N N
-   support the attention skip holds the rank up: last residual N with it,
-   N without (geometric means)
-   support the MLP with its skip does little: last residual N with it,
-   N without, N with the MLP but without its skip (geometric
-   means)
-   support the norm takes rank away: last residual N with it, N
-   without, N with its statistics held (geometric means)
-   support the positions hold the rank up: last residual N with them,
-   N without (geometric means)
+   support the attention skip holds the rank up: times N (median of N pairs
+   that differ in it alone; thresholds N and N), at most from the
+   rounding floor (N) to N (-attention-skip+mlp-skip+position
+   and -mlp-skip+position)
+   support the MLP with its skip does little: times N (median of N pairs
+   that differ in it alone; thresholds N and N), at most from N to
+   N (-mlp and full)
+   support the norm takes rank away: times N (median of N pairs that differ
+   in it alone; thresholds N and N), at most from N to the
+   rounding floor (N) (-attention-skip+mlp-skip+norm+position and
+   -attention-skip+mlp-skip+position)
+   support the positions do little: times N (median of N pairs that differ
+   in them alone; thresholds N and N), at most from the rounding
+   floor (N) to N (-attention-skip+mlp-skip+position and
+   -attention-skip+mlp-skip)
 
 The paper's four networks, column by column; the split arithmetic goes on where float32 stalls.
 

@@ -14,9 +14,7 @@ A scan without arguments reads the built-in model and its text; here a little of
   entropy: of attention, mean over heads (N: uniform)
 
   verdict
-   collapse no layer collapses: the lowest residual is N ± N (at the
-   final norm), threshold N, no baseline
-  ...
+  ? support not known which part holds the rank up: scan with --off skip
    note N of N samples were cut to N tokens
 
 A checkpoint of one's own, with token ids: tables, variants side by side, a verdict with numbers.
@@ -104,14 +102,17 @@ Texts: one sample a line, several files, standard input, JSON lines with pairs, 
 
 Another checkpoint to judge against, on the same input; weak heads taken out; double precision.
 
-  $ rankscope scan bert --baseline "$TREE/tests/fixtures/models/bert-base-noprefix" --token-ids ids.txt --lens residual,heads,trimmed --ablate --threshold dead=0.9 --dtype float64 > table.txt; sed -n '/^variants/,/^verdict/p' table.txt | sh masked; grep -o 'head *L2H0 writes little' table.txt
+  $ rankscope scan bert --baseline "$TREE/tests/fixtures/models/bert-base-noprefix" --token-ids ids.txt --lens residual,head_writes,trimmed --ablate --threshold dead=0.03 --dtype float64 > table.txt; sed -n '/^variants/,/^verdict/p' table.txt | sh masked; grep -o 'head *not known for L2H0' table.txt
   variants side by side
   variant output_kl residual first last
   full N ~ N N
   baseline N ~ N N
-  -head:LNHN N - -
-  output_kl: divergence from full in nats; where the output heads differ, relative
-  change of the last hidden state
+  -head-mean:LNHN N - -
+  -head-bare:LNHN N - -
+  -head-mean:LNHN N - -
+  -head-bare:LNHN N - -
+  output_kl: divergence from full in nats; where the output heads differ,
+  output_error: relative change of the last hidden state
 
   residual (log)
   ...
@@ -119,7 +120,7 @@ Another checkpoint to judge against, on the same input; weak heads taken out; do
    ■ baseline
 
   verdict
-  head      L2H0 writes little
+  head      not known for L2H0
 
 Images go in as pixels, or random.
 

@@ -33,7 +33,9 @@ TEST(Margins, ASinkHasTheSameMarginAtAnyLengthThoughItsMassFalls) {
       EXPECT_NEAR(got.of("sink_margin", 0, 0), 4, kSums) << T;
       EXPECT_NEAR(got.of("sink_scatter", 0, 0), 0, kSums);
       EXPECT_EQ(got.of("sink_first", 0, 0), 1);
-      if (causal) EXPECT_NEAR(got.of("sink_slope", 0, 0), 0, kSums);
+      if (causal) {
+        EXPECT_NEAR(got.of("sink_slope", 0, 0), 0, kSums);
+      }
     }
 }
 

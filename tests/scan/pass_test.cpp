@@ -511,7 +511,7 @@ TEST(Output, IsTheRelativeErrorOfTheHiddenStateWithoutAHead) {
   spec.output = {};
   const auto source = random_source(spec, 1, "float64", "cpu");
   const Outcome r = run(plan_of(spec, *source, {"mlp"}));
-  const Row* row = r.table.find("-mlp", "output_kl", -1);
+  const Row* row = r.table.find("-mlp", "output_error", -1);
   ASSERT_NE(row, nullptr);
   EXPECT_EQ(row->site.str(), "blocks.2.hook_resid_post");
   EXPECT_GT(row->value, 0.01);
