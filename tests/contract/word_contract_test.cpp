@@ -89,6 +89,29 @@ const std::vector<Word>& words() {
        [](ModelSpec& s) {
          for (BlockSpec& b : s.blocks) b.parallel = true, b.branches[1].norm_name = b.branches[0].norm_name;
        }},
+      {"keys_and_values_through_latents", in_branches([](BranchSpec& b) {
+         if (b.attention()) b.part = {"latent_attention", *b.attention(), {{"q_rank", 5}, {"kv_rank", 3}}};
+       })},
+      {"experts_in_groups_beside_a_shared_one", in_branches([](BranchSpec& b) {
+         if (!b.mlp()) return;
+         MlpSpec mlp = *b.mlp();
+         mlp.width = 7;
+         mlp.share_scale = 2.5;
+         b.part = {"experts",
+                   mlp,
+                   {{"experts", 6},
+                    {"groups", 3},
+                    {"active_groups", 2},
+                    {"sigmoid", 1},
+                    {"correction", 1},
+                    {"shared", 9}}};
+       })},
+      {"bounded_experts_with_biases", in_branches([](BranchSpec& b) {
+         if (!b.mlp()) return;
+         MlpSpec mlp = *b.mlp();
+         mlp.activation = Activation::quick_gelu_7;
+         b.part = {"experts", mlp, {{"biased", 1}, {"router_bias", 1}, {"limited", 1}}};
+       })},
       {"gelu_with_eight_digits", in_branches([](BranchSpec& b) {
          if (b.mlp()) b.mlp()->activation = Activation::gelu_bloom;
        })},
