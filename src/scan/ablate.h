@@ -17,7 +17,7 @@ struct Ablation {
   const std::vector<bool>& layers;
   const Thresholds& thresholds;
   const ProgressCallback& progress;
-  const std::string& device;
+  std::string device = "cpu";
 };
 
 /// Heads whose output varies by less than `dead` of the stream (head_varied_rel of the table) are candidates.

@@ -167,7 +167,7 @@ class CutByHand {
                           w.get("mlp.b_out"));
       };
       const AttentionSpec& a = block.attention();
-      x = pre ? x + attention(norm(x, "ln1"), a, w) : norm(x + attention(x, a, w), "ln1");
+      x = pre ? x + attention(norm(x, "ln1"), a, w, "ln1") : norm(x + attention(x, a, w, ""), "ln1");
       x = pre ? x + mlp(norm(x, "ln2")) : norm(x + mlp(x), "ln2");
     }
     if (!m.spec.final_norm.there()) return x;
@@ -182,19 +182,24 @@ class CutByHand {
     return (U.narrow(1, 0, rank) * S.narrow(0, 0, rank)).matmul(Vh.narrow(0, 0, rank));
   }
 
-  at::Tensor attention(const at::Tensor& x, const AttentionSpec& a, const Weights& w) const {
-    const at::Tensor one = at::cat({x, at::ones({x.size(0), 1}, at::kDouble)}, 1);  // [T, d + 1]
+  // The map is cut as the tokens z meet it that a norm leaves before its gain g and bias s, x = g z + s. What
+  // the queries' biases say of each key stays whole; what the keys' biases say, softmax does not see.
+  at::Tensor attention(const at::Tensor& x, const AttentionSpec& a, const Weights& w,
+                       const std::string& norm) const {
+    const int64_t T = x.size(0), d = x.size(1);
+    const at::Tensor g = norm.empty() ? at::ones({d}, at::kDouble) : w.get(norm + ".w"),
+                     s = norm.empty() ? at::zeros({d}, at::kDouble) : w.get(norm + ".b"), z = (x - s) / g;
     const auto rows = [&](const char* W, const char* b, int64_t head, int64_t width) {
       return at::cat({w.get(W), w.get(b).unsqueeze(1)}, 1).narrow(0, head * width, width);
     };
-    const int64_t T = x.size(0), d = x.size(1);
     at::Tensor out = w.get("attn.b_O").expand({T, d});
     for (int64_t h = 0; h < a.heads; ++h) {
       const int64_t shared = h / (a.heads / a.kv_heads);
-      const at::Tensor QK = best(
-          rows("attn.W_Q", "attn.b_Q", h, a.d_qk).t().matmul(rows("attn.W_K", "attn.b_K", shared, a.d_qk)),
-          qk_);
-      at::Tensor scores = a.scale * one.matmul(QK).matmul(one.t());
+      const at::Tensor q = rows("attn.W_Q", "attn.b_Q", h, a.d_qk),
+                       k = rows("attn.W_K", "attn.b_K", shared, a.d_qk).narrow(1, 0, d) * g;
+      const at::Tensor b_Q = q.select(1, d) + q.narrow(1, 0, d).matmul(s);
+      const at::Tensor QK = best((q.narrow(1, 0, d) * g).t().matmul(k), qk_);
+      at::Tensor scores = a.scale * (z.matmul(QK).matmul(z.t()) + z.matmul(k.t().matmul(b_Q)));
       if (a.causal) scores = scores.masked_fill(at::ones({T, T}, at::kBool).triu(1), -INFINITY);
       const at::Tensor W_O = w.get("attn.W_O").narrow(1, h * a.d_v, a.d_v),
                        v = rows("attn.W_V", "attn.b_V", shared, a.d_v);
