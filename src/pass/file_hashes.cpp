@@ -39,42 +39,68 @@ std::string hashed(const std::filesystem::path& file, const std::stop_token& sto
   throw Error("hashing was stopped").in(file.string());
 }
 
-class Hashes {
- public:
-  static Hashes& instance() {
-    static Hashes all;
-    return all;
-  }
+using Answer = std::shared_future<std::string>;
 
-  std::shared_future<std::string> begin(const std::filesystem::path& file) {
+/// What is known, or being found out. An answer that failed is forgotten.
+class Known {
+ public:
+  /// The answer for the file as it is now; `fresh` says that the caller has to give it.
+  Answer of(const std::filesystem::path& file, std::promise<std::string>& mine, bool& fresh) {
     const std::lock_guard lock(mutex_);
-    std::shared_future<std::string>& known = known_[state_of(file)];
-    if (!known.valid()) {
-      std::promise<std::string> promise;
-      known = promise.get_future().share();
-      threads_.emplace_back([file, result = std::move(promise)](const std::stop_token& stop) mutable {
-        try {
-          result.set_value(hashed(file, stop));
-        } catch (...) {
-          result.set_exception(std::current_exception());
-        }
-      });
-    }
-    return known;
+    const auto [entry, inserted] = answers_.try_emplace(state_of(file));
+    fresh = inserted;
+    if (fresh) entry->second = mine.get_future().share();
+    return entry->second;
+  }
+  void forget(const std::filesystem::path& file) {
+    const std::lock_guard lock(mutex_);
+    answers_.erase(state_of(file));
   }
 
  private:
   std::mutex mutex_;
-  std::map<State, std::shared_future<std::string>> known_;
-  std::vector<std::jthread> threads_;  // asked to stop, and waited for, when the process ends
+  std::map<State, Answer> answers_;
 };
+
+Known& known() {
+  static Known all;
+  return all;
+}
+
+void answer(const std::filesystem::path& file, std::promise<std::string>& promise,
+            const std::stop_token& stop) {
+  try {
+    promise.set_value(hashed(file, stop));
+  } catch (...) {
+    known().forget(file);
+    promise.set_exception(std::current_exception());
+  }
+}
 
 }  // namespace
 
-void hash_in_background(const std::vector<std::filesystem::path>& files) {
-  for (const auto& file : files) Hashes::instance().begin(file);
+BackgroundHashes::BackgroundHashes(const std::vector<std::filesystem::path>& files) {
+  for (const auto& file : files) {
+    std::promise<std::string> promise;
+    bool fresh = false;
+    known().of(file, promise, fresh);
+    if (fresh)
+      threads_.emplace_back([file, mine = std::move(promise)](const std::stop_token& stop) mutable {
+        answer(file, mine, stop);
+      });
+  }
 }
 
-std::string hash_of_file(const std::filesystem::path& file) { return Hashes::instance().begin(file).get(); }
+BackgroundHashes::~BackgroundHashes() {
+  for (std::jthread& thread : threads_) thread.request_stop();  // all at once; their ends wait one by one
+}
+
+std::string hash_of_file(const std::filesystem::path& file) {
+  std::promise<std::string> promise;
+  bool fresh = false;
+  const Answer found = known().of(file, promise, fresh);
+  if (fresh) answer(file, promise, {});
+  return found.get();
+}
 
 }  // namespace rankscope

@@ -33,7 +33,7 @@ class Scan {
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
-    hash_in_background(weight_files(checkpoint_));
+    hashes_ = std::make_unique<BackgroundHashes>(weight_files(checkpoint_));
   }
 
   ScanResult run() {
@@ -195,6 +195,7 @@ class Scan {
   std::vector<FinalState> states_;
   std::vector<std::string> names_;
   ScanResult result_;
+  std::unique_ptr<BackgroundHashes> hashes_;
 };
 
 }  // namespace

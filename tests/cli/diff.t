@@ -5,7 +5,7 @@ diff: two scans of the same tokens, pair by pair.
   > printf '3 4 5 6 7 8 9 10 11 12\n13 14 15 16 17 18 19 20\n1 2 3 4 5 6 7 8 9\n' > ids.txt
   > rankscope scan bert --token-ids ids.txt --out a --quiet > /dev/null; rankscope scan other --token-ids ids.txt --out b --quiet > /dev/null
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope diff a a
-  a -> a: 290 rows compared pair by pair
+  a -> a: 422 rows compared pair by pair
 
   layers: 0 clear changes
 
@@ -30,7 +30,7 @@ Results of older programs are read; a metric that a bug fix changed in between i
 
   layers: 0 clear changes
   $ cp -r a fixed; sed -i 's/"attention_entropy": 1/"attention_entropy": 2/' fixed/manifest.json; rankscope diff a fixed | head -4
-  a -> fixed: 290 rows compared pair by pair
+  a -> fixed: 422 rows compared pair by pair
   note: attention_entropy has version 1 in the first and 2 in the second: a bug
   fix changed its numbers, scan both with one program
 

@@ -49,7 +49,7 @@ Every command explains itself with examples, and needs no torch for it.
   Usage: rankscope diff [OPTIONS] A B
   Examples:
     rankscope diff out/base out/tuned
-  Usage: rankscope inspect [OPTIONS] FOLDER
+  Usage: rankscope inspect [OPTIONS] [FOLDER]
   Examples:
     rankscope inspect models/builtin
   Usage: rankscope lenses [OPTIONS]
@@ -138,11 +138,11 @@ Names that do not exist are answered with the nearest.
   [2]
   $ rankscope scan --rankk qk=8
   error: there is no option "--rankk"
-    try  --rank, --lens, --help   (--help shows all 27)
+    try  --rank, --lens, --help   (--help shows all 29)
   [2]
   $ rankscope inspect . --jsn
   error: there is no option "--jsn"
-    try  --json, --help, --quiet   (--help shows all 4)
+    try  --json, --help, --quiet   (--help shows all 5)
   [2]
   $ rankscope tokenize . --no-specials
   error: there is no option "--no-specials"

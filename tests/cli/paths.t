@@ -34,7 +34,7 @@ By layer and by head; MLPs and norms counted as parts of their own.
   layer HN HN HN
    N N N N
   $ rankscope paths bert --token-ids ids.txt --grade-mlp --grade-norm --format csv | grep path_share | cut -d, -f1,9 | tr '\n' ' '
-  only,0 only,1 only,2 only,3 mlp,0 mlp,1 mlp,2 mlp,3 norm,0 norm,1 norm,2 norm,3 norm,4 norm,5 norm,6
+  only,0 only,1 only,2 only,3 bias, mlp,0 mlp,1 mlp,2 mlp,3 norm,0 norm,1 norm,2 norm,3 norm,4 norm,5 norm,6
 
 The published way beside it: the network run again along sampled paths, with error bars.
 

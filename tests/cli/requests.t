@@ -45,7 +45,7 @@ A request that cannot be meant is refused with exit code 2, before anything is r
   [2]
   $ rankscope scan bert --random-tokens --threshold colapse=0.1
   error: there is no threshold "colapse"
-    try  collapse, dead, massive   (rankscope scan --help shows all 17)
+    try  collapse, read, kept   (rankscope scan --help shows all 17)
   [2]
   $ rankscope scan bert --random-tokens --threshold collapse
   error: expected a threshold as collapse=0.05, but got "collapse"
@@ -73,7 +73,7 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
 
   $ rankscope scan bert --random-tokens --off skp
   error: there is no part "skp"
-    try  skip, mlp, norm   (rankscope scan --help shows all 7)
+    try  skip, mlp, norm   (rankscope scan --help shows all 8)
   [2]
   $ rankscope scan bert --random-tokens --off skip --off skip
   error: the variant -skip is asked for twice

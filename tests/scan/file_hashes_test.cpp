@@ -16,9 +16,17 @@ TEST(FileHashes, AreThoseOfTheFileAsItIsNow) {
   const auto file = folder.path() / "weights";
   for (const size_t size : {size_t{0}, size_t{5}, size_t{1} << 20, (size_t{3} << 20) + 1}) {
     std::ofstream(file, std::ios::binary) << std::string(size, 'x');
-    hash_in_background({file});
+    const BackgroundHashes hashes({file});
     EXPECT_EQ(hash_of_file(file), sha256_file(file)) << size;
   }
+}
+
+TEST(FileHashes, StoppedHalfWayAreMadeAgain) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "weights";
+  std::ofstream(file, std::ios::binary) << std::string(size_t{64} << 20, 'y');
+  { const BackgroundHashes hashes({file}); }  // ends before the file does
+  EXPECT_EQ(hash_of_file(file), sha256_file(file));
 }
 
 TEST(FileHashes, OfAMissingFileIsAnError) { EXPECT_THROW(hash_of_file("/nowhere/at-all"), Error); }
