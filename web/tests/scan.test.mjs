@@ -192,7 +192,11 @@ test("on a phone a table's minor columns stand under each row, with every value 
 test("paths by length are there, with the share of the output that each has", async () => {
   const expected = rows.filter((r) => r.metric === "path_share");
   assert.equal(expected.length, 7);
-  assert.ok(Math.abs(expected.reduce((a, r) => a + Number(r.value), 0) - 1) < 1e-12, "the shares sum to one");
+  const norms = rows.filter((r) => r.metric === "path_norm");
+  const totals = expected.map((r, i) => Number(norms[i].value) / Number(r.value));
+  assert.ok(totals.every((t) => Math.abs(t / totals[0] - 1) < 1e-12), "every share is of the same whole");
+  const sum = expected.reduce((a, r) => a + Number(r.value), 0);
+  assert.ok(sum > 0.5 && sum < 1 + 1e-12, "what the biases write is the rest");
   const figure = page.locator('[data-figure="paths"]');
   const plot = figure.locator(".plot");
   await plot.focus();
