@@ -101,6 +101,10 @@ bool has_tables(sqlite3* db, const fs::path& path) {
 }
 
 void check_schema(sqlite3* db, const fs::path& path) {
+  if (!has_tables(db, path))
+    throw Error("the study was stopped before its store was made: nothing is in it yet")
+        .in(path.string())
+        .hint("rankscope study run NAME --out " + path.parent_path().string());
   Statement meta(db, path, "SELECT count(*) FROM sqlite_master WHERE name = 'meta'");
   if (!meta.step() || meta.whole(0) == 0)
     throw Error("this database is not a store of trials").in(path.string()).hint("another --out");

@@ -22,7 +22,9 @@ for ((i = 0; i < count / 2; ++i)); do
   [ -e store ] && values store | cmp -s - expected && rm -rf store && rounds=$((rounds + 1))
   study_words store
   kill_within "$long"
-  [ ! -e store/study.db ] || "$program" study status store >/dev/null 2>said || fail "study, kill $i: $(cat said)"
+  # A kill may come before the store has its tables: then there is nothing to look at, and the next run makes them.
+  [ ! -e store/study.db ] || "$program" study status store >/dev/null 2>said || grep -q "nothing is in it yet" said ||
+    fail "study, kill $i: $(cat said)"
 done
 study store || fail "the study after the kills"
 values store | cmp - expected || fail "the study after the kills has other values"

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "sweep/fake_store.h"
 #include "sweep/schedule.h"
 #include "sweep/sqlite.h"
@@ -200,6 +202,15 @@ TEST_F(ForeignStore, LookingChangesNothing) {
   const Store store = Store::look_at(root);
   EXPECT_EQ(store.counts().pending, 4);
   EXPECT_FALSE(error_of([&] { const_cast<Store&>(store).retry(); }).message().empty());
+}
+
+TEST_F(ForeignStore, AStoreThatWasStoppedBeforeItHadTablesSaysSoAndIsMadeByTheNextRun) {
+  std::filesystem::create_directories(root / "early");
+  std::ofstream(root / "early" / "study.db").close();
+  EXPECT_EQ(error_of([&] { Store store(root / "early"); }).message(),
+            "the study was stopped before its store was made: nothing is in it yet");
+  EXPECT_NO_THROW(Store(root / "early", true));
+  EXPECT_NO_THROW(Store(root / "early", false));
 }
 
 }  // namespace
