@@ -184,10 +184,11 @@ test("a real study is followed while it runs: progress, curves that grow, and th
   const study = spawn(program, ["study", "run", "quick", "rank=1,16", "steps=1500", "--seeds", "1", "--out", folder, "--quiet"], { stdio: "ignore" });
   const ended = new Promise((done) => study.once("exit", done));
   const seen = [];
-  for (let over = false; !over; ) {
+  for (let over = false, told = false; !(over && told); ) {
     over = (await Promise.race([ended.then(() => true), new Promise((done) => setTimeout(done, 100))])) ?? false;
     const answer = await get("/data.json?folder=quick");
-    if (answer.status !== 200) continue; // not begun, or being written this moment
+    told = answer.status === 200; // otherwise not begun, or being written this moment: the end is asked for again
+    if (!told) continue;
     const { studies } = await answer.json();
     const points = Object.values(studies[0].curves).reduce((sum, c) => sum + c.step.length, 0);
     seen.push({ points, done: studies[0].states.done ?? 0 });
