@@ -186,6 +186,7 @@ test("a real study is followed while it runs: progress, curves that grow, and th
   const seen = [];
   for (let over = false, told = false; !(over && told); ) {
     over = (await Promise.race([ended.then(() => true), new Promise((done) => setTimeout(done, 100))])) ?? false;
+    if (over) await new Promise((done) => setTimeout(done, 300)); // what serve looked at within .25 s it does not look at again
     const answer = await get("/data.json?folder=quick");
     told = answer.status === 200; // otherwise not begun, or being written this moment: the end is asked for again
     if (!told) continue;
