@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <chrono>
+#include <thread>
 
 #include "base/error.h"
 
@@ -146,8 +148,18 @@ sqlite3* look_at_database(const std::filesystem::path& path) {
 
 void close_database(sqlite3* db) { sqlite3_close(db); }
 
+// SQLite waits for a lock by itself, except where two processes that already read both want to write (both
+// change the journal of a new store, say): one of them is told "busy" at once, has let go by then, and asks
+// again here.
 void execute(sqlite3* db, const std::filesystem::path& path, const char* sql) {
-  if (sqlite3_exec(db, sql, nullptr, nullptr, nullptr) != SQLITE_OK) throw fault(db, path);
+  using clock = std::chrono::steady_clock;
+  const auto deadline = clock::now() + std::chrono::milliseconds(kWaitMilliseconds);
+  for (;;) {
+    const int code = sqlite3_exec(db, sql, nullptr, nullptr, nullptr);
+    if (code == SQLITE_OK) return;
+    if ((code & 0xFF) != SQLITE_BUSY || clock::now() >= deadline) throw fault(db, path);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 }
 
 int64_t changes(sqlite3* db) { return sqlite3_changes(db); }

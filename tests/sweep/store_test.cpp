@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <barrier>
 #include <thread>
 
 #include "sweep/fake_store.h"
@@ -25,6 +27,27 @@ TEST(Store, TrialsAreAddedOnceAndKeepTheirOrder) {
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i].id, all[i].id);
     EXPECT_EQ(rows[i].config, canonical(all[i].config));
+  }
+}
+
+TEST(Store, ANewOneCanBeOpenedByManyAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    const TempFolder folder;
+    std::atomic<int> opened = 0;
+    std::barrier start(4);
+    std::vector<std::jthread> all;
+    for (int i = 0; i < 4; ++i)
+      all.emplace_back([&] {
+        start.arrive_and_wait();
+        try {
+          const Store store(folder.path() / "new", true);
+          ++opened;
+        } catch (const Error& error) {
+          ADD_FAILURE() << error.what();
+        }
+      });
+    all.clear();
+    ASSERT_EQ(opened, 4) << "round " << round;
   }
 }
 
