@@ -102,7 +102,7 @@ bool has_tables(sqlite3* db, const fs::path& path) {
 
 void check_schema(sqlite3* db, const fs::path& path) {
   if (!has_tables(db, path))
-    throw Error("the study was stopped before its store was made: nothing is in it yet")
+    throw Error("nothing is in the store yet: it is being made, or was stopped before it was")
         .in(path.string())
         .hint("rankscope study run NAME --out " + path.parent_path().string());
   Statement meta(db, path, "SELECT count(*) FROM sqlite_master WHERE name = 'meta'");

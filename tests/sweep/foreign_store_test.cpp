@@ -208,7 +208,7 @@ TEST_F(ForeignStore, AStoreThatWasStoppedBeforeItHadTablesSaysSoAndIsMadeByTheNe
   std::filesystem::create_directories(root / "early");
   std::ofstream(root / "early" / "study.db").close();
   EXPECT_EQ(error_of([&] { Store store(root / "early"); }).message(),
-            "the study was stopped before its store was made: nothing is in it yet");
+            "nothing is in the store yet: it is being made, or was stopped before it was");
   EXPECT_NO_THROW(Store(root / "early", true));
   EXPECT_NO_THROW(Store(root / "early", false));
 }
