@@ -1,5 +1,7 @@
 #include "ops/attention_kernels.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 
 #include "kernels/cpu/parallel.h"

@@ -3,8 +3,7 @@
 // operator.
 #pragma once
 
-#include <ATen/ATen.h>
-
+#include "base/tensor_fwd.h"
 #include "kernels/small_attention.h"
 #include "ops/small_attention.h"
 
