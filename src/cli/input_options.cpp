@@ -28,7 +28,7 @@ constexpr int64_t kBatchOnCpu = 8,
 
 }  // namespace
 
-void settle_batch(ScanRequest& r) {
+void set_batch_size(ScanRequest& r) {
   if (r.batch_size == 0) r.batch_size = r.device == "cpu" ? kBatchOnCpu : kBatchOnGpu;
 }
 
@@ -112,7 +112,7 @@ void add_input_options(CLI::App& app, InputOptions& o) {
   app.add_flag("--json", o.json, "The same as --format json")->excludes(format);
 }
 
-void settle(InputOptions& o) {
+void fill_in_request(InputOptions& o) {
   ScanRequest& r = o.request;
   if (!o.token_ids.empty()) r.token_ids = o.token_ids;
   if (!o.pixels.empty()) r.pixels = o.pixels;
@@ -124,7 +124,7 @@ void settle(InputOptions& o) {
     r.model = o.model;
     r.random_tokens = r.random_tokens || !input;
   }
-  settle_batch(r);
+  set_batch_size(r);
   if (o.json) o.format = "json";
   require_format(o.format);
   refuse_folders(r.texts);

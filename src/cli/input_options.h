@@ -23,7 +23,7 @@ struct InputOptions {
 void add_sample_options(CLI::App& app, ScanRequest& request, std::string& token_ids, std::string& pixels);
 
 /// How many samples are computed at once where --batch-size does not say it.
-void settle_batch(ScanRequest& request);
+void set_batch_size(ScanRequest& request);
 
 /// --device, --device-memory and --precision.
 void add_device_options(CLI::App& app, ScanRequest& request);
@@ -34,7 +34,7 @@ void add_input_options(CLI::App& app, InputOptions& o);
 
 /// What the words mean together: the built-in model and text where nothing was said, random tokens for a
 /// shape.
-void settle(InputOptions& o);
+void fill_in_request(InputOptions& o);
 
 /// Runs `work` with progress on stderr, then writes and prints what it gave; `table` prints the terminal's
 /// form.

@@ -6,7 +6,7 @@
 
 #include "attention/variant.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "parts/program.h"
 
 namespace rankscope {

@@ -1,6 +1,6 @@
 #include "model/streams.h"
 
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 
 namespace rankscope {
 

@@ -34,7 +34,7 @@ at::Tensor inverse_root_over(const at::Tensor& z, double s) {
 }
 
 // The mean moves into x, the largest entry becomes 1.
-void settle(Split& t) {
+void rescale(Split& t) {
   const at::Tensor mean = t.R.mean(0);
   t.x = t.x + mean * t.scale();
   t.R = t.R - mean;
@@ -315,7 +315,7 @@ struct SplitTokens::Impl {
 };
 
 SplitTokens::SplitTokens(const at::Tensor& X) : impl_(new Impl{{X.mean(0), X - X.mean(0), 0.0}}) {
-  settle(impl_->t);
+  rescale(impl_->t);
 }
 SplitTokens::SplitTokens(SplitTokens&&) noexcept = default;
 SplitTokens& SplitTokens::operator=(SplitTokens&&) noexcept = default;
@@ -349,12 +349,12 @@ void SplitTokens::advance(const BlockSpec& block, const Weights& w, const Batch&
           const at::Tensor& s = w.get(step.name + ".layer_scale");
           value = {value.x * s, value.R * s, value.log_scale};
         }
-        settle(value);  // before the sum: what a part writes is centred at its own scale
+        rescale(value);  // before the sum: what a part writes is centred at its own scale
         break;
       case Step::Kind::join:
         if (step.skip) add(value, stream);
         stream = split_norm(value, step.norm, w, step.norm_name);
-        settle(stream);
+        rescale(stream);
         break;
     }
   }
@@ -362,7 +362,7 @@ void SplitTokens::advance(const BlockSpec& block, const Weights& w, const Batch&
 
 void SplitTokens::norm(const NormSpec& norm, const Weights& weights, std::string_view name) {
   impl_->t = split_norm(impl_->t, norm, weights, name);
-  settle(impl_->t);
+  rescale(impl_->t);
 }
 
 SplitResidual SplitTokens::residual() const {

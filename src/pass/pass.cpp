@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/truncate.h"
 #include "pass/finite.h"
 #include "pass/fitting.h"

@@ -14,7 +14,7 @@
 #include "checkpoint/load.h"
 #include "collapse/parts.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/random_source.h"
 #include "pass/input.h"
 #include "pass/shapes.h"

@@ -135,7 +135,7 @@ void print(const ScanResult& result, std::ostream& out) {
 }
 
 int run(Options& o, Io& io) {
-  settle(o.input);
+  fill_in_request(o.input);
   o.request.scan = o.input.request;
   o.request.init = o.input.init;
   o.request.theory = !o.no_theory;

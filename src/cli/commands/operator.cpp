@@ -107,7 +107,7 @@ void write_maps(const std::filesystem::path& folder, const std::vector<TokenMap>
 }
 
 int run(Options& o, Io& io) {
-  settle(o.input);
+  fill_in_request(o.input);
   o.request.scan = o.input.request;
   o.request.init = o.input.init;
   o.request.scan.show = !o.input.out.empty();

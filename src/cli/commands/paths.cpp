@@ -192,7 +192,7 @@ int run(Options& o, Io& io) {
   }
   if (o.count && (sizes || (o.published && o.input.model.empty() && o.input.init.empty()))) return 0;
   if (o.published) io.out << '\n';
-  settle(o.input);
+  fill_in_request(o.input);
   o.request.scan = o.input.request;
   o.request.init = o.input.init;
   return run_and_report(

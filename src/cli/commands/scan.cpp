@@ -95,7 +95,7 @@ void fill_in(Options& o) {
   for (const std::string& text : o.thresholds) set_threshold(r.thresholds, text);
   const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.random_tokens;
   if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
-  settle_batch(r);
+  set_batch_size(r);
   if (o.json) o.format = "json";
   require_format(o.format);
   refuse_folders(r.texts);
