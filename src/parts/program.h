@@ -151,7 +151,7 @@ class PartBuilder {
   /// A bias that no linear map has; its name within the block.
   std::string bias_parameter(std::string_view name, int64_t size);
   /// A parameter that no linear map has.
-  void parameter(std::string_view name, std::vector<int64_t> shape, int head_axis = -1);
+  void parameter(std::string_view name, std::vector<int64_t> shape, int head_axis = -1, double spread = 0);
 
   Program take();
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "attention/variant.h"
+#include "base/error.h"
 
 namespace rankscope {
 namespace {
@@ -25,12 +26,21 @@ class AttentionContract : public testing::TestWithParam<const AttentionVariant*>
     types = at::randint(0, 2, {S, T}, at::kLong);
     for (const char* name : {"attn.r_w_bias", "attn.r_r_bias", "attn.r_s_bias"})
       weights.set(name, at::randn({H * d}, options));
+    weights.set("attn.mix", at::randn({H}, options));
+    for (const char* name : {"attn.lambda_q1", "attn.lambda_k1", "attn.lambda_q2", "attn.lambda_k2"})
+      weights.set(name, at::randn({d / 2}, options) * 0.3);
     weights.set("attn.W_R", at::randn({H * d, 24}, options) * 0.3);
     weights.set("attn.seg_embed", at::randn({2, H * d}, options));
   }
   std::unique_ptr<PreparedAttention> prepare() {
+    spec.variant = variant_text();
+    if (spec.variant == "differential") spec.rotary_frequencies = {1.0};  // a pair must fit half a head
     const at::Tensor& keys = key_positions.defined() ? key_positions : positions;
     return GetParam()->prepare({spec, weights, name, q, k, positions, keys, types});
+  }
+  static std::string variant_text() {
+    const std::string_view name = GetParam()->name;
+    return name == "sigmoid_of_this_test" ? "softmax" : std::string(name);
   }
   at::Tensor whole() { return prepare()->pattern(0, S, 0, T); }
 
@@ -46,6 +56,7 @@ constexpr double kSum = 2 * T * 0x1p-53;  // T entries, each rounded when it is 
 
 TEST_P(AttentionContract, RowsSumToOneWhereItSaysSoAndOnlyThere) {
   for (const bool causal : {false, true}) {
+    if (causal && !GetParam()->may_be_causal) continue;
     spec.causal = causal;
     const at::Tensor p = whole();
     EXPECT_EQ(p.sizes(), (at::IntArrayRef{S, H, T, T}));
@@ -92,17 +103,38 @@ TEST_P(AttentionContract, AnotherStreamsTokensAreReadUnlessItSaysThatItCannot) {
   EXPECT_LE(distance(whole(), p.index_select(3, order)), kSum);
 }
 
-TEST_P(AttentionContract, MasksHideWhatTheyShould) {
+TEST_P(AttentionContract, EntriesAreSharesWhereItSaysSoAndOnlyThere) {
+  const double least = whole().min().item<double>();
+  if (GetParam()->shares)
+    EXPECT_GE(least, 0.0);
+  else
+    EXPECT_LT(least, 0.0) << "no entry is below zero: it need not declare otherwise";
+}
+
+// The leak detector: what stands behind a query must not change its row.
+TEST_P(AttentionContract, LaterTokensDoNotReachEarlierRowsOrItMayNotBeCausal) {
   spec.causal = true;
+  if (!GetParam()->may_be_causal) {
+    EXPECT_THROW(whole(), Error) << "it takes the mask: it need not declare otherwise";
+    return;
+  }
+  const at::Tensor before = whole().narrow(2, 0, T - 2);
+  q.narrow(1, T - 2, 2).normal_();
+  k.narrow(1, T - 2, 2).normal_();
+  EXPECT_EQ(distance(whole().narrow(2, 0, T - 2), before), 0.0);
+}
+
+TEST_P(AttentionContract, MasksHideWhatTheyShould) {
+  spec.causal = GetParam()->may_be_causal;
   spec.window = 4;
   const at::Tensor p = whole();
-  EXPECT_EQ(p.triu(1).abs().max().item<double>(), 0.0);
+  EXPECT_EQ(p.triu(spec.causal ? 1 : 4).abs().max().item<double>(), 0.0);
   EXPECT_EQ(p.tril(-4).abs().max().item<double>(), 0.0);
-  EXPECT_GT(p.diagonal(-3, 2, 3).max().item<double>(), 0.0);  // hard attention looks there now and then
+  EXPECT_GT(p.diagonal(-3, 2, 3).abs().max().item<double>(), 0.0);  // hard attention looks there now and then
 }
 
 TEST_P(AttentionContract, TilesAreRowsOfTheWhole) {
-  spec.causal = true;
+  spec.causal = GetParam()->may_be_causal;
   const at::Tensor p = whole();
   const auto attention = prepare();
   for (const auto& [first, count, row, rows] :
@@ -113,7 +145,7 @@ TEST_P(AttentionContract, TilesAreRowsOfTheWhole) {
 }
 
 TEST_P(AttentionContract, MoreScoreIsMoreAttentionAndHiddenKeysHaveNone) {
-  spec.causal = true;
+  spec.causal = GetParam()->may_be_causal;
   spec.window = 4;
   at::Tensor scores;
   const at::Tensor p = prepare()->pattern(0, S, 0, T, &scores);
@@ -122,7 +154,7 @@ TEST_P(AttentionContract, MoreScoreIsMoreAttentionAndHiddenKeysHaveNone) {
   if (!scores.defined()) return;
   ASSERT_EQ(scores.sizes(), p.sizes());
   const at::Tensor hidden =
-      at::ones({T, T}, at::kBool).triu(1).logical_or(at::ones({T, T}, at::kBool).tril(-4));
+      at::ones({T, T}, at::kBool).triu(spec.causal ? 1 : 4).logical_or(at::ones({T, T}, at::kBool).tril(-4));
   EXPECT_TRUE(at::equal(scores.eq(-INFINITY), hidden.expand_as(scores)));
   const at::Tensor by_score = p.gather(3, std::get<1>(scores.sort(3)));
   EXPECT_GE((by_score.narrow(3, 1, T - 1) - by_score.narrow(3, 0, T - 1)).min().item<double>(), 0.0);
