@@ -10,16 +10,19 @@ namespace {
 class Hybrid : public PreparedAttention {
  public:
   explicit Hybrid(const AttentionInput& in)
-      : doubly_(in, 1), u_(at::sigmoid(in.weights.get(in.name + ".mix")).view({1, -1, 1, 1})) {}
+      : scores_(in),
+        doubly_(prepare_prefix_normalised(in)),
+        u_(at::sigmoid(in.weights.get(in.name + ".mix")).view({1, -1, 1, 1})) {}
 
   at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
-    const Scores& s = doubly_.scores();
-    const at::Tensor over_keys = masked_softmax(s.tile(first, count, first_row, rows), s.spec(), first_row);
-    return u_ * doubly_.pattern(first, count, first_row, rows) + (1 - u_) * over_keys;
+    const at::Tensor over_keys =
+        masked_softmax(scores_.tile(first, count, first_row, rows), scores_.spec(), first_row);
+    return u_ * doubly_->pattern(first, count, first_row, rows) + (1 - u_) * over_keys;
   }
 
  private:
-  DoublyNormalised doubly_;
+  Scores scores_;
+  std::unique_ptr<PreparedAttention> doubly_;
   at::Tensor u_;  // [1, H, 1, 1]
 };
 
@@ -34,7 +37,6 @@ extern const AttentionVariant attention_hybrid_normalised{
     .has_scores = false,
     .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
       return std::make_unique<Hybrid>(in);
-    },
-    .may_be_causal = false};
+    }};
 
 }  // namespace rankscope

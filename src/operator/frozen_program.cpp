@@ -20,7 +20,8 @@ class Mixing {
  public:
   Mixing(const Attending& in) : H_(in.spec.heads), KV_(in.spec.kv_heads), dv_(in.spec.d_v) {
     if (!in.spec.value_map) KV_ = 1;
-    if (!in.spec.heads_fixed.empty()) throw Error("a head that carries fixed numbers is no map of the tokens");
+    if (!in.spec.heads_fixed.empty())
+      throw Error("a head that carries fixed numbers is no map of the tokens");
     const auto unlimited = [&](int64_t, int64_t) { return in.batch.count(); };
     for_each_group(in, unlimited, [&](const SampleGroup& g) {
       at::Tensor pattern = g.ready->pattern(0, g.count, 0, g.length).contiguous();
@@ -294,11 +295,15 @@ class Freezing {
 
   // A norm that centres nothing is a gain once the size of its tokens is held.
   at::Tensor held_norm(const Operation& o) {
-    if (o.norm.kind == NormKind::layer || o.groups != 1)
-      throw Error("a norm on values that is not an RMS norm of all of them is not frozen");
+    if (o.norm.kind == NormKind::layer) throw Error("a norm on values that centres them is not frozen");
     if (!o.norm.acts()) return at::ones({1}, value(o.from).options());
-    const at::Tensor scale = norm_scale(value(o.from), o.norm);  // [N, 1]
-    return o.norm.gain ? scale * weights_.get(o.W + ".w") : scale;
+    const at::Tensor parts = value(o.from).unflatten(-1, {o.groups, -1});  // [N, groups, w]
+    at::Tensor scale = norm_scale(parts, o.norm).expand_as(parts);
+    if (o.norm.gain) {
+      const at::Tensor gain = weights_.get(o.W + ".w");  // [w], or [groups * w] where every part has its own
+      scale = scale * (gain.numel() == parts.size(2) ? gain : gain.view({o.groups, -1}));
+    }
+    return scale.flatten(1);
   }
 
   at::Tensor map_of(const Operation& o) const {

@@ -23,16 +23,17 @@ struct ScanRequest {
   std::optional<std::filesystem::path> token_ids;
   std::optional<std::filesystem::path> pixels;  // safetensors with pixel_values, for models that read images
   bool random_tokens = false;
-  bool zipf = false;                // random tokens as often as the words of a text
-  int64_t samples = 32;             // at most this many
-  int64_t max_length = 128;         // longer samples are cut
-  int64_t batch_size = 8;           // samples computed at once
-  std::vector<std::string> off;     // "skip+mlp": one variant each
-  std::vector<std::string> rank;    // "qk=8"
-  bool null_models = false;         // random twin, shuffled tokens
-  bool ablate = false;              // take candidate heads out, alone and together
-  std::vector<std::string> lenses;  // empty: all
-  std::string layers;               // "0-5,11"; empty: all
+  bool zipf = false;                      // random tokens as often as the words of a text
+  int64_t samples = 32;                   // at most this many
+  int64_t max_length = 128;               // longer samples are cut
+  int64_t batch_size = 8;                 // samples computed at once
+  std::vector<std::string> off;           // "skip+mlp": one variant each
+  std::vector<std::string> rank;          // "qk=8"
+  std::vector<std::string> replace = {};  // "softmax=sinkhorn:rounds=3@L3-5"
+  bool null_models = false;               // random twin, shuffled tokens
+  bool ablate = false;                    // take candidate heads out, alone and together
+  std::vector<std::string> lenses;        // empty: all
+  std::string layers;                     // "0-5,11"; empty: all
   std::string dtype = "float32";
   std::string device = "cpu";
   int64_t device_memory = 0;          // bytes of a GPU's memory to use; 0: all that is free

@@ -134,3 +134,25 @@ Images go in as pixels, or random.
   N N
   N N
 
+
+Another attention in the place of the trained one, as a stress test.
+
+  $ rankscope scan --samples 4 --max-length 40 --lens pattern_spectra --replace softmax=prefix_normalised@L1-2 --replace softmax=linear@L0 --out replaced --quiet > replaced.txt
+  $ sed -n '/replaced/,/differ/p' replaced.txt | tr -s ' \n' ' ' | sed 's/ replaced/\n/g; s/[0-9]\.[0-9e.-]*/N/g'; echo
+
+   softmax=prefix_normalised@L1-2, without training: output_kl N ± N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ
+   softmax=linear@L0, without training: output_kl N ± N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ 
+  $ grep 'linear@L0,blocks.0.attn.*,effective_rank,' replaced/metrics.csv | cut -d, -f2 | sort -u
+  blocks.0.attn.hook_mixer
+  $ rankscope scan --replace softmax=sinkhorn@L9
+  error: there is no layer 9: the model has 6, counted from 0
+    in   --layers
+  [2]
+  $ rankscope scan --replace softmax=hybrid_normalised
+  error: hybrid_normalised attention has parameters that the checkpoint has not: attn.mix
+    try  rankscope study trains networks with them
+  [2]
+  $ rankscope scan --replace hard=softmax
+  error: there is no hard attention in these layers to replace
+    try  rankscope inspect names what there is
+  [2]

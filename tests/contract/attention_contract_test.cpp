@@ -1,6 +1,7 @@
 // What every attention variant promises, held for each file of src/attention/.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "attention/variant.h"
 #include "base/error.h"
@@ -189,6 +190,32 @@ TEST_P(AttentionContract, OnlyDistancesCount) {
   const at::Tensor p = whole();
   positions = positions + 100;
   EXPECT_LT(distance(whole(), p), 1e-11);  // angles of 100 carry 1e-14 each
+}
+
+// Against central differences of step h along random directions: truncation h^2 times third derivatives of
+// order 1, rounding 1e-16 / h, both below 1e-9 here.
+TEST_P(AttentionContract, GradientsAgreeWithDifferences) {
+  spec.causal = GetParam()->may_be_causal;
+  const at::Tensor weight = at::randn({S, H, T, T}, at::kDouble);
+  const auto value = [&] { return (whole() * weight).sum(); };
+  const at::Tensor q0 = q, k0 = k, dq = at::randn_like(q), dk = at::randn_like(k);
+  constexpr double h = 1e-5;
+  q = q0 + h * dq, k = k0 + h * dk;
+  const double above = value().item<double>();
+  q = q0 - h * dq, k = k0 - h * dk;
+  const double below = value().item<double>();
+  q = q0.clone().requires_grad_(true), k = k0.clone().requires_grad_(true);
+  const at::Tensor sum = value();
+  double slope = 0;
+  if (sum.requires_grad()) {
+    const auto found = torch::autograd::grad({sum}, {q, k}, {}, {}, false, /*allow_unused=*/true);
+    if (found[0].defined()) slope += (found[0] * dq).sum().item<double>();
+    if (found[1].defined()) slope += (found[1] * dk).sum().item<double>();
+  }
+  EXPECT_NEAR(slope, (above - below) / (2 * h), 1e-6 * (1 + std::abs(slope)));
+  if (GetParam()->name != "hard") {
+    EXPECT_NE(slope, 0.0);
+  }
 }
 
 // Declares nothing, so that the tests above meet the other side of each declaration, too: every key is seen

@@ -134,7 +134,7 @@ Config small_config(const Part& part) {
                {"n", int64_t{4}},
                {"layers", int64_t{2}},
                {"heads", int64_t{2}},
-               {"rank", int64_t{3}},
+               {"rank", int64_t{part.variant == "differential" ? 2 : 3}},  // which it halves
                {"mlp", int64_t{8}},
                {"norm", std::string("layer")}};
   given[part.kind == Part::Kind::attention ? "part" : "mlp_part"] = std::string(part.name);

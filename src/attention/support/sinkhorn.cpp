@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace rankscope {
 namespace {
@@ -49,6 +50,48 @@ at::Tensor DoublyNormalised::pattern(int64_t first, int64_t count, int64_t first
   const at::Tensor scores =
       scores_.tile(first, count, first_row, rows) - v_.narrow(0, first, count).unsqueeze(2);
   return masked_softmax(scores, scores_.spec(), first_row);
+}
+
+namespace {
+
+class Prefix : public PreparedAttention {
+ public:
+  explicit Prefix(const AttentionInput& in) : scores_(in) {
+    if (!in.spec.causal) all_.emplace(in, 1);
+  }
+
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
+    if (all_) return all_->pattern(first, count, first_row, rows);
+    // Sums over the rows before this tile, then one by one inside.
+    at::Tensor before;
+    for (int64_t row = 0; row < first_row; row += kRows) {
+      const at::Tensor part =
+          at::logsumexp(seen(first, count, row, std::min(kRows, first_row - row)), {2}, true);
+      before = before.defined() ? at::logaddexp(before, part) : part;
+    }
+    const at::Tensor scores = seen(first, count, first_row, rows);
+    at::Tensor v = at::logcumsumexp(scores.masked_fill(scores.eq(-INFINITY), kNothing), 2);
+    if (before.defined()) v = at::logaddexp(v, before);
+    return masked_softmax(scores_.tile(first, count, first_row, rows) - v, scores_.spec(), first_row);
+  }
+
+ private:
+  static constexpr double kNothing = -1e30;  // exp of it is 0, and differences stay numbers
+
+  at::Tensor seen(int64_t first, int64_t count, int64_t first_row, int64_t rows) const {
+    const at::Tensor scores = scores_.tile(first, count, first_row, rows);
+    const at::Tensor hidden = hidden_keys(scores_.spec(), first_row, rows, scores_.keys(), scores);
+    return hidden.defined() ? scores.masked_fill(hidden, kNothing) : scores;
+  }
+
+  Scores scores_;
+  std::optional<DoublyNormalised> all_;  // where there is no mask
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedAttention> prepare_prefix_normalised(const AttentionInput& in) {
+  return std::make_unique<Prefix>(in);
 }
 
 }  // namespace rankscope

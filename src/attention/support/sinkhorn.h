@@ -18,7 +18,6 @@ class DoublyNormalised {
   DoublyNormalised(const AttentionInput& in, int64_t rounds);
   /// [count, H, rows, T']
   at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) const;
-  const Scores& scores() const { return scores_; }
 
  private:
   at::Tensor seen(int64_t first_row, int64_t rows) const;  // of all samples, -inf where hidden
@@ -28,5 +27,11 @@ class DoublyNormalised {
   Scores scores_;
   at::Tensor v_;  // [S, H, T']
 };
+
+/// The form that may be causal: a key is shared out among the queries up to the one that asks,
+///   v_ij = log sum_{i' <= i} exp(s_i'j),  pattern = softmax_j(s_ij - v_ij).
+/// The bound on column sums does not carry over. Without a causal mask a query sees all others, and this is
+/// one round.
+std::unique_ptr<PreparedAttention> prepare_prefix_normalised(const AttentionInput& in);
 
 }  // namespace rankscope

@@ -170,6 +170,10 @@ std::function<int(Io&)> prepare(CLI::App& app) {
                  "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; repeat for more")
       ->type_name("RANKS")
       ->allow_extra_args(false);
+  app.add_option("--replace", r.replace,
+                 "A variant with another attention, untrained: softmax=fastmax:p=2@L3-5; repeat for more")
+      ->type_name("OLD=NEW")
+      ->allow_extra_args(false);
   app.add_option("--baseline", o->baseline, "Judge against this checkpoint on the same input")
       ->type_name("FOLDER");
   app.add_option(
