@@ -88,6 +88,8 @@ class Run {
         at::Tensor carried = value(o.from);
         return own ? carried.mul_(value(o.second)) : carried * value(o.second);
       }
+      case Operation::Kind::repeat:
+        return value(o.from).repeat_interleave(o.groups, -1);
       case Operation::Kind::norm:
         return apply_grouped_norm(value(o.from), o.norm, o.groups, c_.weights, o.W);
       case Operation::Kind::share:

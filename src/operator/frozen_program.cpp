@@ -288,6 +288,7 @@ class Freezing {
         return o.from;
       case Operation::Kind::share:
       case Operation::Kind::beside:
+      case Operation::Kind::repeat:
         break;  // held, never carried
     }
     throw Error("an operation that nobody freezes");
@@ -336,6 +337,8 @@ class Freezing {
         return apply_activation(value(o.from).clone(), o.activation);
       case Operation::Kind::multiply:
         return value(o.from) * value(o.second);
+      case Operation::Kind::repeat:
+        return value(o.from).repeat_interleave(o.groups, -1);
       case Operation::Kind::norm:
         return apply_grouped_norm(value(o.from), o.norm, o.groups, weights_, o.W);
       case Operation::Kind::share:

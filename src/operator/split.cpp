@@ -208,6 +208,9 @@ class SplitProgram {
         return split_activation(value(o.from), o.activation);
       case Operation::Kind::multiply:
         return product(value(o.second), value(o.from));
+      case Operation::Kind::repeat:
+        return {value(o.from).x.repeat_interleave(o.groups, -1),
+                value(o.from).R.repeat_interleave(o.groups, -1), value(o.from).log_scale};
       case Operation::Kind::attend:
         return attended(o);
       case Operation::Kind::norm:

@@ -40,6 +40,7 @@ struct Operation {
     share,       // how much a token takes of each expert that `from` scores
     experts,     // expert e of `from`, times number e of `second`, added up: only those that are taken run
     beside,      // in every one of `heads` groups, `from` (shared by all) and then its part of `second`
+    repeat,      // every number of `from`, `groups` times side by side: one a head becomes one a channel
     attend,      // heads of queries `from`, keys `second`, values `third`: pattern times values
   } kind;
   Value from = kInput, second = -1, third = -1;
@@ -53,7 +54,7 @@ struct Operation {
   std::string site = {};  // its name for those who look: "attn.hook_q", "mlp.hook_pre"
   Sharing sharing = {};   // share
   NormSpec norm = {};     // norm
-  int64_t groups = 1;     // norm
+  int64_t groups = 1;     // norm, repeat
   int64_t heads = 0;      // it is shown as [tokens, heads, ..]; 0: as [tokens, width]
 };
 
@@ -130,6 +131,7 @@ class PartBuilder {
   Value linear(std::string_view letter, Value from, int64_t out, const Linear& how);
   Value activation(Value from, Activation activation, std::string_view site = {});
   Value multiply(Value carried, Value held, std::string_view site = {});
+  Value repeat(Value from, int64_t times);
   /// `norm` over each of `groups` parts of `from`; gains <name>.w, <name>.b as long as a part, or as `from`
   /// where every part, a head, has its own.
   Value norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups = 1,

@@ -19,18 +19,19 @@ double spread_in(const PartBuilder& b) {
 
 }  // namespace
 
-Value attended(PartBuilder& b) {
+Value attended(PartBuilder& b, const std::function<Value(char, Value)>& changed) {
   const AttentionSpec& a = b.attention();
   const double spread = spread_in(b);
   const auto map = [&](const char* letter, Value from, int64_t heads, int64_t d, bool kv, const char* site,
                        bool values = false) {
-    return b.linear(letter, from, heads * d,
-                    {.bias = a.bias && (letter[0] != 'K' || a.key_bias),
-                     .spread = spread,
-                     .carries_values = values,
-                     .head_axis = 0,
-                     .per_kv_head = kv,
-                     .site = site});
+    const Value made = b.linear(letter, from, heads * d,
+                                {.bias = a.bias && (letter[0] != 'K' || a.key_bias),
+                                 .spread = spread,
+                                 .carries_values = values,
+                                 .head_axis = 0,
+                                 .per_kv_head = kv,
+                                 .site = site});
+    return changed ? changed(letter[0], made) : made;
   };
   const auto normed = [&](const char* name, Value from, int64_t heads, bool kv) {
     const bool all = a.qk_norm_span == NormSpan::all;

@@ -156,6 +156,11 @@ Value PartBuilder::multiply(Value carried, Value held, std::string_view site) {
               .site = site_named_after(branch_, site)});
 }
 
+Value PartBuilder::repeat(Value from, int64_t times) {
+  return add(
+      {.kind = Operation::Kind::repeat, .from = from, .width = width_of(from) * times, .groups = times});
+}
+
 Value PartBuilder::norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups,
                         bool own_gains, bool per_kv_head) {
   if (!norm.there()) return from;
