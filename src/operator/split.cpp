@@ -296,6 +296,9 @@ class SplitProgram {
     const Operation& o = program_.made(v);
     if (o.kind == Operation::Kind::norm) return apply_grouped_norm(whole(o.from), o.norm, o.groups, w_, o.W);
     if (o.kind == Operation::Kind::beside) return set_beside(whole(o.from), whole(o.second), o.groups);
+    if (o.kind == Operation::Kind::activation) return apply_activation(whole(o.from).clone(), o.activation);
+    if (o.kind == Operation::Kind::multiply) return whole(o.from) * whole(o.second);
+    if (o.kind == Operation::Kind::repeat) return whole(o.from).repeat_interleave(o.groups, -1);
     return linear_or_plain(whole(o.from), map_of(o), bias_of(o));
   }
 
