@@ -109,6 +109,9 @@ extern const AttentionVariant attention_fastmax{
           .meaning = "of queries and keys: scores / 8; mean over tokens or over own channels off and the "
                      "longest made 1; the longest made `longest`; each token alone"},
          {.name = "longest", .otherwise = "1", .low = 0.01, .high = 100, .meaning = "with norm=longest"}},
+    .rank_law =
+        "at most C(d + p, p) without a mask, d the width of a query (d - 1 where channels are centred, and "
+        "C(d - 3 + p, p - 2) less on a sphere)",
     .rank_ceiling = ceiling};
 
 }  // namespace rankscope

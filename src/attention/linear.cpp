@@ -36,6 +36,7 @@ extern const AttentionVariant attention_linear{
       return std::make_unique<Linear>(in);
     },
     .shares = false,
+    .rank_law = "at most d without a mask, d the width of a query",
     .rank_ceiling =
         [](const AttentionSpec& spec, int64_t tokens) {
           return spec.causal || spec.window > 0 ? tokens : std::min(spec.d_qk, tokens);

@@ -9,22 +9,23 @@ namespace {
 
 class Sigmoid : public PreparedAttention {
  public:
-  explicit Sigmoid(const AttentionInput& in)
-      : scores_(in),
-        bias_(number_option(in.spec, "log_keys") * std::log(static_cast<double>(scores_.keys()))) {}
+  explicit Sigmoid(const AttentionInput& in) : scores_(in), log_keys_(number_option(in.spec, "log_keys")) {}
 
   at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows,
                      at::Tensor* kept) override {
     at::Tensor scores = scores_.tile(first, count, first_row, rows);
+    const auto keys = static_cast<double>(scores_.keys());
     const at::Tensor hidden = hidden_keys(scores_.spec(), first_row, rows, scores_.keys(), scores);
     if (hidden.defined()) scores = scores.masked_fill(hidden, -INFINITY);
     if (kept != nullptr) *kept = scores;
-    return at::sigmoid(scores - bias_);
+    if (!hidden.defined()) return at::sigmoid(scores - log_keys_ * std::log(keys));
+    const at::Tensor seen = at::log(keys - hidden.sum(-1, true).to(scores.scalar_type()));  // [rows, 1]
+    return at::sigmoid(scores - log_keys_ * seen);
   }
 
  private:
   Scores scores_;
-  double bias_;
+  double log_keys_;
 };
 
 }  // namespace
@@ -43,6 +44,6 @@ extern const AttentionVariant attention_sigmoid{
                  .otherwise = "1",
                  .low = 0,
                  .high = 2,
-                 .meaning = "how many times log n, n the keys of the text, is taken off the scores"}}};
+                 .meaning = "how many times log n, n the keys that a query sees, is taken off the scores"}}};
 
 }  // namespace rankscope

@@ -56,7 +56,9 @@ struct AttentionVariant {
   bool shares = true;         // no entry is below zero: the pattern says how much each key gives
   bool may_be_causal = true;  // false: a row depends on later queries, and a mask would not hide them
   std::vector<VariantOption> options = {};
-  /// The largest rank a pattern of n x n can have for the widths of the spec; nullptr: n.
+  /// The largest rank a pattern of n x n can have for the widths of the spec, in words and as a number; none:
+  /// n.
+  std::string_view rank_law = {};
   int64_t (*rank_ceiling)(const AttentionSpec& spec, int64_t tokens) = nullptr;
 };
 
