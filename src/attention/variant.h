@@ -17,13 +17,14 @@ namespace rankscope {
 /// S samples whose queries have one length and whose keys have one length.
 struct AttentionInput {
   const AttentionSpec& spec;
-  const Weights& weights;           // the block's, for variants with parameters of their own
-  const std::string& name;          // of the branch: its parameters are "attn.W_R", ...
-  const at::Tensor& q;              // [S, T, H, d_qk]
-  const at::Tensor& k;              // [S, T', KV, d_qk]
-  const at::Tensor& positions;      // [S, T] int64, of the queries
-  const at::Tensor& key_positions;  // [S, T'] int64
-  const at::Tensor& types;          // [S, T] int64, undefined when the input came without
+  const Weights& weights;             // the block's, for variants with parameters of their own
+  const std::string& name;            // of the branch: its parameters are "attn.W_R", ...
+  const at::Tensor& q;                // [S, T, H, d_qk]
+  const at::Tensor& k;                // [S, T', KV, d_qk]
+  const at::Tensor& positions;        // [S, T] int64, of the queries
+  const at::Tensor& key_positions;    // [S, T'] int64
+  const at::Tensor& types;            // [S, T] int64, undefined when the input came without
+  const at::Tensor* gates = nullptr;  // [S, T', KV, g]: what the part says of each key beside it
 };
 
 /// Patterns on demand: rows of one tile at a time, so that long contexts never hold a whole matrix.
@@ -53,7 +54,9 @@ struct AttentionVariant {
   bool own_tokens_only;  // cannot look at another stream than its own
   bool has_scores;       // the pattern is made of scores, larger for more attention
   std::unique_ptr<PreparedAttention> (*prepare)(const AttentionInput& input);
-  bool shares = true;         // no entry is below zero: the pattern says how much each key gives
+  bool shares = true;  // no entry is below zero: the pattern says how much each key gives
+  bool only_causal =
+      false;  // a state that runs forward: there is no form without a causal mask, nor with a window
   bool may_be_causal = true;  // false: a row depends on later queries, and a mask would not hide them
   std::vector<VariantOption> options = {};
   /// The largest rank a pattern of n x n can have for the widths of the spec, in words and as a number; none:

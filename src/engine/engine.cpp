@@ -39,13 +39,14 @@ std::vector<LensInfo> lens_list() {
 std::vector<AttentionInfo> attention_list() {
   std::vector<AttentionInfo> out;
   for (const AttentionVariant* v : attention_variants()) {
-    AttentionInfo info{std::string(v->name),
-                       std::string(v->summary),
-                       std::string(v->rank_law),
-                       v->row_stochastic,
-                       v->shares,
-                       v->may_be_causal,
-                       {}};
+    AttentionInfo info{.name = std::string(v->name),
+                       .summary = std::string(v->summary),
+                       .rank_law = std::string(v->rank_law),
+                       .rows_sum_to_one = v->row_stochastic,
+                       .shares = v->shares,
+                       .may_be_causal = v->may_be_causal,
+                       .only_causal = v->only_causal,
+                       .options = {}};
     for (const VariantOption& o : v->options)
       info.options.push_back({std::string(o.name), std::string(o.otherwise),
                               o.words.empty() ? fmt::format("{} to {}", o.low, o.high)

@@ -30,7 +30,7 @@ struct AttentionInfo {
     std::string name, otherwise, values, meaning;
   };
   std::string name, summary, rank_law;
-  bool rows_sum_to_one = false, shares = false, may_be_causal = false;
+  bool rows_sum_to_one = false, shares = false, may_be_causal = false, only_causal = false;
   std::vector<Option> options;
 };
 

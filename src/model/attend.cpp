@@ -132,7 +132,9 @@ void for_each_group(const Attending& in, const std::function<int64_t(int64_t, in
     const at::Tensor positions = rows_of(own_tensors.positions, g.begin, count, T);
     const at::Tensor key_positions = rows_of(key_tensors.positions, g.key_begin, count, K);
     const at::Tensor types = rows_of(own_tensors.types, g.begin, count, T);
-    g.ready = variant.prepare({in.spec, in.weights, in.name, q, k, positions, key_positions, types});
+    const at::Tensor gates =
+        in.gates.defined() ? samples_of(in.gates, g.key_begin, count, K, in.spec.kv_heads) : at::Tensor();
+    g.ready = variant.prepare({in.spec, in.weights, in.name, q, k, positions, key_positions, types, &gates});
     each(g);
     s += count;
   }

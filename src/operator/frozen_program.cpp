@@ -318,8 +318,9 @@ class Freezing {
   const Mixing& mixing(const Operation& o) {
     if (!mixing_) {
       const at::Tensor q = value(o.from), k = value(o.second);
-      mixing_ = std::make_shared<Mixing>(
-          Attending{std::get<AttentionSpec>(step_.part.words), weights_, step_.name, q, k, batch_, batch_});
+      mixing_ = std::make_shared<Mixing>(Attending{std::get<AttentionSpec>(step_.part.words), weights_,
+                                                   step_.name, q, k, batch_, batch_,
+                                                   o.fourth >= 0 ? value(o.fourth) : at::Tensor()});
     }
     return *mixing_;
   }

@@ -41,9 +41,10 @@ struct Operation {
     experts,     // expert e of `from`, times number e of `second`, added up: only those that are taken run
     beside,      // in every one of `heads` groups, `from` (shared by all) and then its part of `second`
     repeat,      // every number of `from`, `groups` times side by side: one a head becomes one a channel
-    attend,      // heads of queries `from`, keys `second`, values `third`: pattern times values
+    attend,  // heads of queries `from`, keys `second`, values `third`: pattern times values. `fourth`, where
+             // there is one: numbers of each key that the pattern reads beside it
   } kind;
-  Value from = kInput, second = -1, third = -1;
+  Value from = kInput, second = -1, third = -1, fourth = -1;
   std::string W = {}, b = {};  // linear: "attn.W_Q"; b empty: no bias
   int64_t width = 0;           // of the result
   double scale = 1.0;          // linear
@@ -136,7 +137,7 @@ class PartBuilder {
   /// where every part, a head, has its own.
   Value norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups = 1,
              bool own_gains = false, bool per_kv_head = false);
-  Value attend(Value q, Value k, Value v);
+  Value attend(Value q, Value k, Value v, Value gates = -1);
   /// How much a token takes of each of the experts that `scores` are about, zero for those it does not take.
   Value share(Value scores, const Sharing& sharing);
   struct Experts {

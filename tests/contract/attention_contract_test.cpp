@@ -23,6 +23,8 @@ class AttentionContract : public testing::TestWithParam<const AttentionVariant*>
     spec.rotary_frequencies = {1.0, 0.1, 0.01};
     q = at::randn({S, T, H, d}, options);
     k = at::randn({S, T, 2, d}, options);
+    gates = at::sigmoid(at::randn({S, T, 2, 2}, options));
+    spec.causal = GetParam()->only_causal;
     positions = at::arange(T, at::kLong).expand({S, T}).contiguous();
     types = at::randint(0, 2, {S, T}, at::kLong);
     for (const char* name : {"attn.r_w_bias", "attn.r_r_bias", "attn.r_s_bias"})
@@ -37,7 +39,7 @@ class AttentionContract : public testing::TestWithParam<const AttentionVariant*>
     spec.variant = variant_text();
     if (spec.variant == "differential") spec.rotary_frequencies = {1.0};  // a pair must fit half a head
     const at::Tensor& keys = key_positions.defined() ? key_positions : positions;
-    return GetParam()->prepare({spec, weights, name, q, k, positions, keys, types});
+    return GetParam()->prepare({spec, weights, name, q, k, positions, keys, types, &gates});
   }
   static std::string variant_text() {
     const std::string_view name = GetParam()->name;
@@ -48,6 +50,7 @@ class AttentionContract : public testing::TestWithParam<const AttentionVariant*>
   AttentionSpec spec;
   Weights weights;
   const std::string name = "attn";
+  at::Tensor gates;                                  // what a state is told of each key, as k goes
   at::Tensor q, k, positions, key_positions, types;  // undefined key_positions: those of the queries
 };
 
@@ -57,7 +60,7 @@ constexpr double kSum = 2 * T * 0x1p-53;  // T entries, each rounded when it is 
 
 TEST_P(AttentionContract, RowsSumToOneWhereItSaysSoAndOnlyThere) {
   for (const bool causal : {false, true}) {
-    if (causal && !GetParam()->may_be_causal) continue;
+    if (causal ? !GetParam()->may_be_causal : GetParam()->only_causal) continue;
     spec.causal = causal;
     const at::Tensor p = whole();
     EXPECT_EQ(p.sizes(), (at::IntArrayRef{S, H, T, T}));
@@ -124,17 +127,31 @@ TEST_P(AttentionContract, LaterTokensDoNotReachEarlierRowsOrItMayNotBeCausal) {
   k.narrow(1, T - 2, 2).normal_();
   EXPECT_EQ(distance(whole().narrow(2, 0, T - 2), before), 0.0);
   // Nor may that they are there at all. Sums of another length may round otherwise.
-  for (at::Tensor* x : {&q, &k, &positions, &types}) *x = x->narrow(1, 0, T - 2).contiguous();
+  for (at::Tensor* x : {&q, &k, &gates, &positions, &types}) *x = x->narrow(1, 0, T - 2).contiguous();
   const at::Tensor alone = prepare()->pattern(0, S, 0, T - 2);
   EXPECT_LE(distance(alone, before.narrow(3, 0, T - 2)), kSum * (1 + before.abs().max().item<double>()));
 }
 
+TEST_P(AttentionContract, AStateRunsForwardWithoutAMaskToo) {
+  spec.causal = false;
+  const double ahead = whole().triu(1).abs().max().item<double>();
+  if (!GetParam()->only_causal) {
+    EXPECT_GT(ahead, 0.0) << "it never looks ahead: it need not declare otherwise";
+    return;
+  }
+  EXPECT_EQ(ahead, 0.0);
+  spec.window = 4;
+  EXPECT_THROW(whole(), Error);
+}
+
 TEST_P(AttentionContract, MasksHideWhatTheyShould) {
   spec.causal = GetParam()->may_be_causal;
-  spec.window = 4;
+  spec.window = GetParam()->only_causal ? 0 : 4;
   const at::Tensor p = whole();
   EXPECT_EQ(p.triu(spec.causal ? 1 : 4).abs().max().item<double>(), 0.0);
-  EXPECT_EQ(p.tril(-4).abs().max().item<double>(), 0.0);
+  if (spec.window > 0) {
+    EXPECT_EQ(p.tril(-4).abs().max().item<double>(), 0.0);
+  }
   EXPECT_GT(p.diagonal(-3, 2, 3).abs().max().item<double>(), 0.0);  // hard attention looks there now and then
 }
 
@@ -151,7 +168,7 @@ TEST_P(AttentionContract, TilesAreRowsOfTheWhole) {
 
 TEST_P(AttentionContract, MoreScoreIsMoreAttentionAndHiddenKeysHaveNone) {
   spec.causal = GetParam()->may_be_causal;
-  spec.window = 4;
+  spec.window = GetParam()->only_causal ? 0 : 4;
   at::Tensor scores;
   const at::Tensor p = prepare()->pattern(0, S, 0, T, &scores);
   ASSERT_EQ(scores.defined(), GetParam()->has_scores);
@@ -179,6 +196,7 @@ TEST_P(AttentionContract, HeadsDoNotSeeEachOther) {
 }
 
 TEST_P(AttentionContract, PositionsAreLeftOutWhenAsked) {
+  if (GetParam()->only_causal) return;  // a mask is an order, too
   spec.positions = false;
   types = at::Tensor();
   // Without positions and segments, the same tokens in another order are the same pattern in that order.

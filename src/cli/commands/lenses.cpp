@@ -43,7 +43,9 @@ void print_json(std::ostream& out) {
 std::string promises(const AttentionInfo& a) {
   return fmt::format("{}; {}; {}", a.rows_sum_to_one ? "rows sum to one" : "rows do not sum to one",
                      a.shares ? "no entry below zero" : "entries may be below zero",
-                     a.may_be_causal ? "may be causal" : "never causal");
+                     a.only_causal     ? "always causal"
+                     : a.may_be_causal ? "may be causal"
+                                       : "never causal");
 }
 
 void print_attention(std::ostream& out) {
@@ -69,6 +71,7 @@ void print_attention_json(std::ostream& out) {
                     {"rows_sum_to_one", a.rows_sum_to_one},
                     {"shares", a.shares},
                     {"may_be_causal", a.may_be_causal},
+                    {"only_causal", a.only_causal},
                     {"options", options}});
   }
   out << list.dump(2) << "\n";

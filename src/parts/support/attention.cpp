@@ -19,7 +19,7 @@ double spread_in(const PartBuilder& b) {
 
 }  // namespace
 
-Value attended(PartBuilder& b, const std::function<Value(char, Value)>& changed) {
+Value attended(PartBuilder& b, const std::function<Value(char, Value)>& changed, Value gates) {
   const AttentionSpec& a = b.attention();
   const double spread = spread_in(b);
   const auto map = [&](const char* letter, Value from, int64_t heads, int64_t d, bool kv, const char* site,
@@ -42,7 +42,7 @@ Value attended(PartBuilder& b, const std::function<Value(char, Value)>& changed)
   const Value v = a.value_map ? map("V", kOther, a.kv_heads, a.d_v, true, "hook_v", true) : kOther;
   if (a.sinks) b.parameter("sinks", {a.heads}, 0);
   if (a.buckets > 0) b.parameter("bucket_bias", {a.buckets, a.heads}, 1);
-  return b.attend(normed("q_norm", q, a.heads, false), normed("k_norm", k, a.kv_heads, true), v);
+  return b.attend(normed("q_norm", q, a.heads, false), normed("k_norm", k, a.kv_heads, true), v, gates);
 }
 
 Value output_map(PartBuilder& b, Value z) {

@@ -183,11 +183,12 @@ Value PartBuilder::norm(std::string_view name, Value from, const NormSpec& norm,
               .groups = groups});
 }
 
-Value PartBuilder::attend(Value q, Value k, Value v) {
+Value PartBuilder::attend(Value q, Value k, Value v, Value gates) {
   return add({.kind = Operation::Kind::attend,
               .from = q,
               .second = k,
               .third = v,
+              .fourth = gates,
               .width = attention().heads * attention().d_v});
 }
 
