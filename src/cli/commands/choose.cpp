@@ -15,7 +15,7 @@
 namespace rankscope {
 namespace {
 
-struct Options {
+struct ChooseOptions {
   TransformerSize size;
   std::vector<int64_t> heads;
   bool json = false;
@@ -67,8 +67,8 @@ Json as_json(const HeadChoices& result) {
   return out;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_choose(CLI::App& app) {
+  auto o = std::make_shared<ChooseOptions>();
   app.add_option("--width", o->size.width, "Width of the residual stream")
       ->required()
       ->check(whole_number(2, 1 << 16));
@@ -106,6 +106,6 @@ extern const Command command_choose{
     .summary = "How many heads: cost, bound and trained error of each choice",
     .examples = {"rankscope choose --width 1024 --layers 24 --heads 4,8,16,32",
                  "rankscope choose --width 4096 --layers 32 --heads 32,64 --kv-heads 8 --json"},
-    .prepare = prepare};
+    .prepare = prepare_choose};
 
 }  // namespace rankscope
