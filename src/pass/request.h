@@ -20,6 +20,8 @@ struct ScanRequest {
   std::optional<std::filesystem::path> baseline;  // judged against this checkpoint on the same input
   std::vector<std::string> texts;                 // files; "-" is standard input
   bool whole = false;                             // windows of max_length instead of one sample per line
+  bool lines = false;                             // every line a sample, however short
+  std::string column = {};                        // of a table or of JSONL: where the texts are
   std::optional<std::filesystem::path> token_ids;
   std::optional<std::filesystem::path> pixels;  // safetensors with pixel_values, for models that read images
   bool random_tokens = false;

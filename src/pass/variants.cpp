@@ -1,5 +1,6 @@
 #include "pass/variants.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -100,6 +101,23 @@ std::vector<bool> parse_layers(const std::string& text, int64_t depth) {
   }
 }
 
+namespace {
+
+// "rank" is no lens, but several measure one: those whose metrics have the word in their names.
+Error unknown_lens(const std::string& name, const std::vector<std::string>& known) {
+  std::vector<std::string> measuring;
+  for (const Lens* lens : lenses())
+    if (std::any_of(lens->metrics.begin(), lens->metrics.end(),
+                    [&](const MetricInfo& m) { return m.name.find(name) != m.name.npos; }))
+      measuring.emplace_back(lens->name);
+  if (name.size() < 3 || measuring.empty()) return unknown_name("lens", name, known, "rankscope lenses");
+  return usage_error(fmt::format("there is no lens \"{}\"", printable(name)))
+      .hint(fmt::format("{} measure{} it   (rankscope lenses shows all {})", fmt::join(measuring, ", "),
+                        measuring.size() == 1 ? "s" : "", known.size()));
+}
+
+}  // namespace
+
 std::vector<const Lens*> choose_lenses(const std::vector<std::string>& names) {
   std::vector<std::string> known;
   for (const Lens* lens : lenses()) known.emplace_back(lens->name);
@@ -109,7 +127,7 @@ std::vector<const Lens*> choose_lenses(const std::vector<std::string>& names) {
                  [](auto* l) { return !l->on_request; });
   for (const std::string& name : names) {
     const auto it = std::find(known.begin(), known.end(), name);
-    if (it == known.end()) throw unknown_name("lens", name, known, "rankscope lenses");
+    if (it == known.end()) throw unknown_lens(name, known);
     out.push_back(lenses()[static_cast<size_t>(it - known.begin())]);
   }
   return out;

@@ -16,6 +16,7 @@
 #include "pass/output.h"
 #include "pass/pass.h"
 #include "pass/precision.h"
+#include "pass/same_vocabulary.h"
 #include "pass/scanned_model.h"
 #include "pass/variants.h"
 #include "paths/shares.h"
@@ -158,6 +159,7 @@ class Scan {
     const auto source = checkpoint_source(other, request_.dtype, request_.device);
     if (other.spec().embedding.vocabulary == 0 && spec().embedding.vocabulary > 0)
       throw usage_error("the baseline reads images, the model tokens").in(request_.baseline->string());
+    require_same_vocabulary(request_.model, *request_.baseline, input_.samples);
     PassPlan plan;
     plan.variants = {{"baseline", other.spec(), 0, 0}};
     plan.sources = {source.get()};

@@ -11,6 +11,7 @@
 #include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
+#include "cli/model_folder.h"
 
 namespace rankscope {
 namespace {
@@ -117,7 +118,7 @@ struct LensOptions {
   std::string model;
 };
 
-std::function<int(Io&)> prepare(CLI::App& app) {
+std::function<int(Io&)> prepare_lenses(CLI::App& app) {
   auto o = std::make_shared<LensOptions>();
   app.add_flag("--json", o->json, "One JSON array instead of text");
   const CLI::Option* sites =
@@ -133,7 +134,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   return [o, sites](Io& io) {
     if (sites->count() > 0) {
       const std::vector<SiteLine> list =
-          engine().sites(o->model.empty() ? builtin_model() : std::filesystem::path(o->model));
+          engine().sites(o->model.empty() ? builtin_model() : model_folder(o->model, io));
       o->json ? print_sites_json(io.out, list) : print_sites(io.out, list);
     } else if (o->attention) {
       o->json ? print_attention_json(io.out) : print_attention(io.out);
@@ -151,6 +152,6 @@ extern const Command command_lenses{
     .summary = "List what can be measured, what each metric means and what it costs",
     .examples = {"rankscope lenses", "rankscope lenses --json", "rankscope lenses --sites bert/",
                  "rankscope lenses --attention"},
-    .prepare = prepare};
+    .prepare = prepare_lenses};
 
 }  // namespace rankscope

@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/engine.h"
 #include "cli/input_options.h"
+#include "cli/model_folder.h"
 #include "cli/options.h"
 #include "cli/parity.h"
 #include "report/csv.h"
@@ -31,7 +32,7 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kBelow =
+constexpr const char* kBelowScan =
     "Parts of --off, joined by + (post-norm: u = N1(x + attn x), y = N2(u + mlp u);\n"
     "pre-norm: u = x + attn(N1 x), y = u + mlp(N2 u)):\n"
     "  attention-skip  post: u = N1(attn x)     pre: u = attn(N1 x)\n"
@@ -54,12 +55,12 @@ std::string thresholds_in_words() {
   return text;
 }
 
-struct Options {
+struct ScanOptions {
   ScanRequest request;
   std::string model, out, format = "table";
   std::string lenses, baseline, token_ids, pixels, against;
   std::vector<std::string> thresholds;
-  bool json = false;
+  bool json = false, force = false;
 };
 
 std::vector<std::string> split_commas(const std::string& text) {
@@ -85,10 +86,10 @@ void set_threshold(Thresholds& t, const std::string& text) {
 }
 
 // What the model and the input are when nothing was said: the built-in ones.
-void fill_in(Options& o) {
+void fill_in(ScanOptions& o, Io& io) {
   ScanRequest& r = o.request;
-  r.model = o.model.empty() ? builtin_model() : std::filesystem::path(o.model);
-  if (!o.baseline.empty()) r.baseline = o.baseline;
+  r.model = o.model.empty() ? builtin_model() : model_folder(o.model, io);
+  if (!o.baseline.empty()) r.baseline = model_folder(o.baseline, io);
   if (!o.token_ids.empty()) r.token_ids = o.token_ids;
   if (!o.pixels.empty()) r.pixels = o.pixels;
   r.lenses = split_commas(o.lenses);
@@ -99,7 +100,7 @@ void fill_in(Options& o) {
   if (o.json) o.format = "json";
   require_format(o.format);
   refuse_folders(r.texts);
-  if (!o.out.empty()) require_writable(o.out);  // before the work, not after it
+  check_out(o.out, o.force, io);
 }
 
 void print(const ScanResult& result, const std::string& format, Io& io) {
@@ -110,7 +111,7 @@ void print(const ScanResult& result, const std::string& format, Io& io) {
 }
 
 // Before the work: a network that is computed wrongly is not worth scanning in silence.
-Json parity(const Options& o) {
+Json parity(const ScanOptions& o) {
   if (o.against.empty()) return parity_not_checked();
   const ScanRequest& r = o.request;
   const std::vector<LayerError> errors = engine().verify({r.model, o.against, r.dtype, r.device, r.threads});
@@ -126,8 +127,8 @@ void note_parity(ScanResult& result) {
   result.manifest["notes"] = result.notes;
 }
 
-int run(Options& o, Io& io) {
-  fill_in(o);
+int run_scan(ScanOptions& o, Io& io) {
+  fill_in(o, io);
   const Json agreement = parity(o);
   std::optional<ResultFolder> folder;  // made before the work: the exact attention is written as it passes
   if (!o.out.empty()) {
@@ -157,8 +158,8 @@ int run(Options& o, Io& io) {
   return 0;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_scan(CLI::App& app) {
+  auto o = std::make_shared<ScanOptions>();
   ScanRequest& r = o->request;
   app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
   add_sample_options(app, r, o->token_ids, o->pixels);
@@ -204,16 +205,13 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--seed", r.seed, "Seed of random tokens, null models and sampled rows")
       ->check(whole_number(0))
       ->capture_default_str();
-  app.add_option("--out", o->out,
-                 "Folder for report.html, the tables, the manifest and the arrays behind them")
-      ->check(some_name())
-      ->type_name("FOLDER");
+  add_out_options(app, o->out, o->force);
   const auto format = app.add_option("--format", o->format, "What is printed: table, csv or json")
                           ->type_name("NAME")
                           ->capture_default_str();
   app.add_flag("--json", o->json, "The same as --format json")->excludes(format);
-  app.footer(fmt::format("{}\n{}\n{}", kBelow, thresholds_in_words(), app.get_footer()));
-  return [o](Io& io) { return run(*o, io); };
+  app.footer(fmt::format("{}\n{}\n{}", kBelowScan, thresholds_in_words(), app.get_footer()));
+  return [o](Io& io) { return run_scan(*o, io); };
 }
 
 }  // namespace
@@ -225,6 +223,6 @@ extern const Command command_scan{
                  "rankscope scan bert/ --text FILE --rank qk=8 --rank ov=16",
                  "rankscope scan tuned/ --baseline base/ --text FILE --out out/tuned",
                  "rankscope scan bert/ --random-tokens --layers 0-5,11 --lens residual,spectra --json"},
-    .prepare = prepare};
+    .prepare = prepare_scan};
 
 }  // namespace rankscope
