@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/philox.h"
 #include "checkpoint/checkpoint.h"
+#include "pass/answers.h"
 #include "pass/text_samples.h"
 #include "text/input.h"
 #include "text/tokenizer.h"
@@ -53,6 +54,7 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input) {
   std::unique_ptr<Tokenizer> tokenizer;  // only to know which ids are special, and how they are spelled
   const std::filesystem::path files = files_of(request.model);
   if (!tokenizer_files(files).empty()) tokenizer = load_tokenizer(files);
+  if (tokenizer) input.mask = mask_token(files, *tokenizer);
   int64_t cut = 0;
   for (std::vector<int64_t>& ids : read_token_ids(request.token_ids->string())) {
     if (static_cast<int64_t>(input.samples.size()) >= request.samples) break;

@@ -10,6 +10,15 @@ namespace {
 // Of collapse, paths, operator and of the comparison of outputs. r is residual_l1inf_rel.
 const std::vector<MetricInfo>& without_lens() {
   static const std::vector<MetricInfo> all{
+      {.name = "nll",
+       .formula = "mean over tokens but the first of -log p(token | those before it), nats",
+       .meaning = "0: every next token is known; log of the vocabulary: none is"},
+      {.name = "perplexity",
+       .formula = "exp(nll)",
+       .meaning = "among how many equally likely tokens the network chooses"},
+      {.name = "pseudo_nll",
+       .formula = "mean over the hidden 15 % of the content tokens of -log p(token | the rest), nats",
+       .meaning = "0: every hidden token is known; log of the vocabulary: none is"},
       {.name = "output_kl",
        .formula = "mean over tokens of KL(p_full || p_variant), nats",
        .meaning = "0: the variant's output is that of the whole network"},

@@ -33,7 +33,9 @@ struct ScanRequest {
   std::vector<std::string> rank;          // "qk=8"
   std::vector<std::string> replace = {};  // "softmax=sinkhorn:rounds=3@L3-5"
   bool null_models = false;               // random twin, shuffled tokens
-  bool ablate = false;                    // take candidate heads out, alone and together
+  std::string ablate;                     // kinds of parts to take out one by one: "heads,mlps"; empty: none
+  std::string ablate_by = "zero";         // what stands in their place: zero, mean, resample
+  int64_t ablate_samples = 8;             // of the samples, evenly spread
   std::vector<std::string> lenses;        // empty: all
   std::string layers;                     // "0-5,11"; empty: all
   std::string dtype = "float32";

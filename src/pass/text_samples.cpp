@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "pass/answers.h"
 #include "text/input.h"
 
 namespace rankscope {
@@ -63,6 +64,7 @@ class TextReader {
 
   void read(ScanInput& input) {
     input.tokenizer = tokenizer_files(files_of(request_.model));
+    input.mask = mask_token(files_of(request_.model), *tokenizer_);
     for (const std::string& file : request_.texts)
       take(read_text(file, request_.whole, request_.column), input);
     add_notes(input);

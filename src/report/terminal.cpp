@@ -13,6 +13,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "report/loss_line.h"
 #include "report/plot.h"
 #include "report/profile.h"
 #include "report/text.h"
@@ -242,6 +243,10 @@ TerminalStyle terminal_style(int descriptor) {
 void print_results(const Results& results, const TerminalStyle& style, std::ostream& out) {
   Page page(style, out);
   const std::vector<VariantProfile> all = profiles(results.table);
+  if (const std::string loss = loss_line(results.table); !loss.empty()) {
+    page.labelled("loss", loss, 6, false);
+    page.line();
+  }
   for (const VariantProfile& p : all)
     if (!is_ablation(p)) print_layers(p, page);
   print_legend(all, page);

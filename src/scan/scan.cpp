@@ -16,6 +16,7 @@
 #include "pass/output.h"
 #include "pass/pass.h"
 #include "pass/precision.h"
+#include "pass/readout.h"
 #include "pass/same_vocabulary.h"
 #include "pass/scanned_model.h"
 #include "pass/variants.h"
@@ -41,7 +42,7 @@ class Scan {
     const auto start = std::chrono::steady_clock::now();
     main_pass();
     if (request_.baseline) baseline();
-    if (request_.ablate)
+    if (!request_.ablate.empty())
       ablate_heads(
           {*source_, plan_.inputs.front(), plan_.layers, request_.thresholds, progress_, request_.device},
           result_.table, result_.notes, names_);
@@ -82,7 +83,29 @@ class Scan {
     }
     compare_outputs(full(), plan_, others, plan_, result_.table, result_.notes);
     same_as_full();
+    losses(states_, plan_);
     if (shown_) result_.arrays = shown_->finish();
+  }
+
+  // What every network says of tokens it is asked for; a masked model reads its text once more, with holes.
+  void losses(const std::vector<FinalState>& states, const PassPlan& plan) {
+    const ModelSpec& asked = plan.sources.front()->spec();
+    std::vector<Questions> questions{questions_for(asked, input_.samples, input_.mask, request_.seed)};
+    if (plan.inputs.size() > 1)
+      questions.push_back(
+          questions_for(asked, shuffled(input_.samples, request_.seed), input_.mask, request_.seed));
+    if (loss_kind(asked) == LossKind::masked && questions.front().kind == LossKind::none)
+      result_.notes.emplace_back("no loss is given: the mask token is not known");
+    if (questions.front().kind != LossKind::masked) return add_losses(states, plan, questions, result_.table);
+    PassPlan hidden = plan;
+    hidden.lenses.clear();
+    hidden.shown = nullptr;
+    hidden.inputs.clear();
+    for (const Questions& q : questions)
+      hidden.inputs.push_back(make_batches(q.samples, asked, request_.batch_size));
+    ResultTable none;
+    std::vector<std::string> said;
+    add_losses(run_pass(hidden, none, said, progress_), hidden, questions, result_.table);
   }
 
   // Only what some lens reads anyway: a report must not make a scan dearer than it was asked to be.
@@ -175,6 +198,7 @@ class Scan {
     std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
     states.front().cut_into(plan_.inputs.front());  // either may have needed smaller batches
     compare_outputs(full(), plan_, {&states.front()}, plan, result_.table, result_.notes);
+    losses(states, plan);
   }
 
   int64_t shortest_content() const {

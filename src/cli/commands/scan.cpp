@@ -24,6 +24,7 @@
 #include "cli/parity.h"
 #include "report/csv.h"
 #include "report/json.h"
+#include "report/loss_line.h"
 #include "report/read.h"
 #include "report/terminal.h"
 #include "report/write.h"
@@ -145,6 +146,7 @@ int run_scan(ScanOptions& o, Io& io) {
   }
   result.manifest["parity"] = agreement;
   note_parity(result);
+  if (const std::string loss = loss_line(result.table); !loss.empty()) result.manifest["loss"] = loss;
   result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
   if (!o.out.empty()) {
     Results results(result);
@@ -182,9 +184,12 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
          "Compare every layer with these saved activations first (rankscope verify); part of the report")
       ->type_name("FILE");
   app.add_flag("--null", r.null_models, "Add the null models: random weights, shuffled tokens");
-  app.add_flag(
-      "--ablate", r.ablate,
-      "Put their mean in the place of heads that vary little, alone and together: what the output loses");
+  app.add_option(
+         "--ablate", r.ablate,
+         "Take every part out, one at a time: heads (when nothing is named), mlps, layers, experts, all")
+      ->type_name("KINDS")
+      ->expected(0, 1)
+      ->default_str("heads");
   app.add_option("--layers", r.layers, "Layers the lenses look at: 0-5,11")->type_name("LIST");
   app.add_option(
          "--lens", o->lenses,
