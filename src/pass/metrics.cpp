@@ -129,8 +129,9 @@ const std::vector<MetricInfo>& without_lens() {
        .formula = "max |sum over inputs + bias - output| / max |output|",
        .meaning = "0: the token-to-token map accounts for the whole output"},
       {.name = "map_self",
-       .formula = "mean over output tokens of |from its own token| / sum over tokens of |from each|, read along its "
-                  "predicted word (without a vocabulary: along itself); skips and all paths included",
+       .formula =
+           "mean over output tokens of |from its own token| / sum over tokens of |from each|, read along its "
+           "predicted word (without a vocabulary: along itself); skips and all paths included",
        .meaning = "1: what an output says comes from its own token; 1/T: from all alike"},
       {.name = "map_first",
        .formula = "mean share of the first token in an output",
@@ -160,10 +161,15 @@ std::string with_letter(std::string_view name) {
 
 }  // namespace
 
-const MetricInfo* metric_info(std::string_view name) {
+const MetricInfo* metric_info(std::string_view name, std::string_view site) {
+  const MetricInfo* elsewhere = nullptr;
   for (const Lens* lens : lenses())
-    for (const MetricInfo& m : lens->metrics)
-      if (m.name == name) return &m;
+    for (const MetricInfo& m : lens->metrics) {
+      if (m.name != name) continue;
+      if (site.empty() || reads(*lens, site)) return &m;
+      if (elsewhere == nullptr) elsewhere = &m;
+    }
+  if (elsewhere != nullptr) return elsewhere;
   const std::string general = with_letter(name);
   for (const MetricInfo& m : without_lens())
     if (m.name == general) return &m;

@@ -24,6 +24,7 @@ namespace {
 constexpr size_t kMostCurves = 6;  // in one picture
 constexpr int kPlotRows = 10;
 constexpr double kLogFrom = 5;         // a range that large is drawn on a logarithmic axis
+constexpr double kSinkMargin = 3;      // nats, where the manifest does not say
 constexpr size_t kMostAblations = 12;  // single heads taken out: more lines than this say little
 
 struct Column {
@@ -38,7 +39,7 @@ constexpr std::array<Column, 6> kColumns{
      {"eff.rank", &LayerNumbers::rank, true, "share of the rank there could be"},
      {"cosine", &LayerNumbers::cosine, true, "mean over pairs of tokens"},
      {"entropy", &LayerNumbers::entropy, false, "of attention, mean over heads (1: uniform)"},
-     {"sinks", &LayerNumbers::sinks, false, "share of the layer's heads"},
+     {"sinks", &LayerNumbers::sinks, false, "share of the layer's heads, by margin"},
      {"massive", &LayerNumbers::massive, false, "largest activation over the median, after the layer"}}};
 
 class Page {
@@ -76,9 +77,7 @@ class Page {
   std::ostream& out_;
 };
 
-bool is_ablation(const VariantProfile& p) {
-  return p.variant.starts_with("-head");
-}
+bool is_ablation(const VariantProfile& p) { return p.variant.starts_with("-head"); }
 
 std::vector<double> residuals(const VariantProfile& p) {
   std::vector<double> out;
@@ -226,6 +225,14 @@ bool utf8_locale() {
   return false;
 }
 
+/// The threshold the verdict was made with; a manifest without one is older than it, or not of a scan.
+double sink_margin_of(const Json& manifest) {
+  const auto all = manifest.find("thresholds");
+  if (all == manifest.end() || !all->is_object()) return kSinkMargin;
+  const auto found = all->find("sink_margin");
+  return found != all->end() && found->is_number() ? found->get<double>() : kSinkMargin;
+}
+
 }  // namespace
 
 TerminalStyle terminal_style(int descriptor) {
@@ -242,11 +249,11 @@ TerminalStyle terminal_style(int descriptor) {
 
 void print_results(const Results& results, const TerminalStyle& style, std::ostream& out) {
   Page page(style, out);
-  const std::vector<VariantProfile> all = profiles(results.table);
   if (const std::string loss = loss_line(results.table); !loss.empty()) {
     page.labelled("loss", loss, 6, false);
     page.line();
   }
+  const std::vector<VariantProfile> all = profiles(results.table, sink_margin_of(results.manifest));
   for (const VariantProfile& p : all)
     if (!is_ablation(p)) print_layers(p, page);
   print_legend(all, page);

@@ -33,11 +33,11 @@ std::string scaled(double value) {
 
 void print(const HeadChoices& result, std::ostream& out) {
   out << fmt::format("{:>6} {:>6} {:>11} {:>11} {:>9} {:>8} {:>16}\n", "heads", "rank", "parameters",
-                     "FLOP/token", "KV/token", "bound", "proxy error");
+                     "FLOP/token", "KV/token", "bound", "proxy (95 %)");
   for (const HeadChoice& c : result.choices) {
     const std::string proxy = !c.proxy ? "-"
-                                       : fmt::format("{}{:.3f} +- {:.4f}", c.proxy->between ? "~" : "",
-                                                     c.proxy->mean, c.proxy->stderr_);
+                                       : fmt::format("{}{:.3f} +- {:.3f}", c.proxy->between ? "~" : "",
+                                                     c.proxy->mean, c.proxy->half);
     out << fmt::format("{:>6} {:>6} {:>11} {:>11} {:>9} {:>8.4f} {:>16}\n", c.heads, c.rank,
                        scaled(c.parameters), scaled(c.flops), scaled(c.kv_bytes) + "B", c.bound, proxy);
   }
@@ -58,7 +58,7 @@ Json as_json(const HeadChoices& result) {
                 {"proxy_error", nullptr}};
     if (c.proxy) {
       row["proxy_error"] = c.proxy->mean;
-      row["proxy_stderr"] = c.proxy->stderr_;
+      row["proxy_half_width_95"] = c.proxy->half;
       row["proxy_seeds"] = c.proxy->seeds;
       row["proxy_interpolated"] = c.proxy->between;
     }
