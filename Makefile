@@ -13,7 +13,7 @@ BUILD := build
 TESTS ?= OFF
 WERROR ?= OFF
 FUZZ_SECONDS ?= 6
-BANK_NETWORKS ?= 6300
+BANK_NETWORKS ?= 6400
 BANK_SEED ?= 1
 
 # A file that includes torch takes up to 2 GB to compile: as many jobs as cores, but no more than memory carries.
@@ -57,7 +57,7 @@ bench: deps-build configure  ## build and run the benchmarks: the one table of t
 
 bank: deps-build configure  ## how often the verdict's statements are true, on planted networks; BANK_SEED=2 for others
 	@cmake --build $(BUILD) --parallel $(JOBS) --target bank
-	@$(BUILD)/bank $(BANK_NETWORKS) $(BANK_SEED)
+	@$(BUILD)/bank $(BANK_NETWORKS) $(BANK_SEED) $(JOBS)
 
 fuzz: deps-test  ## fuzz the readers; FUZZ_SECONDS=600 for longer
 	@fuzz/run.sh $(FUZZ_SECONDS)

@@ -26,6 +26,32 @@ const std::vector<MetricInfo>& without_lens() {
        .formula = "||y - y_full||_F / ||y_full||_F of the last hidden state, where there is no vocabulary",
        .meaning = "0: the variant's output is that of the whole network"},
 
+      {.name = "use",
+       .formula =
+           "KL(full | the content tokens in front of the layer's MLP replaced by their mean, causal: by that "
+           "of those "
+           "up to each) / KL(full | mean output of the corpus); without a vocabulary |y - y'|^2 for KL",
+       .meaning =
+           "0: the output needs nothing that tells the tokens of a sample apart; 1: all it has hangs on it"},
+      {.name = "stand_in",
+       .formula = "cost of both heads' means in their places, less the cost of x_A + x_B - x as last hidden "
+                  "state; output_kl "
+                  "or output_error; error by bootstrap over samples",
+       .meaning = "above 0: the heads stand in for each other, as their effects do not add"},
+      {.name = "head_able_rel",
+       .formula =
+           "sqrt(n median |W_O (v - mean v)|^2) over the values v of a sample's n tokens, over ||C X||_F",
+       .meaning = "what the head could write if every token looked at itself"},
+      {.name = "sink_slope_lengths",
+       .formula = "slope of sink_margin in log length over the samples whole, halved, and halved again down "
+                  "to 32 tokens",
+       .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass"},
+      {.name = "sink_drained",
+       .formula = "|W_O (v_k - u)| / median over tokens of |W_O (v - u)|, k the strongest key, u what biases "
+                  "alone make of a "
+                  "value",
+       .meaning = "near 0: attention that goes to the sink writes nothing"},
+
       {.name = "residual_l1inf_rel_log10",
        .formula = "mean over texts of log10 r",
        .meaning = "follows a collapse below the smallest double"},

@@ -64,7 +64,20 @@ std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& 
     variants.push_back({std::move(name), std::move(edited), 0, 0});
   };
   for (const std::string& parts : request.off) add("-" + parts, without(spec, parts));
-  for (const std::string& ranks : request.rank) add("rank:" + ranks, with_rank(spec, ranks));
+  for (const std::string& ranks : request.rank) {
+    if (ranks != "qk=auto" && ranks != "ov=auto") {
+      add("rank:" + ranks, with_rank(spec, ranks));
+      continue;
+    }
+    int64_t widest = 0;
+    for (const BlockSpec& b : spec.blocks)
+      if (const BranchSpec* branch = b.attention_branch())
+        widest = std::max(widest, ranks[0] == 'q' ? branch->attention()->d_qk : branch->attention()->d_v);
+    for (int64_t r = 1; r < widest; r *= 2) {
+      const std::string one = fmt::format("{}={}", ranks.substr(0, 2), r);
+      add("rank:" + one, with_rank(spec, one));
+    }
+  }
   for (const std::string& text : request.replace) add("replace:" + text, with_replacement(spec, text));
   return variants;
 }

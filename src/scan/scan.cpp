@@ -22,9 +22,14 @@
 #include "pass/variants.h"
 #include "paths/shares.h"
 #include "scan/ablate.h"
+#include "scan/lengths.h"
+#include "scan/use.h"
 
 namespace rankscope {
 namespace {
+
+// What --off takes out of one layer or one length after another, not of the network.
+constexpr const char *kTokens = "tokens", *kLength = "length";
 
 class Scan {
  public:
@@ -46,6 +51,10 @@ class Scan {
       ablate_heads(
           {*source_, plan_.inputs.front(), plan_.layers, request_.thresholds, progress_, request_.device},
           result_.table, result_.notes, names_);
+    const Ablation at{*source_,  plan_.inputs.front(), plan_.layers, request_.thresholds,
+                      progress_, request_.device};
+    if (asked(kTokens)) measure_use(at, result_.table, result_.notes);
+    if (asked(kLength)) measure_lengths(at, input_.samples, request_, result_.table, result_.notes);
     if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
     result_.verdict = judge(result_.table, spec(), request_.thresholds,
                             {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});
@@ -60,10 +69,15 @@ class Scan {
 
  private:
   const ModelSpec& spec() const { return checkpoint_.spec(); }
+  bool asked(const char* what) const {
+    return std::find(request_.off.begin(), request_.off.end(), what) != request_.off.end();
+  }
 
   void main_pass() {
     source_ = checkpoint_source(checkpoint_, request_.dtype, request_.device);
-    plan_.variants = make_variants(request_, spec());
+    ScanRequest parts = request_;
+    std::erase_if(parts.off, [](const std::string& p) { return p == kTokens || p == kLength; });
+    plan_.variants = make_variants(parts, spec());
     plan_.sources = {source_.get()};
     plan_.inputs.push_back(make_batches(input_.samples, spec(), request_.batch_size));
     plan_.lenses = choose_lenses(request_.lenses);

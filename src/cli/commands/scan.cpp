@@ -43,7 +43,12 @@ constexpr const char* kBelowScan =
     "  norm            N1, N2 and the final norm become the identity; the embedding's norm stays\n"
     "  position        learned positions are not added, rotary and relative terms left out\n"
     "  head:L5H3       head 3 of layer 5 writes zero\n"
-    "  expert:L3E5     expert 5 of layer 3 writes zero\n";
+    "  expert:L3E5     expert 5 of layer 3 writes zero\n"
+    "Alone, one after another, for the verdict:\n"
+    "  tokens          each layer's tokens become their mean: whether the output needs what tells\n"
+    "                  them apart (`use`); (L + 1) / 2 forward passes and one\n"
+    "  length          half of every text, half of that, ...: how sinks fare, and what they drain;\n"
+    "                  under one forward pass\n";
 
 // "  collapse=0.1        residual below this: ..."
 std::string thresholds_in_words() {
@@ -170,7 +175,8 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
       ->type_name("PARTS")
       ->allow_extra_args(false);
   app.add_option("--rank", r.rank,
-                 "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; repeat for more")
+                 "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; qk=auto tries 1, 2, 4, ...; "
+                 "repeat for more")
       ->type_name("RANKS")
       ->allow_extra_args(false);
   app.add_option("--replace", r.replace,
