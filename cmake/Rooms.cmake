@@ -32,9 +32,9 @@ ${table}  };
   set(${out_var} ${sources} ${generated} PARENT_SCOPE)
 endfunction()
 
-# rankscope_names(<folder> <header> <function> <output-variable>): the same list as names alone, for those who must not
+# rankscope_name_list(<folder> <header> <function> <output-variable>): the same list as names alone, for those who must not
 # see what is behind them (here: torch).
-function(rankscope_names folder header function out_var)
+function(rankscope_name_list folder header function out_var)
   file(GLOB entries CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src/${folder} ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
   list(SORT entries)
   list(TRANSFORM entries REPLACE "(.*)\\.cpp$" "\"\\1\"")

@@ -11,7 +11,7 @@
 
 #include "base/stats.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/head_means.h"
 #include "pass/pass.h"
 #include "pass/variants.h"

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "pass/mean_output.h"
 #include "pass/output.h"
 #include "pass/pass.h"

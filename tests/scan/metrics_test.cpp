@@ -20,7 +20,7 @@ void expect_described(const ScanResult& result) {
   for (const Row& r : result.table.rows) used.insert(r.metric.str());
   for (const std::string& name : used) {
     const Row& first = *std::find_if(result.table.rows.begin(), result.table.rows.end(),
-                                     [&](const Row& r) { return r.metric == name; });
+                                     [&](const Row& r) { return r.metric.str() == name; });
     const MetricInfo* info = metric_info(name, first.site.str());
     ASSERT_NE(info, nullptr) << name;
     EXPECT_EQ(result.manifest["metric_versions"][name], info->version) << name;
