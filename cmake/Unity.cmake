@@ -6,7 +6,7 @@ set(RANKSCOPE_UNITY_BYTES 40000 CACHE STRING "About this much source in one grou
 
 # Names that a file defines at the margin. Two files that share one cannot be compiled as one, because unnamed
 # namespaces would become the same. Overloads count too: a group must not change which one is called.
-function(rankscope_names file out_var)
+function(rankscope_local_names file out_var)
   file(READ ${file} text)
   string(REPLACE ";" "@" text "${text}")
   string(REGEX REPLACE "[][]" " " text "${text}")  # brackets would hold a list together
@@ -41,7 +41,7 @@ function(rankscope_unity target)
     get_filename_component(folder ${source} DIRECTORY)
     string(MAKE_C_IDENTIFIER ${folder} folder)
     file(SIZE ${CMAKE_SOURCE_DIR}/${source} size)
-    rankscope_names(${CMAKE_SOURCE_DIR}/${source} names)
+    rankscope_local_names(${CMAKE_SOURCE_DIR}/${source} names)
     set(number 0)
     while(TRUE)
       set(group ${folder}_${number})
