@@ -1,7 +1,12 @@
 # Unity builds: a few files of one folder are compiled as one. Most of a file's compile time goes to headers and to the
 # inline code of CLI11, JSON and LibTorch, and that is then paid once a group. `make compilers` proves that every file
 # also compiles alone. A developer who edits one file all day may want -DRANKSCOPE_UNITY=OFF.
-option(RANKSCOPE_UNITY "Compile a few files of a folder together" ON)
+# So does whoever has a compiler cache: it knows single files, and what one checkout compiled serves the next.
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  option(RANKSCOPE_UNITY "Compile a few files of a folder together" OFF)
+else()
+  option(RANKSCOPE_UNITY "Compile a few files of a folder together" ON)
+endif()
 set(RANKSCOPE_UNITY_BYTES 40000 CACHE STRING "About this much source in one group: more costs less, fewer run in parallel")
 
 # Names that a file defines at the margin. Two files that share one cannot be compiled as one, because unnamed
