@@ -54,7 +54,9 @@ void forget_heads(ModelSpec& spec) {
       a->d_v *= a->heads;
       a->heads = a->kv_heads = 1;
       a->scale = 1;
-      if (shapes(branch, spec.width) != shapes(before, spec.width)) branch = before;
+      if (!branch.part.options.empty() && !part_named(branch.part.name).options.empty() &&
+          shapes(branch, spec.width) != shapes(before, spec.width))
+        branch = before;
     }
 }
 
