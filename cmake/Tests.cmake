@@ -66,7 +66,7 @@ endif()
 if(RANKSCOPE_ENGINE AND RANKSCOPE_TEXT_LIBRARIES)
   add_test(NAME web COMMAND ${CMAKE_SOURCE_DIR}/scripts/test-web.sh $<TARGET_FILE:rankscope_program>)
   set_tests_properties(web PROPERTIES LABELS web TIMEOUT 900 SKIP_RETURN_CODE 77 ENVIRONMENT
-    "RANKSCOPE_BUILT_WITH=${RANKSCOPE_BUILT_WITH};RANKSCOPE_PICTURES=${CMAKE_BINARY_DIR}/pictures")
+    "RANKSCOPE_BUILT_WITH=${RANKSCOPE_BUILT_WITH}")
 endif()
 
 # A real pretrained model, fetched once into the build folder.

@@ -27,4 +27,5 @@ trap 'rm -rf "$fresh"' EXIT
 PAGE_OUT=$fresh npx vite build --logLevel error
 cmp "$fresh/index.html" dist/index.html ||
   { echo "web/dist/index.html is not what web/src builds: npm run build in web/, and commit it"; exit 1; }
-node --test --test-reporter=spec tests/*.test.mjs
+# Node would leave one core idle, and two are all there are on a small machine.
+node --test --test-concurrency="$(nproc)" --test-reporter=spec tests/*.test.mjs

@@ -78,6 +78,14 @@ Json thresholds_of(const Thresholds& set) {
   return out;
 }
 
+// What the model calls itself: of a fine-tuned one this is often what it came from, so a telling folder
+// counts more.
+std::string name_in(const Checkpoint* checkpoint) {
+  if (checkpoint == nullptr || !checkpoint->config().is_object()) return "";
+  const auto name = checkpoint->config().find("_name_or_path");
+  return name != checkpoint->config().end() && name->is_string() ? name->get<std::string>() : "";
+}
+
 }  // namespace
 
 std::vector<std::filesystem::path> weight_files(const Checkpoint& checkpoint) {
@@ -101,6 +109,7 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
       {"rankscope", std::string(version())},
       {"torch", torch_version()},
       {"model", request.model.string()},
+      {"model_name", name_in(checkpoint)},
       {"architecture", result.spec.architecture},
       {"spec", describe(result.spec)},
       {"weights", hashes(weights)},

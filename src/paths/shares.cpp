@@ -39,20 +39,22 @@ void add_path_shares(const ModelSpec& spec, WeightSource& source, const Batch& s
   const FrozenNetwork frozen(spec, source, shown);
   const at::Tensor sums = path_sums(frozen.trunk(), frozen.input()).sum(2).sum(1);  // [lengths, N, d]
   std::vector<double> norms;
-  double total = rms_by_sample(frozen.bias(), shown).front();
+  const double bias = rms_by_sample(frozen.bias(), shown).front();
+  double total = bias;
   for (int64_t k = 0; k < sums.size(0); ++k) {
     norms.push_back(rms_by_sample(sums[k], shown).front());
     total += norms.back();
   }
   const std::string site = hidden_site(spec);
+  const auto row = [&](int32_t length, const char* metric, double value) {
+    table.rows.push_back({"full", site, -1, -1, metric, value, kNone, 1, length, "all"});
+    table.samples.push_back({"full", site, -1, -1, metric, "all", shown.samples.front(), value});
+  };
   for (size_t k = 0; k < norms.size(); ++k) {
-    const auto row = [&](const char* metric, double value) {
-      table.rows.push_back({"full", site, -1, -1, metric, value, kNone, 1, static_cast<int32_t>(k), "all"});
-      table.samples.push_back({"full", site, -1, -1, metric, "all", shown.samples.front(), value});
-    };
-    row("path_norm", norms[k]);
-    row("path_share", total > 0 ? norms[k] / total : kNone);
+    row(static_cast<int32_t>(k), "path_norm", norms[k]);
+    row(static_cast<int32_t>(k), "path_share", total > 0 ? norms[k] / total : kNone);
   }
+  row(-1, "path_share_bias", total > 0 ? bias / total : kNone);  // with the others it makes 1
 }
 
 }  // namespace rankscope

@@ -11,9 +11,10 @@
 
 namespace rankscope {
 
-/// Adds path_norm and path_share of "full" for every length, as `rankscope paths` has them under "only". A
-/// report must not make a scan much dearer than it was asked to be: where the paths would cost more than
-/// `tokens` tokens through the network, and are not cheap either, a note says so instead.
+/// Adds path_norm and path_share of "full" for every length, and path_share_bias, as `rankscope paths` has
+/// them under "only". A report must not make a scan much dearer than it was asked to be: where the paths
+/// would cost more than `tokens` tokens through the network, and are not cheap either, a note says so
+/// instead.
 void add_path_shares(const ModelSpec& spec, WeightSource& source, const Batch& shown, int64_t tokens,
                      ResultTable& table, std::vector<std::string>& notes);
 

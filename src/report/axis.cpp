@@ -65,6 +65,22 @@ FigureAxis nice_axis(double low, double high, bool log, int count) {
   return log ? log_axis(low, high, count) : linear_axis(low, high, count);
 }
 
+std::optional<FigureAxis> axis_at(std::vector<double> values, bool log, double width,
+                                  const std::function<double(const std::string&)>& text_width) {
+  constexpr size_t kMost = 12;
+  constexpr double kBetween = 4;  // points between two numbers
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  if (values.size() < 2 || values.size() > kMost || (log && values.front() <= 0)) return std::nullopt;
+  FigureAxis axis{values.front(), values.back(), log, values};
+  for (size_t i = 1; i < values.size(); ++i) {
+    const double between = (axis.place(values[i]) - axis.place(values[i - 1])) * width;
+    const double needed = (text_width(tick_text(values[i])) + text_width(tick_text(values[i - 1]))) / 2;
+    if (between < needed + kBetween) return std::nullopt;
+  }
+  return axis;
+}
+
 std::string tick_text(double value) { return fmt::format("{:.6g}", value); }
 
 }  // namespace rankscope

@@ -31,6 +31,14 @@ bool is_site(const std::string& site, const std::string& wanted) {
   return before.ends_with('.') || before.ends_with("hook_");
 }
 
+// The ends of a curve over depth: what the first block reads stands before what the blocks leave, the final
+// norm after what they read.
+bool is_end(const std::string& site, const std::string& wanted) {
+  const auto one_of = [&](const char* a, const char* b) { return wanted == a || wanted == b; };
+  if (one_of("resid_post", "hook_resid_post")) return is_site(site, "blocks.0.hook_resid_pre");
+  return one_of("ln1.hook_normalized", "ln1.normalized") && is_site(site, "ln_final.hook_normalized");
+}
+
 std::vector<std::string> values_of(const CellTable& table, size_t column) {
   std::set<std::string> seen;
   for (const auto& row : table.rows) seen.insert(row[column]);
@@ -63,13 +71,20 @@ class Source {
   void each(Take take) const {
     for (const auto& row : table_.rows) {
       if (metric_ && row[*metric_] != request_.y) continue;
-      if (site_ && !is_site(row[*site_], request_.site)) continue;
+      const bool depths = request_.x == "depth";
+      if (site_ && !is_site(row[*site_], request_.site) && !(depths && is_end(row[*site_], request_.site)))
+        continue;
       if (!wanted(row)) continue;
       const double x = number(row[x_]), y = number(row[y_]);
       if (!std::isfinite(x) || !std::isfinite(y)) continue;
       std::vector<std::string> name;
-      for (const size_t column : by_) name.push_back(row[column]);
-      take(fmt::format("{}", fmt::join(name, " ")), x, y, band_ ? number(row[*band_]) : kNone);
+      const bool numbered = std::any_of(by_.begin(), by_.end(),
+                                        [&](size_t column) { return as_number(row[column]).has_value(); });
+      // A number alone says nothing: "layers 3".
+      for (const size_t column : by_)
+        name.push_back(as_number(row[column]) ? table_.columns[column] + " " + row[column] : row[column]);
+      take(fmt::format("{}", fmt::join(name, numbered ? ", " : " ")), x, y,
+           band_ ? number(row[*band_]) : kNone);
     }
   }
 

@@ -36,11 +36,14 @@ struct FigureStyle {
   std::string title, x_label, y_label;
 };
 
-/// Rows with the same curve and x become their mean, with its standard error as the band where `band` says
-/// stderr and there is more than one. Unknown columns, metrics and sites are errors that name the nearest.
+/// Against depth, `site` "resid_post" begins with the embeddings (depth 0) and "ln1.hook_normalized" ends
+/// with the final norm. Rows with the same curve and x become their mean, with its standard error as the band
+/// where `band` says stderr and there is more than one. Unknown columns, metrics and sites are errors that
+/// name the nearest.
 std::vector<FigureCurve> select_curves(const std::vector<CellTable>& tables, const FigureRequest& request);
 
-/// An SVG or PDF, by the file's ending, its text as outlines: it looks the same everywhere.
+/// An SVG or PDF, by the file's ending: it looks the same everywhere, because both bring their letters along.
+/// The text of a PDF can be searched.
 void draw_figure(const std::filesystem::path& out, const std::vector<FigureCurve>& curves,
                  const FigureStyle& style);
 

@@ -1,4 +1,5 @@
-// Figures by cairo: one drawing, two kinds of file. Text becomes outlines, so no reader needs the font.
+// Figures by cairo: one drawing, two kinds of file. No reader needs the font: an SVG holds the outlines of
+// its letters, a PDF the font itself with its letters' meanings, so that its text can be searched and copied.
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
 #include <cairo.h>
@@ -86,7 +87,14 @@ class Drawing {
       }
     if (!(x1 >= x0))
       throw Error("nothing can be drawn on these axes").hint("a logarithmic axis shows values above 0 only");
-    x_ = nice_axis(x0, x1, style_.log_x, std::max(2, static_cast<int>(style_.width / 36)));
+    std::vector<double> places;
+    for (const FigureCurve& curve : curves_)
+      for (const FigurePoint& p : curve.points)
+        if (drawable(p)) places.push_back(p.x);
+    const auto width = [&](const std::string& text) { return width_of(text); };
+    const double room = style_.width - 6 * kText;  // about what the numbers of the other axis leave
+    x_ = axis_at(places, style_.log_x, room, width)
+             .value_or(nice_axis(x0, x1, style_.log_x, std::max(2, static_cast<int>(style_.width / 36))));
     y_ = nice_axis(y0, y1, style_.log_y, std::max(2, static_cast<int>(style_.height / 28)));
   }
 
@@ -119,13 +127,7 @@ class Drawing {
 
   void text(const std::string& words, double x, double y, double align) {
     cairo_move_to(cr(), x - align * width_of(words), y);
-    // In an SVG cairo writes the outline of a letter once and refers to it; a PDF would embed the font.
-    if (svg()) {
-      cairo_show_text(cr(), words.c_str());
-      return;
-    }
-    cairo_text_path(cr(), words.c_str());
-    cairo_fill(cr());
+    cairo_show_text(cr(), words.c_str());
   }
 
   void line(double x0, double y0, double x1, double y1) {
@@ -252,6 +254,8 @@ void draw_figure(const std::filesystem::path& out, const std::vector<FigureCurve
         kind == ".svg" ? cairo_svg_surface_create_for_stream(append, &bytes, style.width, style.height)
                        : cairo_pdf_surface_create_for_stream(append, &bytes, style.width, style.height),
         cairo_surface_destroy);
+    // 1.4 is what every printer and every journal takes.
+    if (kind == ".pdf") cairo_pdf_surface_restrict_to_version(surface.get(), CAIRO_PDF_VERSION_1_4);
     Drawing(surface.get(), curves, style).draw();
     cairo_surface_finish(surface.get());
     if (cairo_surface_status(surface.get()) != CAIRO_STATUS_SUCCESS)

@@ -21,6 +21,7 @@ struct PageContent {
   std::vector<const StudyResults*> studies;
   struct Folder {
     std::string path, kind;
+    std::string model = {}, date = {};  // what it is of, and when it was written (UTC, to the minute)
   };
   std::vector<Folder> folders;  // of `rankscope serve`: where results lie
   bool live = false;            // the page asks its server for newer data

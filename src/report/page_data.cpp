@@ -112,7 +112,8 @@ void write_page_data(const PageContent& content, const TextSink& sink) {
   sink("],\n\"folders\":[");
   const char* before = "";
   for (const PageContent::Folder& f : content.folders) {
-    sink(fmt::format("{}{{\"path\":{},\"kind\":{}}}", before, json_string(f.path), json_string(f.kind)));
+    sink(fmt::format("{}{{\"path\":{},\"kind\":{},\"model\":{},\"date\":{}}}", before, json_string(f.path),
+                     json_string(f.kind), json_string(f.model), json_string(f.date)));
     before = ",\n";
   }
   sink("]}");

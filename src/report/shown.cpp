@@ -93,8 +93,18 @@ void write_maps(const NamedArray& pooled, const TextSink& sink) {
                    fmt::join(peaks, ",")));
 }
 
-std::string strongest(std::span<const float> received, size_t most) {
-  std::vector<size_t> order(received.size());
+// No query looks ahead: nothing stands above the diagonal of the pooled map.
+bool looks_back(std::span<const float> map, size_t side) {
+  for (size_t i = 0; i < side; ++i)
+    for (size_t j = i + 1; j < side; ++j)
+      if (map[i * side + j] > 0) return false;
+  return side > 1;
+}
+
+// The keys that receive most. Of a causal head only those that a quarter of the queries see: the last key is
+// seen by one, and gets all of its attention without being anything special.
+std::string strongest(std::span<const float> received, size_t most, bool causal) {
+  std::vector<size_t> order(causal ? received.size() - received.size() / 4 : received.size());
   std::iota(order.begin(), order.end(), size_t{0});
   most = std::min(most, order.size());
   std::partial_sort(
@@ -193,7 +203,9 @@ void write_shown(std::span<const NamedArray> arrays, const Json& shown, const Te
     std::vector<std::string> received, spectra;
     if (layer.received != nullptr)
       for (size_t h = 0; h < static_cast<size_t>(layer.received->shape[0]); ++h)
-        received.push_back(strongest(row(*layer.received, h), pairs));
+        received.push_back(
+            strongest(row(*layer.received, h), pairs,
+                      looks_back(row(*layer.pooled, h), static_cast<size_t>(layer.pooled->shape[1]))));
     for (const auto& [kind, array] : layer.spectra)
       spectra.push_back(fmt::format("\"{}\":{}", kind, spectrum_of(*array, values)));
     sink(fmt::format("\"received\":[{}],\"spectra\":{{{}}}}}", fmt::join(received, ","),

@@ -11,10 +11,15 @@ Of one column any of the values named will do.
 Without --out the curves are drawn here.
 
   $ rankscope plot metrics.csv --y residual_l1inf_rel --site resid_post --log | tail -3
-               1                              depth                              2
+               0                              depth                              2
              ● full
              ■ -skip
   $ rankscope plot metrics.csv --y residual_l1inf_rel --site resid_post --log | awk '{ if (length($0) > 3 * 80) print "too wide" }'
+
+The headings of scan's table are names, too: the same metric, place and tokens.
+
+  $ rankscope plot metrics.csv --y residual --where variant=full | head -1
+  residual_l1inf_rel
 
 What is not there is named, with what is.
 

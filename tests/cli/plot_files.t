@@ -8,10 +8,12 @@ Needs cairo.
   width="234pt" height="158.4pt"
   0
   [1]
-  $ rankscope plot metrics.csv --y residual_l1inf_rel --site resid_post --out fig.pdf --quiet; head -c 5 fig.pdf; echo; grep -ac '/Font\b' fig.pdf
-  %PDF-
-  0
-  [1]
+A PDF brings its font along, with what each letter means: its text can be searched.
+
+  $ rankscope plot metrics.csv --y residual_l1inf_rel --site resid_post --out fig.pdf --quiet; head -c 8 fig.pdf; echo; for word in FontFile ToUnicode; do grep -aq "/$word" fig.pdf && echo $word; done
+  %PDF-1.4
+  FontFile
+  ToUnicode
 
   $ ls
   fig.pdf

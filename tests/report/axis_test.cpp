@@ -37,6 +37,20 @@ TEST(FigureAxis, EveryValueIsOnIt) {
         }
 }
 
+TEST(FigureAxis, TicksStandAtTheDataWhereTheyFit) {
+  const auto wide = [](const std::string& text) { return 4.0 * static_cast<double>(text.size()); };
+  const auto ranks = axis_at({8, 1, 2, 4, 4}, true, 100, wide);
+  ASSERT_TRUE(ranks);
+  EXPECT_EQ(ranks->ticks, (std::vector<double>{1, 2, 4, 8}));
+  EXPECT_EQ(ranks->place(1), 0);
+  EXPECT_EQ(ranks->place(8), 1);
+  EXPECT_DOUBLE_EQ(ranks->place(2), 1.0 / 3);
+  EXPECT_FALSE(axis_at({1, 2, 4, 8}, true, 20, wide)) << "no room";
+  EXPECT_FALSE(axis_at({1, 2, 4, 64}, false, 100, wide)) << "1 and 2 would overlap on a linear axis";
+  EXPECT_FALSE(axis_at({0, 1, 2}, true, 100, wide)) << "0 has no logarithm";
+  EXPECT_FALSE(axis_at({3}, false, 100, wide));
+}
+
 TEST(FigureAxis, TicksReadShort) {
   EXPECT_EQ(tick_text(0.6000000000000001), "0.6");
   EXPECT_EQ(tick_text(1e-7), "1e-07");

@@ -45,6 +45,23 @@ TEST(Figure, ASiteIsMeantByItsEndAndNotByItsMiddle) {
   EXPECT_THROW(select_curves({metrics()}, request("r", "resid")), Error);
 }
 
+TEST(Figure, ACurveOverDepthBeginsAtTheEmbeddings) {
+  CellTable table = metrics();
+  table.rows.push_back({"full", "blocks.0.hook_resid_pre", "r", "0.9", "", "0"});
+  table.rows.push_back({"full", "blocks.1.hook_resid_pre", "r", "0.8", "", "1"});
+  FigureRequest wanted = request("r", "resid_post");
+  wanted.where = {{"variant", "full"}};
+  const auto curves = select_curves({table}, wanted);
+  ASSERT_EQ(curves[0].points.size(), 3u);
+  EXPECT_EQ(curves[0].points[0].x, 0);
+  EXPECT_EQ(curves[0].points[0].y, 0.9);
+  EXPECT_EQ(curves[0].points[1].y, 0.5)
+      << "what the second block reads is what the first one left: it is not taken twice";
+  table.rows.push_back({"full", "ln_final.hook_normalized", "r", "6", "", "3"});
+  wanted.site = "ln1.hook_normalized";
+  EXPECT_EQ(select_curves({table}, wanted)[0].points.back().x, 3);
+}
+
 TEST(Figure, RowsOfOnePointBecomeTheirMean) {
   const CellTable trials{{"rank", "seed", "mse"}, {{"1", "0", "0.5"}, {"1", "1", "0.7"}, {"2", "0", "0.2"}}};
   FigureRequest wanted = request("mse", "", "rank");
@@ -53,6 +70,17 @@ TEST(Figure, RowsOfOnePointBecomeTheirMean) {
   ASSERT_EQ(curves.size(), 1u);
   EXPECT_DOUBLE_EQ(curves[0].points[0].y, 0.6);
   EXPECT_NEAR(curves[0].points[0].high - 0.6, 0.1, 1e-15);  // of two values: half their distance
+}
+
+TEST(Figure, ANumberInALegendSaysWhatItIs) {
+  const CellTable trials{{"rank", "layers", "kind", "mse"},
+                         {{"1", "3", "soft", "0.5"}, {"1", "5", "soft", "0.7"}}};
+  FigureRequest wanted = request("mse", "", "rank");
+  wanted.by = {"layers", "kind"};
+  const auto curves = select_curves({trials}, wanted);
+  ASSERT_EQ(curves.size(), 2u);
+  EXPECT_EQ(curves[0].name, "layers 3, soft");
+  EXPECT_EQ(curves[1].name, "layers 5, soft");
 }
 
 TEST(Figure, UnknownNamesAreRefused) {

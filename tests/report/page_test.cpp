@@ -123,6 +123,22 @@ TEST(Page, ShownSampleCarriesMapsSpectraAndWhatIsAttended) {
   EXPECT_EQ(layer["spectra"]["qk"]["values"][0], (Json{4, 0}));
 }
 
+TEST(Page, CausalHeadsAreNotRankedByKeysThatFewQueriesSee) {
+  const NamedArray received{"blocks.0.attn.hook_pattern.received",
+                            {2, 8},
+                            {.1f, .2f, 0, 0, 0, .3f, .6f, 1, .1f, .2f, 0, 0, 0, .3f, .6f, 1}};
+  // The first head looks back only, the second looks ahead, too.
+  const NamedArray pooled{
+      "blocks.0.attn.hook_pattern.pooled", {2, 2, 2}, {1, 0, .5f, .5f, .5f, .5f, .5f, .5f}};
+  const std::vector<NamedArray> arrays{pooled, received};
+  const Json shown =
+      data_of(page_of({}, {{"input", {{"shown", {{"sample", 0}}}}}}, arrays))["scans"][0]["shown"];
+  const Json& heads = shown["layers"][0]["received"];
+  EXPECT_EQ(heads[0][0][0], 5)
+      << "three of eight queries see it; the last two keys are seen by two and by one";
+  EXPECT_EQ(heads[1][0][0], 7);
+}
+
 TEST(Page, HoldsTheTokenMapOfAnOperatorWhereBothReadingsAreSquareAndAlike) {
   const NamedArray in{"operator.map.in", {2, 2}, {1, 0, INFINITY, 0.5f}};
   const NamedArray in_out{"operator.map.in_out", {2, 2}, {-1, 0, 0.25f, 2}};

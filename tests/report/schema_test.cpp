@@ -70,7 +70,7 @@ TEST(Schema, APlotOfEitherHasTheSamePoints) {
       for (const FigurePoint& p : curve.points) out.emplace_back(curve.name, p.x, p.y);
     return out;
   };
-  EXPECT_EQ(points(1).size(), 6u);  // two variants, three layers
+  EXPECT_EQ(points(1).size(), 8u);  // two variants, the embeddings and three layers
   EXPECT_EQ(points(1), points(2));
 }
 

@@ -5,16 +5,23 @@ export interface Break {
   rest: "above" | "below"; // on which side the curves lie that would otherwise be flat
 }
 
+/** Least and largest. A loop: as arguments of one call, the points of many learning curves would be too many. */
+export function extent(values: number[]): { low: number; high: number } {
+  let [low, high] = [Infinity, -Infinity];
+  for (const v of values) (low = Math.min(low, v)), (high = Math.max(high, v));
+  return { low, high };
+}
+
 const flat = 0.2; // curves that have less than this share of the axis to themselves are flattened
 
 /**
- * Where an axis has to break: a few curves run so far away that those which remain, at least two, would share less than a fifth of
+ * Where an axis has to break: one curve, or a third of them, runs so far away that those which remain, at least two, would share less than a fifth of
  * it. The fewest curves that do so count as away. `curves` hold the values as the axis has them: logarithms of a logarithmic one.
  */
 export function axisBreak(curves: number[][]): Break | null {
-  const ranges = curves.filter((c) => c.length > 0).map((c) => ({ low: Math.min(...c), high: Math.max(...c) }));
+  const ranges = curves.filter((c) => c.length > 0).map(extent);
   const total = Math.max(...ranges.map((r) => r.high)) - Math.min(...ranges.map((r) => r.low));
-  for (let away = 1; away <= ranges.length - 2; away++) {
+  for (let away = 1; away <= Math.max(1, Math.floor(ranges.length / 3)) && ranges.length - away > 1; away++) {
     const above = [...ranges].sort((a, b) => a.low - b.low).slice(away);
     const below = [...ranges].sort((a, b) => b.high - a.high).slice(away);
     const size = (rest: typeof ranges): number => Math.max(...rest.map((r) => r.high)) - Math.min(...rest.map((r) => r.low));
@@ -39,8 +46,9 @@ export function linearTicks(low: number, high: number, room: number): number[] {
 export function logTicks(all: number[], room: number): number[] {
   const values = all.filter((v) => v > 0 && Number.isFinite(v));
   if (values.length === 0) return [];
-  const low = Math.min(...values) * (1 - 1e-9);
-  const high = Math.max(...values) * (1 + 1e-9);
+  const { low: first, high: last } = extent(values);
+  const low = first * (1 - 1e-9);
+  const high = last * (1 + 1e-9);
   const from = Math.floor(Math.log10(low));
   const to = Math.ceil(Math.log10(high));
   const step = Math.ceil((to - from) / 8);
@@ -77,12 +85,12 @@ export interface AxisPlan {
 }
 
 /** The y axis of some curves, given by their values, and of lines across it. `room`: ticks that fit below each other. */
-export function planAxis(curves: number[][], rules: { y: number; label: string }[], log: boolean, room: number): AxisPlan {
+export function planAxis(curves: number[][], rules: { y: number; label: string }[], log: boolean, room: number, whole = false): AxisPlan {
   const to = (v: number): number => (log ? Math.log10(v) : v);
   const from = (v: number): number => (log ? 10 ** v : v);
-  const values = curves.flat();
-  let low = to(Math.min(...values));
-  let high = to(Math.max(...values));
+  const ends = extent(curves.flat());
+  let low = to(ends.low);
+  let high = to(ends.high);
   const least = log ? 0.04 : Math.max(Math.abs(low), Math.abs(high)) * 0.04 || 1; // an axis shorter than this would show rounding
   if (high - low < least) [low, high] = [(low + high - least) / 2, (low + high + least) / 2];
   const span = high - low;
@@ -90,7 +98,7 @@ export function planAxis(curves: number[][], rules: { y: number; label: string }
   const near = (r: { y: number }): boolean => to(r.y) > low - span && to(r.y) < high + span; // half of the axis stays with the curves
   const beyond = usable.filter((r) => !near(r));
   for (const r of usable.filter(near)) [low, high] = [Math.min(low, to(r.y)), Math.max(high, to(r.y))];
-  const found = axisBreak(curves.map((c) => c.map(to)));
+  const found = whole ? null : axisBreak(curves.map((c) => c.map(to)));
   const pad = 0.03;
   if (!found) {
     const [a, b] = [low - pad * (high - low), high + pad * (high - low)];

@@ -1,6 +1,6 @@
 // The two kinds of plot the page is made of: curves over an axis, and a map of cells.
 import * as Plot from "@observablehq/plot";
-import { type AxisPlan, linearTicks, logTicks, planAxis, wholeTicks } from "./axis";
+import { type AxisPlan, extent, linearTicks, logTicks, planAxis, wholeTicks } from "./axis";
 import { type Drawing, type Point, svgNode } from "./figure";
 import { short, tick } from "./format";
 import { type Theme } from "./theme";
@@ -38,6 +38,7 @@ export interface CurveOptions {
   xDomain?: [number, number] | undefined; // shared by panels
   yDomain?: [number, number] | undefined;
   height?: number;
+  whole?: boolean; // the axis does not break: a spectrum is read by its slope
 }
 
 const base = (t: Theme): { style: Record<string, string> } => ({
@@ -94,8 +95,8 @@ function freeEnd(y: number, data: CurvePoint[], log: boolean): "left" | "right" 
   const at = (v: number): number => (log ? Math.log(v) : v);
   const xs = data.map((d) => d.x);
   const ys = [y, ...data.map((d) => d.y)].map(at);
-  const [low, high] = [Math.min(...xs), Math.max(...xs)];
-  const near = (Math.max(...ys) - Math.min(...ys)) / 10;
+  const { low, high } = extent(xs);
+  const near = (extent(ys).high - extent(ys).low) / 10;
   const crowded = (end: number): boolean =>
     data.some((d) => Math.abs(d.x - end) <= (high - low) / 4 && at(Math.max(d.low ?? d.y, Number.MIN_VALUE)) - near < at(y) && at(y) < at(d.high ?? d.y) + near);
   return crowded(high) && !crowded(low) ? "left" : "right";
@@ -120,7 +121,7 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const places = layout(named, width - left);
   const top = 22 + (alone ? (1 + Math.max(0, ...places.map((p) => p.line))) * legendRow : 0);
   const height = o.height ?? Math.max(220, Math.min(340, width * 0.55));
-  const floor = Math.min(...data.map((d) => d.y));
+  const floor = extent(data.map((d) => d.y)).low;
   const edge = (d: CurvePoint, y: number | undefined): number => (y === undefined || !Number.isFinite(y) ? d.y : o.logY ? Math.max(y, floor / 10) : y);
   const steps = [...new Set(data.map((d) => d.x))].sort((a, b) => a - b);
   const widest = textWidth(tick(o.xDomain?.[1] ?? steps.at(-1) ?? 0));
@@ -134,7 +135,7 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
       ? { domain: [1, 10], share: 0, breakAt: null, ticks: [], beyond: [] }
       : o.yDomain
         ? { domain: o.yDomain, share: 0, breakAt: null, ticks: o.logY ? logTicks([...o.yDomain, ...(o.rules ?? []).map((r) => r.y)], yTicks) : linearTicks(o.yDomain[0], o.yDomain[1], 6), beyond: [] }
-        : planAxis(shown.map(ends), o.rules ?? [], o.logY ?? false, yTicks);
+        : planAxis(shown.map(ends), o.rules ?? [], o.logY ?? false, yTicks, o.whole);
   const { ticks } = plan;
   // Labels as `text`: a tickFormat would lose those that a logarithmic scale finds too many, 8 among them.
   const marks: Plot.Markish[] = [

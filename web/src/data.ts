@@ -91,6 +91,13 @@ export interface StudyData {
   states: Record<string, number>;
 }
 
+export interface Folder {
+  path: string;
+  kind: string; // the command that wrote it, or "study"
+  model: string;
+  date: string; // UTC, to the minute
+}
+
 export interface PageData {
   schema: number;
   rankscope: string;
@@ -98,7 +105,7 @@ export interface PageData {
   scans: ScanData[];
   diff: DiffData | null;
   studies: StudyData[];
-  folders: { path: string; kind: string }[]; // of `rankscope serve`
+  folders: Folder[]; // of `rankscope serve`
 }
 
 export interface Row {

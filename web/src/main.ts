@@ -1,18 +1,13 @@
 import "./style.css";
 import { type PageData, readPage } from "./data";
-import { h, outside, section } from "./dom";
+import { h, outside } from "./dom";
+import { folderView } from "./folders";
 import { follow } from "./live";
 import { scanView, type View } from "./scan/view";
 import { studyView } from "./study/view";
 import { forgetListeners, isDark, onTheme, toggleTheme } from "./theme";
 
 const newestSchema = 2;
-
-/** What `rankscope serve` found below its folder. */
-function folderView(folders: { path: string; kind: string }[]): View {
-  const items = folders.map((f) => h("li", {}, h("a", { href: `?folder=${encodeURIComponent(f.path)}` }, h("bdi", {}, outside(f.path))), ` ${outside(f.kind)}`));
-  return { title: "Results", subtitle: `${folders.length} folders`, sections: [section("folders", "Results in this folder", h("ul", {}, ...items))], navigate: () => false };
-}
 
 function themeButton(): HTMLElement {
   const button = h("button", { type: "button", class: "theme", onclick: toggleTheme });

@@ -255,7 +255,9 @@ test("paths by length are there, with the share of the output that each has", as
   const totals = expected.map((r, i) => Number(norms[i].value) / Number(r.value));
   assert.ok(totals.every((t) => Math.abs(t / totals[0] - 1) < 1e-12), "every share is of the same whole");
   const sum = expected.reduce((a, r) => a + Number(r.value), 0);
-  assert.ok(sum > 0.5 && sum < 1 + 1e-12, "what the biases write is the rest");
+  const [bias] = rows.filter((r) => r.metric === "path_share_bias").map((r) => Number(r.value));
+  assert.ok(Math.abs(sum + bias - 1) < 1e-12, "what the biases write is the rest");
+  assert.ok((await page.locator('[data-figure="paths"] svg text').allTextContents()).some((text) => text.startsWith(`biases ${bias.toPrecision(4)}`)));
   const figure = page.locator('[data-figure="paths"]');
   const plot = figure.locator(".plot");
   await plot.focus();

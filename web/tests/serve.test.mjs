@@ -43,10 +43,43 @@ const get = (path, headers = {}) => fetch(new URL(path, url), { headers });
 
 test("it lists what lies in the folder and shows each", async () => {
   const { folders } = await (await get("/data.json")).json();
-  assert.deepEqual(folders, [{ path: "deep/er/two", kind: "study" }, { path: "one", kind: "study" }]);
+  const date = /^\d{4}-\d\d-\d\d \d\d:\d\d$/;
+  assert.ok(folders.every((f) => date.test(f.date) && Math.abs(Date.parse(`${f.date.replace(" ", "T")}:00Z`) - Date.now()) < 86_400_000), JSON.stringify(folders));
+  assert.deepEqual(folders.map(({ date, ...rest }) => rest), [{ path: "deep/er/two", kind: "study", model: "Rank against depth" }, { path: "one", kind: "study", model: "Rank against depth" }]);
   const page = await (await get("/?folder=one")).text();
   assert.ok(page.includes("Rank against depth") && page.includes("connect-src 'self'"));
   assert.equal((await (await get("/data.json?folder=deep/er/two")).json()).studies.length, 1);
+});
+
+test("several are shown side by side, and none of them from outside", async () => {
+  const both = await (await get(`/data.json?folder=${encodeURIComponent("one\ndeep/er/two")}`)).json();
+  assert.deepEqual(both.studies.map((s) => s.name), ["one", "two"]);
+  for (const folders of ["one\n../secret", "../secret\none", "one\n", "\none", "one\nlink", "one\nnowhere", Array(17).fill("one").join("\n")])
+    assert.equal((await get(`/data.json?folder=${encodeURIComponent(folders)}`)).status, 404, folders);
+  const same = await (await get(`/data.json?folder=${encodeURIComponent("one\none")}`)).text();
+  assert.ok(!same.includes(outer), "no path of this machine is told");
+});
+
+test("the listing says kind, model and date, and ticked results are compared", async () => {
+  for (const name of ["a", "b"]) {
+    mkdirSync(join(root, "scans", name), { recursive: true });
+    writeFileSync(join(root, "scans", name, "metrics.csv"), "variant,site,layer,head,metric,value,stderr,n,depth,tokens,stream\nfull,blocks.0.hook_resid_post,0,,spread,0.5,0.1,4,0,all,\n");
+    writeFileSync(join(root, "scans", name, "manifest.json"), JSON.stringify({ schema: 2, model: `/somewhere/bert-${name}/model`, command: `rankscope ${name === "a" ? "scan" : "paths"} x`, verdict: [], notes: [] }));
+  }
+  const browser = await launch();
+  const page = await browser.newPage();
+  await page.goto(url);
+  const line = (path) => page.locator(`tr[data-folder="${path}"]`);
+  assert.match(await line("scans/a").innerText(), /scans\/a\s+bert-a\s+scan\s+\d{4}-/);
+  assert.match(await line("scans/b").innerText(), /scans\/b\s+bert-b\s+paths\s+\d{4}-/);
+  assert.ok(await page.locator(".compare").isDisabled());
+  await line("scans/a").locator("input").check();
+  await line("scans/b").locator("input").check();
+  await Promise.all([page.waitForURL(/folder=/), page.locator(".compare").click()]);
+  assert.equal(await page.locator("h1").innerText(), "bert-a · bert-b");
+  assert.equal(await page.locator('[data-table="summary"] tbody tr').count(), 2);
+  await browser.close();
+  rmSync(join(root, "scans"), { recursive: true });
 });
 
 test("nothing outside the folder is reached", async () => {

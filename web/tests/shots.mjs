@@ -7,8 +7,8 @@ const [file, folder = "shots"] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const browser = await launch();
 for (const [name, width, scheme] of [
-  ["desktop-light", 1280, "light"],
-  ["desktop-dark", 1280, "dark"],
+  ["desktop-light", 1400, "light"],
+  ["desktop-dark", 1400, "dark"],
   ["phone-light", 390, "light"],
   ["phone-dark", 390, "dark"],
 ]) {

@@ -1,6 +1,6 @@
 // One head: where a sample's attention goes, the spectra behind it, and its numbers beside those of its peers.
 import { drawCurves } from "../charts";
-import { mapsOf, type Scan, type Shown, type ShownLayer } from "../data";
+import { mapsOf, type Row, type Scan, type Shown, type ShownLayer } from "../data";
 import { choice, h, token } from "../dom";
 import { Figure } from "../figure";
 import { headName, short, withError } from "../format";
@@ -103,7 +103,7 @@ export class HeadPage {
             const top = y[0] || 1;
             return { name: titles[kind] ?? kind, ...look(i, t), points: at.map((x, k) => ({ x, y: (y[k] ?? NaN) / top, says: `${titles[kind]} · σ${x} = ${short(y[k] ?? NaN)} · ${short((y[k] ?? NaN) / top)} of σ1` })) };
           }),
-          { xLabel: "index", yLabel: "σ / σ1", logY: true },
+          { xLabel: "index", yLabel: "σ / σ1", logY: true, whole: true },
           t,
           width,
           true,
@@ -138,11 +138,17 @@ export class HeadPage {
           "tbody",
           {},
           ...rows.map((r) =>
-            h("tr", { "data-metric": r.metric }, h("td", { title: this.scan.about(r.metric)?.meaning }, named(r.metric, metricName(r.metric))), h("td", { class: "num" }, withUnit(withError(r.value, r.stderr), r.metric)), h("td", { class: "num" }, short(median(r.metric)))),
+            h("tr", { "data-metric": r.metric }, h("td", { title: this.scan.about(r.metric)?.meaning }, named(r.metric, metricName(r.metric))), h("td", { class: "num" }, withUnit(withError(r.value, r.stderr), r.metric), this.tokenAt(r)), h("td", { class: "num" }, short(median(r.metric)))),
           ),
         ),
       ),
     );
+  }
+
+  /** The token of the sample shown, where a number is a position. */
+  private tokenAt(r: Row): HTMLElement | null {
+    const text = /position$/.test(r.metric) ? this.scan.data.shown?.tokens[r.value] : undefined;
+    return text === undefined ? null : h("span", { title: "in the sample shown" }, " ", h("bdi", { class: "token" }, token(text)));
   }
 
   private attended(shown: Shown, views: ShownLayer): HTMLElement {
@@ -154,7 +160,7 @@ export class HeadPage {
       h(
         "table",
         { class: "numbers" },
-        h("caption", {}, `What it attends to in sample ${shown.sample}: mean attention from the queries that may see the token`),
+        h("caption", {}, `What it attends to in sample ${shown.sample}: mean attention from the queries that may see the token; of a causal head, tokens that a quarter of the queries see`),
         h("thead", {}, h("tr", {}, h("th", { class: "num" }, "position"), h("th", {}, "token"), h("th", { class: "num" }, "attention"), h("th", { "aria-hidden": "true" }))),
         h(
           "tbody",

@@ -38,7 +38,7 @@ function spectrum(values: Singular[], name: string, title: string, yLabel: strin
     draw: (t, width, alone) =>
       drawCurves(
         [{ name: title, ...look(0, t), points: values.map((s) => ({ x: s.index, y: y(s), says: `σ${s.index} = ${short(s.value)} · relative residual ${short(s.residual)}` })) }],
-        { xLabel: "index", yLabel, wholeX: true, logY: true, ...(values.length > 1 ? { xDomain: [1, values.length] } : {}) },
+        { xLabel: "index", yLabel, wholeX: true, logY: true, whole: true, ...(values.length > 1 ? { xDomain: [1, values.length] } : {}) },
         t,
         width,
         alone,

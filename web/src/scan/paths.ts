@@ -3,7 +3,7 @@ import { type Curve, drawCurves } from "../charts";
 import { type Row, type Scan } from "../data";
 import { choice, h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
-import { withError } from "../format";
+import { short, withError } from "../format";
 import { axisName, metricName, variantName } from "../names";
 import { look, type Theme } from "../theme";
 
@@ -58,7 +58,10 @@ export function paths(scan: Scan): HTMLElement | null {
       { name: "published", ...look(0, t), line: false, hollow: true, points: published.map((r) => ({ x: r.depth ?? 0, y: r.value, says: `published · length ${r.depth} · ${withError(r.value, NaN)}` })) },
     ];
   };
+  // What no path writes: beside the shares it makes their sum one.
+  const bias = [...scan.of("path_share_bias"), ...scan.of("path_share").filter((r) => r.variant === "bias")][0];
   const spec = (): FigureSpec => {
+    const beside = metric === "path_share" && bias !== undefined ? bias : undefined;
     const meaning = scan.about(metric)?.meaning ?? (Object.hasOwn(meanings, metric) ? meanings[metric] : undefined) ?? "";
     return {
       name: "paths",
@@ -68,11 +71,11 @@ export function paths(scan: Scan): HTMLElement | null {
       hint: meaning,
       draw: (t, width, alone) => {
         const drawn = curves(t);
-        return drawCurves(drawn, { xLabel: "path length (attention passed)", yLabel: "", wholeX: true, logY: log }, t, width, alone || drawn.filter((c) => c.points.length > 0).length > 1);
+        return drawCurves(drawn, { xLabel: "path length (attention passed)", yLabel: "", wholeX: true, logY: log, rules: beside ? [{ y: beside.value, label: `biases ${short(beside.value)}` }] : [] }, t, width, alone || drawn.filter((c) => c.points.length > 0).length > 1);
       },
       table: () => ({
         columns: ["variant", "length", "metric", "value", "stderr", "n"],
-        rows: [metric, `${metric}_q1`, `${metric}_q3`].flatMap(byLength).map((r) => [r.variant, r.depth, r.metric, r.value, r.stderr, r.n]),
+        rows: [...[metric, `${metric}_q1`, `${metric}_q3`].flatMap(byLength), ...(beside ? [beside] : [])].map((r) => [r.variant, r.depth, r.metric, r.value, r.stderr, r.n]),
       }),
     };
   };

@@ -22,8 +22,9 @@ const lastOf = (name: string): string => name.split("/").filter(Boolean).pop() ?
 
 export function modelName(s: ScanData): string {
   const text = (key: string): string => (typeof s.manifest[key] === "string" ? (s.manifest[key] as string) : "");
-  const own = lastOf(text("model_name"));
-  return outside((own && !nondescript.test(own) && own) || nameIn(text("model")) || nameIn(text("init")) || s.name || "results");
+  const own = lastOf(text("model_name")); // of a fine-tuned model often what it came from: a telling folder counts more
+  const silent = nondescript.test(lastOf(text("model")));
+  return outside((silent && own && !nondescript.test(own) && own) || nameIn(text("model")) || nameIn(text("init")) || s.name || "results");
 }
 
 /** Several results: the model once where it is the same, and what they are called. */

@@ -1,0 +1,28 @@
+// Names that are printed, and names as they are in the tables: what one command prints another must take.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rankscope {
+
+/// A heading of the table of layers that `scan` prints.
+struct ShortName {
+  enum class Where { judged, stream, anywhere };  // where tokens are read, the residual stream, as it comes
+  std::string_view name;                          // "eff.rank"
+  std::vector<std::string_view> metrics;          // of metrics.csv; the first that was measured
+  Where where;
+  std::string_view threshold = {};  // of the verdict: the heading is the share of heads that reach it
+};
+
+/// What a heading stands for, or nothing where it is none.
+const ShortName* short_name(std::string_view name);
+
+/// "effective_rank_rel" as "effective rank (share)", for a figure that people read.
+std::string readable_metric(std::string_view metric);
+
+/// "-skip+mlp" as "without skips and MLP", "null:init" as "random initialisation".
+std::string readable_variant(std::string_view variant);
+
+}  // namespace rankscope
