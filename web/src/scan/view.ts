@@ -1,8 +1,8 @@
 // The page of one scan, or of several laid side by side.
 import { type DiffData, Scan, type ScanData } from "../data";
 import { choice, h, outside, section } from "../dom";
-import { headName } from "../format";
-import { siteName, variantName } from "../names";
+import { headName, withError } from "../format";
+import { siteName, variantName, withUnit } from "../names";
 import { Table } from "../table";
 import { collapse, theoryFigure } from "./collapse";
 import { Depth } from "./depth";
@@ -25,9 +25,16 @@ export interface View {
   navigate(hash: string): boolean; // whether the hash was one of its own
 }
 
-function subtitle(s: ScanData): string {
+/** "loss 3.21 nats a token": whether the model was read right. */
+function loss(scan: Scan): string {
+  const row = [...scan.of("nll"), ...scan.of("pseudo_nll")].find((r) => r.variant === (scan.variants[0] ?? "full"));
+  return row ? `loss ${withUnit(withError(row.value, row.stderr), row.metric)}` : "";
+}
+
+function subtitle(scan: Scan): string {
+  const s = scan.data;
   const input = (s.manifest["input"] ?? {}) as Record<string, unknown>;
-  return [s.manifest["architecture"], input["samples"] && `${String(input["samples"])} samples`, input["tokens"] && `${String(input["tokens"])} tokens`, s.manifest["dtype"]].filter(Boolean).join(" · ");
+  return [s.manifest["architecture"], input["samples"] && `${String(input["samples"])} samples`, input["tokens"] && `${String(input["tokens"])} tokens`, s.manifest["dtype"], loss(scan)].filter(Boolean).join(" · ");
 }
 
 /** Every section for one scan below the comparison: the chosen one of several. */
@@ -149,7 +156,7 @@ export function scanView(given: ScanData[], changes: DiffData | null): View {
 
   return {
     title: titleOf(data),
-    subtitle: several ? `${scans.length} results side by side` : subtitle(data[0] as ScanData),
+    subtitle: several ? `${scans.length} results side by side` : subtitle(scans[0] as Scan),
     sections,
     navigate: (hash) => {
       const [, layer, head] = /^#L(\d+)H(\d+)$/.exec(hash) ?? [];
