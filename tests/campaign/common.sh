@@ -15,7 +15,7 @@ fail() {
 }
 
 # Two scans that differ in every number, and a study of four short trials.
-scan_words() { words=("$program" scan "$model" --random-tokens --samples 2 --seed "$1" --threads 1 --out "$2" --quiet); }
+scan_words() { words=("$program" scan "$model" --random-tokens --samples 2 --seed "$1" --threads 1 --out "$2" --force --quiet); }
 study_words() { words=("$program" study run quick rank=1,4 steps=40 batch=32 test_sequences=64 --seeds 2 --threads 1 --out "$1" --quiet); }
 scan() { scan_words "$@" && "${words[@]}" >/dev/null; }
 study() { study_words "$@" && "${words[@]}" >/dev/null; }

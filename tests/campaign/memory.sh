@@ -8,7 +8,7 @@ printf '{"text": "the whale"}\n' >in.jsonl
 crashed=0 worked=0 refused=0
 for megabytes in "$@"; do
   for command in "inspect $model" "tokenize $tree/models/builtin --jsonl in.jsonl" "report old --out page.html" \
-    "scan $model --random-tokens --samples 2 --seed 1 --threads 1 --out target --quiet"; do
+    "scan $model --random-tokens --samples 2 --seed 1 --threads 1 --out target --force --quiet"; do
     rm -rf target && cp -r old target
     (ulimit -v $((megabytes * 1024)); exec timeout 120 "$program" $command) >/dev/null 2>said
     status=$?

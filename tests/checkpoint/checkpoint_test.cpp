@@ -231,6 +231,8 @@ TEST(Checkpoint, RefusesQuantizedWeights) {
 TEST(Checkpoint, SaysWhatIsWrongWithAFolder) {
   EXPECT_EQ(error_of([] { Checkpoint("/nowhere/at-all"); }).message(), "there is no such folder");
   const TempFolder folder;
+  EXPECT_EQ(error_of([&] { Checkpoint{folder.path()}; }).message(), "this folder is empty");
+  put(folder / "notes.txt", "");
   EXPECT_EQ(error_of([&] { Checkpoint{folder.path()}; }).message(), "there is no config.json");
   put(folder / "adapter_config.json", "{}");
   const Error adapter = error_of([&] { Checkpoint{folder.path()}; });

@@ -59,9 +59,59 @@ Bad texts and ids: what is wrong, where, and exit code 1.
     try  JSONL has one JSON value per line
   [1]
   $ printf '{"text": ""}\n' > bad.jsonl; rankscope scan --text bad.jsonl
-  error: "text" is empty
-    in   bad.jsonl, line 1
+  error: the text holds no tokens
+    in   bad.jsonl
   [1]
+
+What is no text is named for what it is.
+
+  $ printf 'PAR1....PAR1' > texts.parquet; rankscope scan --text texts.parquet
+  error: this is a Parquet file, which is not read here
+    in   texts.parquet
+    try  python -c "import pandas; pandas.read_parquet('texts.parquet').to_json('texts.jsonl', orient='records', lines=True)", then --text texts.jsonl --column NAME
+  [1]
+  $ rankscope scan --text "$(readlink -f "$(command -v rankscope)")" 2>&1 | head -1
+  error: this is not a text: it holds binary data
+  $ echo text | gzip > text.gz; rankscope scan --text text.gz 2>&1 | tail -1
+    try  zcat text.gz | rankscope ... --text -
+  $ rankscope scan --text "the whale swims"
+  error: there is no file of this name; if it is a sentence, it goes in by standard input
+    in   --text the whale swims
+    try  echo "the whale swims" | rankscope ... --text -
+  [1]
+  $ echo "the whale swims" | rankscope scan --text - --lens residual | grep -o '[a-z]* tokens at.*'
+  content tokens at ln1.hook_normalized, 1 sample
+
+Tables have columns.
+
+  $ printf 'id,body\n1,"the whale, the sea"\n2,the ship\n' > table.csv; rankscope scan --text table.csv
+  error: this is a table: which of its columns holds the texts?
+    in   table.csv
+    try  --column NAME, one of id, body
+  [2]
+  $ rankscope scan --text table.csv --column body --lens residual | grep -o '[a-z]* tokens at.*'
+  content tokens at ln1.hook_normalized, 2 samples
+  $ printf 'id\tbody\n1\tthe whale swims in the sea\n' > table.tsv; rankscope scan --text table.tsv --column bdoy
+  error: there is no column "bdoy"
+    in   table.tsv
+    try  body, id
+  [2]
+  $ rankscope scan --text table.tsv --column body --lens residual | grep -o '[a-z]* tokens at.*'
+  content tokens at ln1.hook_normalized, 1 sample
+
+Prose is joined, whatever its lines are; single short samples are left out and counted.
+
+  $ (echo 'CHAPTER I'; fold -s -w 70 "$TREE/models/builtin/demo.txt") > prose.txt; rankscope scan --text prose.txt --samples 6 --lens residual > out.txt; grep -o '[a-z]* tokens at.*' out.txt; sed -n '/note/,$p' out.txt
+  content tokens at ln1.hook_normalized, 6 samples
+    note      the lines are those of a prose: they were joined into 6 windows of
+              up to 128 tokens (--lines takes each line as a sample)
+  $ (echo 'CHAPTER I'; head -6 "$TREE/models/builtin/demo.txt") > lines.txt; rankscope scan --text lines.txt --lens residual > out.txt; grep -o '[a-z]* tokens at.*' out.txt; sed -n '/note/,$p' out.txt
+  content tokens at ln1.hook_normalized, 6 samples
+    note      1 of 7 samples have fewer than 32 tokens and were left out (--lines
+              keeps them)
+    note      6 of 6 samples were cut to 128 tokens
+  $ rankscope scan --text lines.txt --lines --lens residual | grep -o '[a-z]* tokens at.*'
+  content tokens at ln1.hook_normalized, 7 samples
 
 The same of tokenize.
 
@@ -98,3 +148,8 @@ The same of tokenize.
   error: the key "type" is missing
     in   broken/tokenizer.json
   [1]
+
+An empty text has no tokens, or the special ones alone.
+
+  $ printf '{"text": ""}\n' | rankscope tokenize builtin --no-special
+  {"ids": []}

@@ -62,8 +62,10 @@ TEST(Diff, TheSurestChangeComesFirstAndWeightsBehindWhatIsClear) {
   ASSERT_EQ(diff.changes.size(), 3u);
   EXPECT_GE(diff.changes[0].errors(), 2);
   EXPECT_TRUE(std::isfinite(diff.changes[0].errors()));
-  const Change& last = diff.changes[diff.changes[1].errors() >= 2 && std::isfinite(diff.changes[1].errors()) ? 2 : 1];
-  EXPECT_EQ(last.metric, "qk_effective_rank");  // a change of 2/7, larger than the others, but no samples behind it
+  const Change& last =
+      diff.changes[diff.changes[1].errors() >= 2 && std::isfinite(diff.changes[1].errors()) ? 2 : 1];
+  EXPECT_EQ(last.metric,
+            "qk_effective_rank");  // a change of 2/7, larger than the others, but no samples behind it
   EXPECT_TRUE(std::isinf(last.errors()));
   EXPECT_DOUBLE_EQ(last.relative(), 2.0 / 7.0);
 }
@@ -71,7 +73,8 @@ TEST(Diff, TheSurestChangeComesFirstAndWeightsBehindWhatIsClear) {
 TEST(Diff, SaysHowManyComparisonsWereMadeAndWhatChanceWouldGive) {
   const ScanDiff diff = compare(scan("a", {1, 5, 2, 9}, 8), scan("b", {1.1, 5.12, 2.09, 9.11}, 6));
   EXPECT_EQ(diff.comparisons, 2u);
-  // Student's t with 3 degrees of freedom: P(|t| >= 2) = 1 - (2 / pi) (x + sin x cos x), x = atan(2 / sqrt 3).
+  // Student's t with 3 degrees of freedom: P(|t| >= 2) = 1 - (2 / pi) (x + sin x cos x), x = atan(2 / sqrt
+  // 3).
   const double x = std::atan(2 / std::sqrt(3.0));
   EXPECT_NEAR(diff.expected_by_chance, 2 * (1 - 2 / M_PI * (x + std::sin(x) * std::cos(x))), 1e-14);
   EXPECT_NEAR(diff.expected_by_chance / 2, 0.1393, 1e-4);  // as tables have it
