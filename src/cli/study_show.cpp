@@ -1,4 +1,4 @@
-// study show: the figure in the terminal, and the table with the published column.
+// study show: the figure in the terminal, and the table with the columns of published and of reference values.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ bool comparable(const Config& published, const Figure& figure, const std::vector
 
 // With two or more keys in `by`, one panel for each value of the first.
 struct Panel {
-  std::map<std::string, PlotCurve> ours, published, bounds, lines;  // by label
+  std::map<std::string, PlotCurve> ours, published, reference, bounds, lines;  // by label
 };
 
 void add(std::map<std::string, PlotCurve>& curves, const std::string& label, double x, double y) {
@@ -83,6 +83,7 @@ std::vector<PlotCurve> curves_of(Panel& panel, const std::string& bound) {
   };
   take(panel.ours, "ours", false, true);
   take(panel.published, "published", true, true);
+  take(panel.reference, "reference", true, true);
   take(panel.bounds, bound.c_str(), false, false);
   take(panel.lines, "", false, false);
   return out;
@@ -124,7 +125,8 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
     for (const Published::Row& row : table.rows) {
       const Config config = config_of(table, row);
       if (!comparable(config, figure, all)) continue;
-      add(panel_of(config).published, words(config, inner), number_or_nan(config, figure.x), row.value);
+      Panel& panel = panel_of(config);
+      add(table.printed ? panel.published : panel.reference, words(config, inner), number_or_nan(config, figure.x), row.value);
     }
   }
   const PlotAxes axes{figure.x, metric, figure.log_x, figure.log_y};
@@ -169,15 +171,16 @@ Cells row_of(const Study& study, const std::string& metric, const Point& point, 
   }
   row.push_back(fmt::format("{}", s.every.size()));
   for (const double value : {s.mean, s.stderr_, s.median, s.best}) row.push_back(number_text(value));
-  std::string published = "-", ratio = "-";
+  std::string published = "-", reference = "-", ratio = "-";
   for (const Published& table : study.published) {
     const std::optional<double> value = published_value(study, table, point.config);
     if (table.metric != metric || !value) continue;
-    published = number_text(*value);
+    (table.printed ? published : reference) = number_text(*value);
     ratio = fmt::format("{:.2f}", (table.statistic == "mean" ? s.mean : s.best) / *value);
     break;
   }
   row.push_back(published);
+  row.push_back(reference);
   row.push_back(ratio);
   row.push_back(study.figure.bound.empty() ? "-" : number_text(summarise(point, study.figure.bound).mean));
   row.push_back(judgement(point));
@@ -191,7 +194,7 @@ void print_table(const Study& study, const std::string& metric, const std::vecto
   for (const std::string& key : varying(all))
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   Cells header = keys;
-  for (const char* name : {"seeds", "mean", "s.e.", "median", "best", "published", "ratio", "bound", ""})
+  for (const char* name : {"seeds", "mean", "s.e.", "median", "best", "published", "reference", "ratio", "bound", ""})
     header.emplace_back(name);
   std::vector<Cells> rows{header};
   for (const Point& point : all)
@@ -208,8 +211,8 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
       return published_value(study, table, point.config).has_value();
     });
     const std::string note = fmt::format(
-        "published: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.",
-        table.budget, table.source, table.statistic, beside, table.rows.size());
+        "{}: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.",
+        table.kind(), table.budget, table.source, table.statistic, beside, table.rows.size());
     for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
   }
   for (const std::string& note : precision_notes(all))

@@ -203,18 +203,19 @@ Published read_published(const Reader& from) {
   return out;
 }
 
-void read_all_published(Study& study, const toml::table& file) {
-  const toml::node* node = file.get("published");
+void read_all_published(Study& study, const toml::table& file, const char* kind) {
+  const toml::node* node = file.get(kind);
   if (node == nullptr) return;
   const Reader all(file, study.place, "");
-  if (node->is_table()) {
-    study.published.push_back(read_published({*node->as_table(), study.place, "published"}));
-    return;
-  }
-  if (!node->is_array()) throw all.wrong("published", "a table", *node);
+  const auto take = [&](const toml::table& table) {
+    study.published.push_back(read_published({table, study.place, kind}));
+    study.published.back().printed = kind == std::string_view("published");
+  };
+  if (node->is_table()) return take(*node->as_table());
+  if (!node->is_array()) throw all.wrong(kind, "a table", *node);
   for (const toml::node& item : *node->as_array()) {
-    if (!item.is_table()) throw all.wrong("published", "tables: [[published]]", item);
-    study.published.push_back(read_published({*item.as_table(), study.place, "published"}));
+    if (!item.is_table()) throw all.wrong(kind, fmt::format("tables: [[{}]]", kind), item);
+    take(*item.as_table());
   }
 }
 
@@ -236,7 +237,7 @@ void broken_toml() { throw BrokenToml{}; }
 Study parse_study(std::string_view toml, const std::string& name, const std::string& place) {
   const toml::table file = parsed(toml, place);
   const Reader top(file, place, "");
-  top.only({"title", "question", "paper", "runner", "fixed", "grid", "protocol", "figure", "published"});
+  top.only({"title", "question", "paper", "runner", "fixed", "grid", "protocol", "figure", "published", "reference"});
   Study study;
   study.name = name;
   study.place = place;
@@ -260,7 +261,7 @@ Study parse_study(std::string_view toml, const std::string& name, const std::str
                     figure.boolean("log_y"), figure.string("bound"),
                     figure.words("lines")};
   }
-  read_all_published(study, file);
+  for (const char* kind : {"published", "reference"}) read_all_published(study, file, kind);
   return study;
 }
 

@@ -1,4 +1,4 @@
-// A study: a question, the grid of trials that answers it, and the published values beside them. A TOML file;
+// A study: a question, the grid of trials that answers it, and the values of others beside them. A TOML file;
 // the built-in ones are the src/studies/*.toml files, named by their file names.
 //
 //   title = "..."          question = "..."       paper = "..."        runner = "train"
@@ -8,6 +8,7 @@
 //   [figure]               x, y, by, log_x, log_y, bound, lines
 //   [[published]]          metric, statistic, budget, source, columns, rows; across and values for wide
 //   tables
+//   [[reference]]          the same, of numbers that no paper printed: `source` says what made them
 #pragma once
 
 #include <map>
@@ -28,6 +29,8 @@ struct Figure {
   std::vector<std::string> lines;  // results drawn across: chance, the whole network
 };
 
+/// Values to stand beside ours: what a paper printed ([[published]]), or what no paper did ([[reference]]: a plain
+/// program of the same model, tables nobody published).
 struct Published {
   std::string metric = "test_mse",
               statistic = "best";  // what of ours stands beside it: best or mean of seeds
@@ -38,6 +41,9 @@ struct Published {
     double value = 0;
   };
   std::vector<Row> rows;
+  bool printed = true;  // in a paper, or in a figure of one
+
+  const char* kind() const { return printed ? "published" : "reference"; }
 };
 
 struct Study {

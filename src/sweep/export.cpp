@@ -106,7 +106,7 @@ CellTable summary_table(const std::vector<Point>& all, const std::vector<StoredT
   return out;
 }
 
-// Every published value, also those we have nothing beside yet; a value beside each of our points that match.
+// Every published and every reference value (`kind` says which), also those we have nothing beside yet; a value beside each of our points that match.
 CellTable published_table(const Study& study, const std::vector<Point>& all) {
   std::vector<std::string> keys = varying(all);
   for (const Published& table : study.published)
@@ -114,7 +114,7 @@ CellTable published_table(const Study& study, const std::vector<Point>& all) {
       if (std::find(keys.begin(), keys.end(), column) == keys.end()) keys.push_back(column);
   std::vector<std::string> header = keys;
   for (const char* name :
-       {"metric", "statistic", "published", "ours_best", "ours_mean", "seeds", "ratio", "budget", "source"})
+       {"metric", "statistic", "published", "ours_best", "ours_mean", "seeds", "ratio", "budget", "source", "kind"})
     header.emplace_back(name);
   CellTable out{std::move(header), {}};
   for (const Published& table : study.published)
@@ -127,7 +127,8 @@ CellTable published_table(const Study& study, const std::vector<Point>& all) {
         const double compared = table.statistic == "mean" ? ours.mean : ours.best;
         for (const std::string& text : {table.metric, table.statistic, cell(published.value), cell(ours.best),
                                         cell(ours.mean), fmt::format("{}", ours.every.size()),
-                                        cell(compared / published.value), table.budget, table.source})
+                                        cell(compared / published.value), table.budget, table.source,
+                                        std::string(table.kind())})
           row.push_back(text);
         out.rows.push_back(std::move(row));
       };
@@ -147,7 +148,8 @@ CellTable published_table(const Study& study, const std::vector<Point>& all) {
 Json about(const Study& study, const Counts& counts, const std::set<std::string>& keys) {
   Json published = Json::array();
   for (const Published& t : study.published)
-    published.push_back({{"metric", t.metric},
+    published.push_back({{"kind", t.kind()},
+                         {"metric", t.metric},
                          {"statistic", t.statistic},
                          {"budget", t.budget},
                          {"source", t.source},

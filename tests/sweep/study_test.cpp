@@ -119,6 +119,26 @@ rows = [["none", 0.5, nan], ["unit", 1, 0.25]]
   EXPECT_EQ(s.published[0].rows[2].value, 0.25);
 }
 
+TEST(Study, NumbersThatNoPaperPrintedAreReferences) {
+  const Study s = study(std::string(kStudy) + R"(
+[[published]]
+rows = [[0.5]]
+[[reference]]
+source = "a plain program"
+rows = [[0.25]]
+)");
+  ASSERT_EQ(s.published.size(), 2u);
+  EXPECT_STREQ(s.published[0].kind(), "published");
+  EXPECT_STREQ(s.published[1].kind(), "reference");
+  // The built-in ones call a number published only where its source is a paper or a figure of one.
+  for (const std::string& name : builtin_studies())
+    for (const Published& p : load_study(name).published)
+      if (p.printed) {
+        for (const char* words : {"not in the paper", "unpublished", "before this program", "plain program"})
+          EXPECT_EQ(p.source.find(words), std::string::npos) << name << ": " << p.source;
+      }
+}
+
 TEST(Study, EveryBuiltInStudySaysWhatItAsksAndWhereItsNumbersComeFrom) {
   for (const std::string& name : builtin_studies()) {
     const Study s = load_study(name);
