@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/array.h"
@@ -20,6 +21,7 @@ struct Sentence {
   bool known = true;  // false: the evidence does not decide
   int layer = -1, head = -1;
   double value = kNone, baseline = kNone, threshold = kNone;
+  bool found = false;  // it says that something is there: a sink, a collapse, a part that holds the rank up
 };
 
 /// A view: the table, the manifest and the arrays stay with their owner.
@@ -44,8 +46,13 @@ struct Results {
   Results(const Scan& scan)  // NOLINT(google-explicit-constructor): a scan is a result
       : table(scan.table), notes(scan.notes), manifest(scan.manifest) {
     if constexpr (requires { scan.arrays; }) arrays = scan.arrays;
-    for (const auto& f : scan.verdict)
+    for (const auto& f : scan.verdict) {
       verdict.push_back({f.topic, f.sentence, f.known, f.layer, f.head, f.value, f.baseline, f.threshold});
+      if constexpr (requires { f.claims; })
+        for (const auto& claim : f.claims)
+          verdict.back().found =
+              verdict.back().found || claim.answer == std::remove_cvref_t<decltype(claim.answer)>::yes;
+    }
   }
 };
 

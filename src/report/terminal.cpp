@@ -203,10 +203,38 @@ void print_curves(const std::vector<VariantProfile>& all, Page& page) {
   page.line();
 }
 
-void print_verdict(const Results& results, Page& page) {
-  if (!results.verdict.empty()) page.heading("verdict");
+void print_sentence(const Sentence& s, Page& page) {
+  page.labelled((s.known ? "  " : "? ") + terminal_text(s.topic, 40), terminal_text(s.text), 12, !s.known);
+}
+
+bool stands_out(const Sentence& s) { return s.known && s.found; }
+
+// The point of the scan comes before its tables.
+void print_headline(const Results& results, Page& page) {
+  if (std::none_of(results.verdict.begin(), results.verdict.end(), stands_out)) return;
+  page.heading("what stands out");
   for (const Sentence& s : results.verdict)
-    page.labelled((s.known ? "  " : "? ") + terminal_text(s.topic, 40), terminal_text(s.text), 12, !s.known);
+    if (stands_out(s)) print_sentence(s, page);
+  page.line();
+}
+
+// Beside a headline, what is normal is one line: "no head is idle" without the numbers behind it.
+void print_normal(const Results& results, Page& page) {
+  std::string text;
+  for (const Sentence& s : results.verdict)
+    if (s.known && !s.found)
+      text += (text.empty() ? "" : "; ") + s.text.substr(0, std::min(s.text.find(": "), s.text.find("; ")));
+  if (!text.empty()) page.labelled("  normal", terminal_text(text + " (numbers: --out, --json)"), 12, true);
+}
+
+void print_verdict(const Results& results, Page& page) {
+  const bool headline = std::any_of(results.verdict.begin(), results.verdict.end(), stands_out);
+  const auto shown = [&](const Sentence& s) { return !s.known || !headline; };
+  if (headline || std::any_of(results.verdict.begin(), results.verdict.end(), shown))
+    page.heading("verdict");
+  if (headline) print_normal(results, page);
+  for (const Sentence& s : results.verdict)
+    if (shown(s)) print_sentence(s, page);
   for (const std::string& note : results.notes) page.labelled("  note", terminal_text(note), 12, true);
 }
 
@@ -254,6 +282,7 @@ void print_results(const Results& results, const TerminalStyle& style, std::ostr
     page.line();
   }
   const std::vector<VariantProfile> all = profiles(results.table, sink_margin_of(results.manifest));
+  print_headline(results, page);
   for (const VariantProfile& p : all)
     if (!is_ablation(p)) print_layers(p, page);
   print_legend(all, page);
