@@ -5,7 +5,7 @@ Every combination of parts on the same tokens, and who holds the rank up.
   > END
   $ ln -s "$TREE/tests/fixtures/models/bert" bert
   $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 | sh masked
-  variant residual at N at N at N at N
+  variant residual_lNinf_rel at N at N at N at N
   full ~ N N N N
   -mlp-skip ~ N N N N
   -mlp ~ N N N N

@@ -31,7 +31,7 @@ constexpr const char* kBelowCollapse =
     "paper and published show the curves of figure 2 beside ours. Those at initialisation are one network a\n"
     "variant, without a seed, on 32 texts: --networks 5 --zipf tells how far networks scatter.\n"
     "\n"
-    "The residual is sqrt(||R||_1 ||R||_inf) over the same norm of X, R = X - 1 x^T. The exponent compares "
+    "residual_l1inf_rel is sqrt(||R||_1 ||R||_inf) over the same norm of X, R = X - 1 x^T. The exponent compares "
     "the\n"
     "last two steps of its logarithm: 3 is the cubic law, 1 a geometric one. The split arithmetic keeps\n"
     "X = 1 x^T + R apart and follows R where float32 stalls near 2e-07.\n";
@@ -105,7 +105,7 @@ void print_by_variant(const ScanResult& result, std::ostream& out) {
   std::vector<int> shown{0, 1, 2, depth / 2, depth};
   std::sort(shown.begin(), shown.end());
   shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
-  std::vector<Column> columns{{"variant", {}, true}, {"residual", {}, true}};
+  std::vector<Column> columns{{"variant", {}, true}, {"residual_l1inf_rel", {}, true}};
   for (const int d : shown) columns.push_back({fmt::format("at {}", d), {}});
   for (const std::string& variant : names_of(t)) {
     columns[0].cells.push_back(variant);
