@@ -2,7 +2,7 @@
 // same weights through LibTorch, in the same run.
 //
 //   bench: scan_bench [--threads N]                      BERT-base shape, 32 x 128 tokens, on the CPU
-//          goal: scan <= 1.35 forward passes
+//          goal: scan <= 1.45 forward passes
 //   bench: scan_bench --device cuda [--case NAME]        the cases of bench/scan_cases.h, as on a GPU
 //   bench: scan_bench --lengths [--threads N]            user time over that of --lens massive, 128 to 2,048
 //          tokens a sample; goal 1.5, 1.7, 2.2, 2 and 1.8
@@ -77,7 +77,7 @@ int on_the_cpu(int threads) {
          lens_seconds[i]);
   const double scan = median_of(3, [&] { pass(choose_lenses({})); });
   line("scan, every metric", scan);
-  fmt::print("scan / plain forward = {:.2f} (goal: at most 1.35)\n", scan / forward);
+  fmt::print("scan / plain forward = {:.2f} (goal: at most 1.45)\n", scan / forward);
   return 0;
 }
 

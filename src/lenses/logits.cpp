@@ -13,46 +13,55 @@ namespace rankscope {
 namespace {
 
 constexpr int64_t kRankEvery = 4;     // the rank is taken of every fourth sample
-constexpr int64_t kMostQueries = 64;  // evenly spaced ones: more than a head is wide
+constexpr int64_t kMostQueries = 64;  // evenly spaced ones of a longer sample
 
 class Logits : public Measurement {
   at::Tensor tile(const TileView& view) override {
-    const bool all = !view.causal && view.window == 0;
-    const at::Tensor seen = all ? at::Tensor() : view.tile > -std::numeric_limits<double>::infinity();
-    const at::Tensor scores = all ? view.tile : view.tile.masked_fill(seen.logical_not(), 0.0);
-    const at::Tensor count = all ? at::full({1, 1, 1}, static_cast<double>(view.tile.size(3)),
-                                            view.tile.options().dtype(at::kDouble))
-                                       .expand({view.tile.size(0), view.tile.size(1), view.tile.size(2)})
-                                 : seen.sum(-1).to(at::kDouble);  // [S, H, R]
-    const at::Tensor mean = scores.sum(-1, true) / count.unsqueeze(-1).clamp_min(1).to(scores.scalar_type());
-    at::Tensor centred = scores - mean;
-    if (!all) centred.mul_(seen);
-    keep_rows(scores, view);
-    const at::Tensor choice = (count > 1).to(at::kDouble);
-    const at::Tensor squares = (centred.square_().sum(-1).to(at::kDouble) * choice).sum(-1),
-                     pairs = (count * choice).sum(-1);  // [S, H]
-    if (view.place.first_row == 0)
-      squares_ = squares, pairs_ = pairs;
-    else
-      squares_ = squares_ + squares, pairs_ = pairs_ + pairs;
+    const int64_t T = view.place.queries, first = view.place.first_row, rows = view.tile.size(2);
+    const int64_t stride = std::max<int64_t>(1, (T + kMostQueries - 1) / kMostQueries),
+                  skip = (stride - first % stride) % stride;
+    if (first == 0) squares_ = pairs_ = at::Tensor(), kept_.clear();
+    if (skip < rows) add(view.tile.slice(2, skip, rows, stride), first + skip, stride, view);
     if (!view.last()) return {};
     const at::Tensor rms = (squares_ / pairs_).sqrt();  // 0 / 0 where no query has a choice: not defined
     const at::Tensor none = at::full({rms.size(0), 1, 2}, kNone, rms.options());
     return at::cat({at::stack({rms, directions(view, rms)}, 2), none}, 1).unsqueeze(0);
   }
 
-  /// Keeps the rows that the rank is read from: evenly spaced ones. A masked score is none, so where queries
-  /// do not see all keys, it is the later half of the queries and the earlier half of the keys.
-  void keep_rows(const at::Tensor& scores, const TileView& view) {
-    const int64_t T = view.place.queries, first = view.place.first_row, rows = scores.size(2);
-    const int64_t from = view.causal ? T / 2 : 0,
-                  stride = std::max<int64_t>(1, (T - from + kMostQueries - 1) / kMostQueries);
-    const int64_t start = first < from ? from : from + (first - from + stride - 1) / stride * stride;
-    if (first == 0) kept_.clear();
-    if (view.window == 0 && start < first + rows)
-      kept_.push_back(scores.slice(2, start - first, rows, stride)
-                          .slice(3, 0, view.causal ? T / 2 : scores.size(3))
-                          .clone());
+  /// Queries first, first + stride, ... of these samples: [S, H, queries, keys].
+  void add(const at::Tensor& tile, int64_t first, int64_t stride, const TileView& view) {
+    const bool all = !view.causal && view.window == 0;
+    const at::Tensor seen = all ? at::Tensor() : tile > -std::numeric_limits<double>::infinity();
+    const at::Tensor scores = all ? tile : tile.masked_fill(seen.logical_not(), 0.0);
+    const at::Tensor count =
+        all ? at::full({1, 1, 1}, static_cast<double>(tile.size(3)), tile.options().dtype(at::kDouble))
+                  .expand({tile.size(0), tile.size(1), tile.size(2)})
+            : seen.sum(-1).to(at::kDouble);  // [S, H, queries]
+    const at::Tensor mean = scores.sum(-1, true) / count.unsqueeze(-1).clamp_min(1).to(scores.scalar_type());
+    at::Tensor centred = scores - mean;
+    if (!all) centred.mul_(seen);
+    const at::Tensor choice = (count > 1).to(at::kDouble);
+    const at::Tensor squares = (centred.square_().sum(-1).to(at::kDouble) * choice).sum(-1),
+                     pairs = (count * choice).sum(-1);  // [S, H]
+    squares_ = squares_.defined() ? squares_ + squares : squares;
+    pairs_ = pairs_.defined() ? pairs_ + pairs : pairs;
+    // A masked score is none, so where queries do not see all keys, the later half of the queries and the
+    // earlier half of the keys are read for the rank.
+    const int64_t from = view.causal ? view.place.queries / 2 : 0,
+                  skip = first >= from ? 0 : (from - first + stride - 1) / stride;
+    const std::vector<int64_t> some = read_for_rank(view, tile.size(0));
+    if (some.empty() || view.window > 0 || skip >= tile.size(2)) return;
+    kept_.push_back(scores.slice(2, skip)
+                        .slice(3, 0, view.causal ? from : tile.size(3))
+                        .index_select(0, at::tensor(some, at::kLong).to(tile.device())));
+  }
+
+  static std::vector<int64_t> read_for_rank(const TileView& view, int64_t samples) {
+    std::vector<int64_t> out;
+    for (int64_t s = 0; s < samples; ++s)
+      if (view.packing.samples[static_cast<size_t>(view.place.first_sample + s)] % kRankEvery == 0)
+        out.push_back(s);
+    return out;
   }
 
   /// Participation ratio of the kept scores without their row means, [S, H]; NaN for samples that are not
@@ -60,16 +69,13 @@ class Logits : public Measurement {
   at::Tensor directions(const TileView& view, const at::Tensor& like) {
     at::Tensor out = at::full_like(like, kNone);
     if (kept_.empty()) return out;
-    const at::Tensor kept = at::cat(kept_, 2);  // [S, H, rows, keys]
+    const at::Tensor kept = at::cat(kept_, 2);  // [some samples, H, queries, keys]
     kept_.clear();
     if (kept.size(2) < 2 || kept.size(3) < 2) return out;
-    for (int64_t s = 0; s < out.size(0); ++s) {
-      if (view.packing.samples[static_cast<size_t>(view.place.first_sample + s)] % kRankEvery != 0) continue;
-      const at::Tensor c = kept[s] - kept[s].mean(-1, true),
-                       gram = at::matmul(c, c.transpose(1, 2)).to(at::kDouble);
-      out[s].copy_(gram.diagonal(0, 1, 2).sum(-1).square() /
-                   gram.square().sum(at::IntArrayRef{1, 2}));  // 0 / 0: none
-    }
+    const at::Tensor c = kept - kept.mean(-1, true), gram = at::matmul(c, c.transpose(2, 3)).to(at::kDouble);
+    const at::Tensor ratio = gram.diagonal(0, 2, 3).sum(-1).square() /
+                             gram.square().sum(at::IntArrayRef{2, 3});  // 0 / 0: not defined
+    out.index_copy_(0, at::tensor(read_for_rank(view, out.size(0)), at::kLong).to(out.device()), ratio);
     return out;
   }
 
@@ -82,16 +88,16 @@ class Logits : public Measurement {
 extern const Lens lens_logits{
     .name = "logits",
     .summary = "How far the scores of a query's keys differ",
-    .cost = "about 0.03 forward passes at T = 128",
+    .cost = "about 0.02 forward passes at T = 128",
     .sites = {{"attn.hook_attn_scores", SiteForm::tiles}},
     .metrics = {{.name = "logit_rms",
-                 .formula =
-                     "root mean square of the scores a query may see, without their mean over its keys",
+                 .formula = "root mean square of the scores a query may see, without their mean over its "
+                            "keys; at most 64 evenly spaced queries",
                  .meaning = "in nats; 0: attention is uniform, whatever the tokens"},
                 {.name = "logit_rank",
-                 .formula = "(sum sigma^2)^2 / sum sigma^4 of those scores, of every fourth sample and 64 "
-                            "queries; causal: of "
-                            "the later half of the queries and the earlier half of the keys",
+                 .formula =
+                     "(sum sigma^2)^2 / sum sigma^4 of those scores, of every fourth sample; causal: of "
+                     "the later half of the queries and the earlier half of the keys",
                  .meaning = "directions in which a head compares these tokens; 1: one feature decides",
                  .low = 1.0 - 1e-5}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Logits>(); }};

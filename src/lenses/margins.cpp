@@ -33,9 +33,9 @@ enum Metric : int64_t {  // as they are declared below
   kMetrics
 };
 
-constexpr int64_t kMostQueries = 512;  // evenly spaced ones of longer samples
-constexpr int64_t kNullEvery = 8;      // the null is taken of every eighth sample
-constexpr double kLeast = 1e-30;       // attention below this, and 1 - attention below epsilon, is rounding
+constexpr int64_t kMostQueries = 64;  // evenly spaced ones of longer samples
+constexpr int64_t kNullEvery = 8;     // the null is taken of every eighth sample
+constexpr double kLeast = 1e-30;      // attention below this, and 1 - attention below epsilon, is rounding
 
 /// What a head's strongest key is and how strong, from patterns p [S, H, Q, K]. `sees` [Q, K], `keys` [Q].
 struct Strongest {

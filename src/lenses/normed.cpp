@@ -15,7 +15,7 @@ namespace {
 
 enum Metric : int64_t { kResidual, kChannels, kMetrics };  // as they are declared below
 
-constexpr int64_t kMostTokens = 64;  // evenly spaced ones of a longer sample: no number here needs more
+constexpr int64_t kMostTokens = 32;  // evenly spaced ones of a longer sample: no number here needs more
 constexpr double kMassive = 20;      // medians, of a channel's or a token's size
 
 /// Content tokens of a sample, [n, d].

@@ -16,7 +16,7 @@ namespace {
 enum Metric : int64_t { kSpread, kRank, kDifference, kMetrics };  // as they are declared below
 
 constexpr int64_t kGroups = 32;        // of samples, left out in turn for the error of the spread
-constexpr int64_t kMostTokens = 64;    // evenly spaced ones of a longer sample: no number here needs more
+constexpr int64_t kMostTokens = 32;    // evenly spaced ones of a longer sample: no number here needs more
 constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
 
 /// Content tokens of a sample, [n, units].

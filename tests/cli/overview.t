@@ -93,6 +93,11 @@ Every command explains itself with examples, and needs no torch for it.
     position        learned positions are not added, rotary and relative terms left out
     head:L5H3       head 3 of layer 5 writes zero
     expert:L3E5     expert 5 of layer 3 writes zero
+  Alone, one after another, for the verdict:
+    tokens          each layer's tokens become their mean: whether the output needs what tells
+                    them apart (`use`); (L + 1) / 2 forward passes and one
+    length          half of every text, half of that, ...: how sinks fare, and what they drain;
+                    under one forward pass
 
   Thresholds of the verdict, with their defaults:
     short_text=8        fewer content tokens than this decide nothing
@@ -101,6 +106,7 @@ Every command explains itself with examples, and needs no torch for it.
     spread=0.1          spread below this: the tokens of a sample are nearly all alike
     collapse_ratio=0.5  ... and below this share of the baseline's, where there is one
     read=0.1            units that differ by less than this between tokens: they tell nothing apart
+    use=0.1             use below this: the output does not need what tells tokens apart
     dimension=2         unit_rank below this: tokens differ along one direction
     collapse=0.1        residual below this: the tokens of the layer are nearly all alike
     kept=0.8            more than this share of the full network's residual and rank left: the part does not hold them up
@@ -110,6 +116,7 @@ Every command explains itself with examples, and needs no torch for it.
     epsilon=0.001       output_kl below this: the output stays
     epsilon_error=0.01  output_error below this, of a model without a head: the output stays
     duplicate=0.9       share of a head's output that the layer's other heads write, too
+    low_scores=0.5      logit_rank below this share of random initialisation's
     low_rank=0.1        effective rank of a QK or OV map below this share of the head's width
     massive=1000        largest over median activation above this: massive activations
 

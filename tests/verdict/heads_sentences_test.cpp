@@ -73,7 +73,9 @@ TEST_F(Verdict, AHeadThatCouldWriteAndDoesNotIsDormantOnThisText) {
   EXPECT_EQ(
       said("head"),
       Lines{"L1H0 is dormant on this text, writing nothing that matters though able to write 0.4 of what the "
-            "stream varies or more: its mean in its place costs at most output_kl 2e-05 (epsilon 0.001)"});
+            "stream varies or more (threshold 0.03): its mean in its place costs at most output_kl 2e-05 "
+            "(epsilon "
+            "0.001)"});
 }
 
 TEST_F(Verdict, HeadsThatWriteWhatOthersWriteAreNamedHoweverMuchTheyWrite) {

@@ -51,6 +51,7 @@ TEST_F(Verdict, ScoresAreHeldAgainstThoseOfRandomInitialisation) {
       "0.0012, 0.15 ± "
       "0.00021 of random initialisation's (threshold 0.5); --rank qk=auto tells what rank the output needs");
   table_.rows[0].value = 4.0;
+  EXPECT_EQ(said("rank")[0].substr(0, 38), "no head's scores are clearly low in ra");
   EXPECT_EQ(said("rank")[1], "? not known for the scores of L0H0: too near 0.5 for their errors");
 }
 

@@ -204,8 +204,8 @@ void judge_heads(Case& c) {
         c, dormant,
         fmt::format(
             "dormant on this text, writing nothing that matters though able to write {} of what the stream "
-            "varies or more",
-            number(dormant.able)),
+            "varies or more (threshold {})",
+            number(dormant.able), number(kAble * dead)),
         "its mean in its place costs at most", dormant.most);
   say_cost(c, half, "idle on this text, silent or constant", "its mean in its place costs at most",
            half.most);

@@ -87,7 +87,8 @@ void low_scores(Case& c, const std::vector<const Row*>& rows) {
       label(*own[lowest]), with_error(*own[lowest]), with_error(ratios[lowest]), number(limit));
   Finding& f =
       low.empty()
-          ? c.say("rank", fmt::format("no head's scores are low in rank: {}", text))
+          ? c.say("rank", fmt::format("no head's scores are {}low in rank: {}",
+                                      unclear.empty() ? "" : "clearly ", text))
           : c.say("rank", fmt::format("the scores of {} of {} heads are low in rank ({}): {}; --rank qk=auto "
                                       "tells what rank the output needs",
                                       low.size(), ratios.size(), list_of(low), text));
