@@ -16,7 +16,6 @@
 #include "report/figure.h"
 #include "report/names.h"
 #include "report/plot.h"
-#include "report/short_names.h"
 #include "report/terminal.h"
 #include "report/text.h"
 #include "verdict/verdict.h"
@@ -79,24 +78,6 @@ void name_curves(std::vector<CellTable>& tables, const PlotOptions& o, FigureReq
   if (!request.by.empty()) return;
   if (tables.size() > 1) request.by.emplace_back("table");
   if (tables.front().find("variant")) request.by.emplace_back("variant");
-}
-
-// "residual", as a scan's table calls it, is a metric of the content tokens where attention reads them.
-void spell_out(const CellTable& table, PlotOptions& o) {
-  FigureRequest& request = o.request;
-  const auto metric = table.find("metric"), site = table.find("site");
-  if (!metric || !site || table.find(request.y)) return;
-  for (const ShortName& known : kShortNames) {
-    if (known.name != request.y) continue;
-    request.y = known.metric;
-    if (!known.of_tokens) return;
-    if (o.tokens.empty()) o.tokens = "content";
-    const bool pre_norm = std::any_of(table.rows.begin(), table.rows.end(), [&](const auto& row) {
-      return row[*site].ends_with(".ln1.hook_normalized");
-    });
-    if (request.site.empty()) request.site = pre_norm ? "ln1.hook_normalized" : "hook_resid_post";
-    return;
-  }
 }
 
 void draw_in_terminal(const std::vector<FigureCurve>& curves, const FigureStyle& style, Io& io) {
@@ -175,15 +156,11 @@ int run_plot(PlotOptions& o, Io& io) {
   }
   std::vector<CellTable> tables;
   for (const std::string& name : o.tables) tables.push_back(read_csv(table_of(name)));
-<<<<<<< HEAD
   const std::string asked = request.y, label = o.style.y_label;
   for (CellTable& table : tables) {
     request.y = asked, o.style.y_label = label;
     spell_out(table, o);
   }
-=======
-  spell_out(tables.front(), o);
->>>>>>> f58d20d (Let plot take the short names of tables, and call collapse's residual by its own name)
   // One kind of tokens a figure: papers plot all of them.
   if (tables.front().find("tokens") && (!o.tokens.empty() || tables.front().find("metric")))
     request.where.emplace_back("tokens", o.tokens.empty() ? "all" : o.tokens);
@@ -205,13 +182,9 @@ std::function<int(Io&)> prepare_plot(CLI::App& app) {
   auto o = std::make_shared<PlotOptions>();
   FigureRequest& r = o->request;
   app.add_option("TABLE", o->tables, "CSV tables, or folders with metrics.csv or trials.csv")->required();
-<<<<<<< HEAD
   app.add_option("--y", r.y,
                  "A metric (residual_l1inf_rel), a heading of scan's table (eff.rank) or, of other tables, a "
                  "column (test_mse)")
-=======
-  app.add_option("--y", r.y, "A metric (residual_l1inf_rel, or residual as scan's table has it) or a column (test_mse)")
->>>>>>> f58d20d (Let plot take the short names of tables, and call collapse's residual by its own name)
       ->type_name("NAME")
       ->required();
   app.add_option("--x", r.x, "A column: depth, layer, head, rank, ...")
