@@ -55,7 +55,9 @@ TEST(PathsShown, WithWhatTheBiasesWriteTheSharesMakeOne) {
     int biases = 0;
     for (const Row& r : result.table.rows) {
       if (r.metric == "path_share" || r.metric == "path_share_bias") sum += r.value;
-      if (r.metric == "path_share_bias") ++biases, EXPECT_EQ(r.depth, -1);
+      if (r.metric != "path_share_bias") continue;
+      ++biases;
+      EXPECT_EQ(r.depth, -1);
     }
     EXPECT_EQ(biases, 1) << fixture;
     EXPECT_NEAR(sum, 1, 0x1p-50) << fixture;  // a sum of at most eight numbers below 1, each rounded once
