@@ -203,8 +203,9 @@ class CutByHand {
       if (a.causal) scores = scores.masked_fill(at::ones({T, T}, at::kBool).triu(1), -INFINITY);
       const at::Tensor W_O = w.get("attn.W_O").narrow(1, h * a.d_v, a.d_v),
                        v = rows("attn.W_V", "attn.b_V", shared, a.d_v);
-      const at::Tensor OV = best(W_O.matmul(v.narrow(1, 0, d)), ov_);
-      out = out + at::softmax(scores, 1).matmul(x).matmul(OV.t()) + W_O.matmul(v.select(1, d));
+      const at::Tensor OV = best(W_O.matmul(v.narrow(1, 0, d) * g), ov_);
+      out = out + at::softmax(scores, 1).matmul(z).matmul(OV.t()) +
+            W_O.matmul(v.select(1, d) + v.narrow(1, 0, d).matmul(s));
     }
     return out;
   }

@@ -92,6 +92,7 @@ TEST_F(MiniLm, KeepsItsRankThroughTheSkipsAndLosesItDoublyExponentiallyWithout) 
   ScanRequest request;
   request.model = model();
   request.texts = {(folder.path() / "text.txt").string()};
+  request.lines = true;
   request.off = {"skip+mlp"};
   const ScanResult result = scan(request, {});
   const auto residual = [&](const char* variant, int layer) {

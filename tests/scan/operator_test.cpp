@@ -44,7 +44,7 @@ TEST(OperatorReadings, OfACausalModelHaveNoFuture) {
 }
 
 TEST(OperatorReadings, PoolAWideMapForAPageWithoutLosingAnyOfIt) {
-  OperatorRequest request = on_fixture("llama");
+  OperatorRequest request = on_fixture("llama-rope3");  // made for more than 96 tokens
   request.scan.samples = 1;
   request.scan.max_length = 100;
   request.scan.show = true;
