@@ -24,7 +24,7 @@ A checkpoint of one's own, with token ids: tables, variants side by side, a verd
   $ ln -s "$TREE/tests/fixtures/models/bert" bert
   > printf '3 4 5 6 7 8 9 10 11 12\n13 14 15 16 17 18 19 20\n[1, 2, 3, 4, 5, 6, 7, 8, 9]\n' > ids.txt
   $ rankscope scan bert --token-ids ids.txt --off skip --off skip+mlp --rank qk=2 --null --threshold collapse=0.05 > table.txt
-  $ sh masked < table.txt | sed -n '1,7p'; grep '  content tokens' table.txt | sed 's/  .*  content/: content/'
+  $ sed -n '/^full/,/^$/p' table.txt | sed -n '1,/^$/p' | head -7 | sh masked; grep '  content tokens' table.txt | sed 's/  .*  content/: content/'
   full ~ content tokens at hook_resid_post, N samples
   layer residual eff.rank cosine entropy sinks massive
   embed N N N - - N
@@ -49,10 +49,12 @@ A checkpoint of one's own, with token ids: tables, variants side by side, a verd
   null:shuffled - ~ N N
   output_kl: divergence of the output from that of full, in nats
 
-  $ sed -n '/^verdict/,$p' table.txt | grep -o '^  support   the skips hold the rank up\|^verdict\|^  rank      cutting every head to qk=2'
-  verdict
+  $ sed -n '1,/^$/p' table.txt | grep -o '^what stands out\|^  support   the skips hold the rank up'
+  what stands out
     support   the skips hold the rank up
-    rank      cutting every head to qk=2
+  $ grep -c '^verdict' table.txt; tr -s '\n ' '  ' < table.txt | grep -o 'cutting every head to qk=2' | head -1
+  1
+  cutting every head to qk=2
 
 What is left out takes no room; a lens without a table says where its numbers are.
 

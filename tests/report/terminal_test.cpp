@@ -45,6 +45,26 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "\n");
 }
 
+TEST(Terminal, WhatStandsOutComesFirstAndWhatIsNormalIsOneLine) {
+  ResultTable t;
+  add_variant(t, "full", 2, 0.2, 0.0);
+  const Sentence found{.topic = "sink", .text = "4 heads are sinks: the strongest is L1H0", .found = true};
+  const Sentence normal{.topic = "head", .text = "no head is idle: the weakest is L2H6"};
+  const Sentence other{.topic = "rank", .text = "no QK map is low in rank: the lowest is L0H0"};
+  const Sentence unknown{.topic = "collapse", .text = "not known: too few samples", .known = false};
+  const std::string both = print(t, {normal, found, unknown, other});
+  EXPECT_EQ(both.find("what stands out\n  sink      4 heads are sinks: the strongest is L1H0\n\nfull"), 0u)
+      << both;
+  EXPECT_NE(
+      both.find("verdict\n  normal    no head is idle; no QK map is low in rank (numbers: --out, --json)\n"
+                "? collapse  not known: too few samples\n"),
+      std::string::npos)
+      << both;
+  // Nothing stands out: every sentence with its numbers.
+  EXPECT_NE(print(t, {normal, other}).find("verdict\n  head      no head is idle: the weakest is L2H6\n"),
+            std::string::npos);
+}
+
 TEST(Terminal, SeveralVariantsAreDrawnInOnePicture) {
   ResultTable t;
   add_variant(t, "full", 4, 0.02, 0.0);
