@@ -127,10 +127,8 @@ std::function<int(Io&)> prepare_lenses(CLI::App& app) {
              "Instead: what of a model (none: the built-in one) can be looked at, and which lenses do")
           ->expected(0, 1)
           ->type_name("FOLDER");
-  app.add_flag(
-      "--attention", o->attention,
-      "Instead: the kinds of attention that studies train and --replace takes, their options and what they "
-      "promise");
+  app.add_flag("--attention", o->attention,
+               "Instead: the kinds of attention, for studies and --replace, with options and promises");
   return [o, sites](Io& io) {
     if (sites->count() > 0) {
       const std::vector<SiteLine> list =

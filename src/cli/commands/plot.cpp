@@ -183,8 +183,7 @@ std::function<int(Io&)> prepare_plot(CLI::App& app) {
   FigureRequest& r = o->request;
   app.add_option("TABLE", o->tables, "CSV tables, or folders with metrics.csv or trials.csv")->required();
   app.add_option("--y", r.y,
-                 "A metric (residual_l1inf_rel), a heading of scan's table (eff.rank) or, of other tables, a "
-                 "column (test_mse)")
+                 "A metric, a heading of scan's table (eff.rank) or, of other tables, a column (test_mse)")
       ->type_name("NAME")
       ->required();
   app.add_option("--x", r.x, "A column: depth, layer, head, rank, ...")
