@@ -5,7 +5,8 @@ Every combination of parts on the same tokens, and who holds the rank up.
   > END
   $ ln -s "$TREE/tests/fixtures/models/bert" bert
   $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 | sh masked
-  variant residual_lNinf_rel at N at N at N at N
+  residual_lNinf_rel
+  variant by depth at N at N at N at N
   full ~ N N N N
   -mlp-skip ~ N N N N
   -mlp ~ N N N N
@@ -41,7 +42,7 @@ Further factors on request: norms whose statistics are held at the whole network
 
   $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 --frozen-norm --positions --no-theory --format csv | cut -d, -f1 | grep '^-\|^full' | sort -u | wc -l
   36
-  $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 --frozen-norm --positions --no-theory | sh masked | sed -n '2p; 5p; 14,16p; /support/,$p'
+  $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 --frozen-norm --positions --no-theory | sh masked | sed -n '3p; 6p; 15,17p; /support/,$p'
   full ~ N N
   -norm-statistics ~ N N
   -attention-skip+norm-statistics ~ N N

@@ -105,7 +105,7 @@ void print_by_variant(const ScanResult& result, std::ostream& out) {
   std::vector<int> shown{0, 1, 2, depth / 2, depth};
   std::sort(shown.begin(), shown.end());
   shown.erase(std::unique(shown.begin(), shown.end()), shown.end());
-  std::vector<Column> columns{{"variant", {}, true}, {"residual_l1inf_rel", {}, true}};
+  std::vector<Column> columns{{"variant", {}, true}, {"by depth", {}, true}};
   for (const int d : shown) columns.push_back({fmt::format("at {}", d), {}});
   for (const std::string& variant : names_of(t)) {
     columns[0].cells.push_back(variant);
@@ -121,6 +121,7 @@ void print_by_variant(const ScanResult& result, std::ostream& out) {
     for (size_t i = 0; i < shown.size(); ++i)
       columns[i + 2].cells.push_back(value_at(t, variant, "residual_l1inf_rel", shown[i]));
   }
+  out << "residual_l1inf_rel\n";
   print_columns(columns, style, out);
 }
 
