@@ -45,7 +45,7 @@ A request that cannot be meant is refused with exit code 2, before anything is r
   [2]
   $ rankscope scan bert --random-tokens --threshold colapse=0.1
   error: there is no threshold "colapse"
-    try  collapse, read, kept   (rankscope scan --help shows all 17)
+    try  collapse, use, read   (rankscope scan --help shows all 19)
   [2]
   $ rankscope scan bert --random-tokens --threshold collapse
   error: expected a threshold as collapse=0.05, but got "collapse"
