@@ -49,13 +49,17 @@ void add_able(std::vector<std::vector<double>>& able, const at::Tensor& values, 
   able.resize(static_cast<size_t>(heads));
   for (int64_t s = 0; s < batch.count(); ++s) {
     const int64_t first = batch.offsets[static_cast<size_t>(s)], n = batch.length(s);
+    if (n < 2) continue;
     const at::Tensor v = values.narrow(0, first, n)
                              .to(at::kDouble)
                              .reshape({n, groups, 1, d_v})
                              .expand({n, groups, heads / groups, d_v})
                              .reshape({n, heads, d_v})
-                             .transpose(0, 1);                                       // [H, n, d_v]
-    const at::Tensor c = v - v.mean(1, true), sizes = (c.matmul(grams) * c).sum(2);  // [H, n]
+                             .transpose(0, 1);  // [H, n, d_v]
+    // Neighbours, not distances from the mean: one token that is far from all others moves the mean of them
+    // all.
+    const at::Tensor c = v.narrow(1, 1, n - 1) - v.narrow(1, 0, n - 1),
+                     sizes = (c.matmul(grams) * c).sum(2) / 2;  // [H, n - 1]
     const at::Tensor tokens = x.narrow(0, first, n).to(at::kDouble);
     const at::Tensor beside = (tokens - tokens.mean(0)).square().sum().clamp_min(1e-300);
     const at::Tensor share = (std::get<0>(sizes.median(1)).clamp_min(0) * (static_cast<double>(n) / beside))

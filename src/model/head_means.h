@@ -15,9 +15,9 @@ namespace rankscope {
 /// to one).
 struct HeadMeans {
   std::vector<std::vector<double>> mean, bare;
-  /// By head and sample: what it could write. sqrt(n median |W_O (v - mean v)|^2) over the values v of the
-  /// sample's n tokens, as a share of what the stream before the block varies. The median, so that one token
-  /// does not speak for all.
+  /// By head and sample: what it could write. sqrt(n median |W_O (v - v')|^2 / 2) over the values v, v' of
+  /// neighbours among the sample's n tokens, as a share of what the stream before the block varies. The
+  /// median, so that one token does not speak for all.
   std::vector<std::vector<double>> able = {};
 };
 

@@ -39,8 +39,9 @@ const std::vector<MetricInfo>& without_lens() {
                   "or output_error; error by bootstrap over samples",
        .meaning = "above 0: the heads stand in for each other, as their effects do not add"},
       {.name = "head_able_rel",
-       .formula =
-           "sqrt(n median |W_O (v - mean v)|^2) over the values v of a sample's n tokens, over ||C X||_F",
+       .formula = "sqrt(n median |W_O (v - v')|^2 / 2) over the values v, v' of neighbours among a sample's "
+                  "n tokens, over "
+                  "||C X||_F",
        .meaning = "what the head could write if every token looked at itself"},
       {.name = "sink_slope_lengths",
        .formula = "slope of sink_margin in log length over the samples whole, halved, and halved again down "
