@@ -46,9 +46,7 @@ void each_word(std::string_view text, char between, Take take) {
 const ShortName* short_name(std::string_view name) {
   using enum ShortName::Where;
   static const std::vector<ShortName> all{
-      {"residual",
-       {"residual_fro_rel_trimmed", "residual_fro_rel", "residual_l1inf_rel_mean", "residual_l1inf_rel"},
-       judged},
+      {"residual", {"residual_fro_rel_trimmed", "residual_fro_rel"}, judged},
       {"eff.rank", {"effective_rank_rel"}, judged},
       {"cosine", {"token_cosine"}, judged},
       {"entropy", {"attention_entropy"}, anywhere},

@@ -18,8 +18,9 @@ Without --out the curves are drawn here.
 
 The headings of scan's table are names, too: the same metric, place and tokens.
 
-  $ rankscope plot metrics.csv --y residual --where variant=full | head -1
-  residual_l1inf_rel
+  $ (cat metrics.csv; for d in 1 2; do echo "full,blocks.$d.ln1.hook_normalized,$d,,effective_rank_rel,0.5,0.1,4,$d,content"; done) > ranks.csv
+  $ rankscope plot ranks.csv --y eff.rank | head -1; rm ranks.csv
+  effective_rank_rel
 
 What is not there is named, with what is.
 
