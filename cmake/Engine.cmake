@@ -9,7 +9,7 @@ rankscope_register(tasks Task task tasks/task.h tasks TASK_SOURCES)
 rankscope_register(tasks/tokens TokenTask token_task tasks/token_task.h token_tasks TOKEN_TASK_SOURCES)
 rankscope_register(studies/runners Runner runner studies/runner.h runners RUNNER_SOURCES)
 file(GLOB ENGINE_SOURCES CONFIGURE_DEPENDS src/kernels/cpu/*.cpp src/spectral/*.cpp src/lenses/support/*.cpp src/tensors/*.cpp src/attention/support/*.cpp src/model/*.cpp
-  src/operator/*.cpp src/tasks/support/*.cpp src/studies/support/*.cpp src/ops/*.cpp src/train/*.cpp src/pass/*.cpp src/collapse/*.cpp src/paths/*.cpp src/scan/*.cpp src/bench/*.cpp src/engine/*.cpp)
+  src/operator/*.cpp src/tasks/support/*.cpp src/studies/support/*.cpp src/ops/*.cpp src/train/*.cpp src/pass/*.cpp src/collapse/*.cpp src/paths/*.cpp src/importance/*.cpp src/scan/*.cpp src/bench/*.cpp src/engine/*.cpp)
 list(REMOVE_ITEM ENGINE_SOURCES ${CMAKE_SOURCE_DIR}/src/kernels/cpu/dispatch.cpp)
 
 # A missing library is a file, not an #ifdef (a per-target define would also spoil the precompiled header).
@@ -30,7 +30,8 @@ endif()
 
 add_library(rankscope_engine_objects OBJECT ${ENGINE_SOURCES} ${LENS_SOURCES} ${ATTENTION_SOURCES} ${RUNNER_SOURCES}
   ${TASK_SOURCES} ${TOKEN_TASK_SOURCES}
-  src/checkpoint/load.cpp src/checkpoint/staged.cpp src/checkpoint/staging.cpp src/checkpoint/stored.cpp)
+  src/checkpoint/load.cpp src/checkpoint/staged.cpp src/checkpoint/staging.cpp src/checkpoint/stored.cpp
+  src/checkpoint/put_back.cpp)
 rankscope_unity(rankscope_engine_objects)
 target_precompile_headers(rankscope_engine_objects PRIVATE src/torch_pch.h)
 target_compile_options(rankscope_engine_objects PRIVATE -Winvalid-pch)

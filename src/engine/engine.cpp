@@ -75,6 +75,8 @@ const Engine engine{
         },
     .bench = [](const BenchRequest& r,
                 const BenchProgress& p) { return translated([&] { return run_bench(r, p); }); },
+    .plan = [](const PlanRequest& r,
+               const ProgressCallback& p) { return translated([&] { return make_plan(r, p); }); },
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "bench/bench.h"
 #include "collapse/collapse.h"
+#include "importance/plan.h"
 #include "paths/operator.h"
 #include "paths/paths.h"
 #include "scan/scan.h"
@@ -45,6 +46,7 @@ struct Engine {
   ScanResult (*collapse)(const CollapseRequest&, const ProgressCallback&);
   OperatorResult (*linear_operator)(const OperatorRequest&, const ProgressCallback&);
   BenchResult (*bench)(const BenchRequest&, const BenchProgress&);
+  PlanResult (*plan)(const PlanRequest&, const ProgressCallback&);
 };
 
 }  // namespace rankscope

@@ -2,6 +2,7 @@
 
 #include "attention/variant.h"
 #include "base/error.h"
+#include "model/kv_latent.h"
 #include "model/truncate.h"
 #include "parts/program.h"
 
@@ -161,16 +162,44 @@ bool is_truncated(const BlockSpec& block) {
   return b && (b->attention()->truncate_qk > 0 || b->attention()->truncate_ov > 0);
 }
 
-Weights truncated(const Weights& weights, BlockSpec& block) {
-  BranchSpec& branch = *block.attention_branch();
-  const int64_t width = weights.get("attn.W_O").size(0);
-  const Program program = program_of(branch, width);
+namespace {
+
+void require_maps(const Weights& weights, const BranchSpec& branch) {
+  const Program program = program_of(branch, weights.get("attn.W_O").size(0));
   if (branch.name != "attn" || !branch.attention()->value_map || !program.writes_heads() ||
       !program.maps_tokens())
     throw Error(fmt::format("what stands between the heads of the part {} and their output map is no part of "
                             "a map, so none is cut",
                             branch.part.name))
         .hint("leave --rank out");
+}
+
+}  // namespace
+
+Weights with_kv_latent(const Weights& weights, const BlockSpec& block, int64_t rank) {
+  const BranchSpec& branch = *block.attention_branch();
+  require_maps(weights, branch);
+  const AttentionSpec& a = *branch.attention();
+  Weights w = weights.shallow_copy();
+  const Folded norm = norm_before(w, branch);
+  const at::Tensor W_K = w.get("attn.W_K"), W_V = w.get("attn.W_V");
+  const at::Tensor k = per_head(W_K, a.kv_heads, a.kv_heads), v = per_head(W_V, a.kv_heads, a.kv_heads);
+  const at::Tensor both = cut(at::cat({k, v}, 1) * norm.gain, rank) * norm.inverse;  // [KV, d_qk + d_v, d]
+  const auto put = [&](const char* name, const char* bias, const at::Tensor& now, const at::Tensor& before) {
+    const at::Tensor stored = w.get(name);
+    w.set(name, now.flatten(0, 1).to(stored.scalar_type()).contiguous());
+    if (w.has(bias))  // what the norm's bias adds through the map stays
+      w.set(bias, (w.get(bias).to(at::kDouble) + (before - now).matmul(norm.bias).flatten())
+                      .to(stored.scalar_type()));
+  };
+  put("attn.W_K", "attn.b_K", both.narrow(1, 0, k.size(1)), k);
+  put("attn.W_V", "attn.b_V", both.narrow(1, k.size(1), v.size(1)), v);
+  return w;
+}
+
+Weights truncated(const Weights& weights, BlockSpec& block) {
+  BranchSpec& branch = *block.attention_branch();
+  require_maps(weights, branch);
   AttentionSpec& a = block.attention();
   Weights w = weights.shallow_copy();
   if (a.truncate_qk > 0)

@@ -52,6 +52,96 @@ const std::vector<MetricInfo>& without_lens() {
                   "alone make of a "
                   "value",
        .meaning = "near 0: attention that goes to the sink writes nothing"},
+      {.name = "part_zero_kl",
+       .formula = "KL(p_full || p) with the part writing zero, nats; mean over the tokens that are predicted",
+       .meaning = "0: the output does not need it"},
+      {.name = "part_zero_loss",
+       .formula = "loss with the part writing zero - loss, nats",
+       .meaning = "0: the loss does not need it; below: it does harm"},
+      {.name = "part_zero_error",
+       .formula = "||y - y_full||_F / ||y_full||_F of the last hidden state with the part writing zero",
+       .meaning = "0: the output does not need it"},
+      {.name = "part_mean_kl",
+       .formula = "part_zero_kl with its mean over the tokens in its place",
+       .meaning = "0: that it varies does not matter"},
+      {.name = "part_mean_loss",
+       .formula = "part_zero_loss with its mean over the tokens in its place",
+       .meaning = "0: that it varies does not matter"},
+      {.name = "part_mean_error",
+       .formula = "part_zero_error with its mean over the tokens in its place",
+       .meaning = "0: that it varies does not matter"},
+      {.name = "part_resample_kl",
+       .formula = "part_zero_kl with what it makes of another token in its place",
+       .meaning = "0: what it says of a token does not matter"},
+      {.name = "part_resample_loss",
+       .formula = "part_zero_loss with what it makes of another token in its place",
+       .meaning = "0: what it says of a token does not matter"},
+      {.name = "part_resample_error",
+       .formula = "part_zero_error with what it makes of another token in its place",
+       .meaning = "0: what it says of a token does not matter"},
+      {.name = "head_estimate_kl",
+       .formula =
+           "half the mean over draws y from the output of (g_y . z_h)^2 / tokens, g_y = d log p(y) / dz",
+       .meaning = "head_zero_kl to second order"},
+      {.name = "head_estimate_loss",
+       .formula = "-g . z_h, g the gradient of the loss where the head carries z_h",
+       .meaning = "head_zero_loss to first order"},
+      {.name = "estimate_kl_rank_correlation",
+       .formula = "Spearman's, of head_estimate_kl and head_zero_kl",
+       .meaning = "1: the estimates order the heads as the exact values do"},
+      {.name = "estimate_loss_rank_correlation",
+       .formula = "Spearman's, of head_estimate_loss and head_zero_loss",
+       .meaning = "1: the estimates order the heads as the exact values do"},
+      {.name = "estimate_passes",
+       .formula = "floating-point operations of the estimates / those of all blocks on the same samples",
+       .meaning = "what the estimates cost, in forward passes"},
+      {.name = "part_zero_passes",
+       .formula = "floating-point operations of all runs / those of all blocks on the same samples",
+       .meaning = "what it cost, in forward passes"},
+      {.name = "part_zero_passes_bound",
+       .formula = "the same by the sizes of the weights: rest of the block, blocks behind it, logits; one "
+                  "pass of full",
+       .meaning = "what it may cost"},
+      {.name = "prune_kl",
+       .formula = "KL(p_full || p) with `depth` heads out, those of least head_zero_kl first, nats",
+       .meaning = "0: they can all go"},
+      {.name = "prune_error",
+       .formula = "the relative error of the last hidden state with `depth` heads out",
+       .meaning = "0: they can all go"},
+      {.name = "prune_loss",
+       .formula = "loss with `depth` heads out - loss, nats",
+       .meaning = "0: they can all go"},
+      {.name = "prune_parameters",
+       .formula = "parameters of Q, K, V, O that go with these heads",
+       .meaning = "what is saved"},
+      {.name = "prune_cache",
+       .formula = "share of the cache of keys and values that goes with these heads",
+       .meaning = "what is saved"},
+      {.name = "pair_loss",
+       .formula =
+           "l_AB - l_A - l_B + l_0: loss without both heads, without each, with both; error by bootstrap",
+       .meaning = "far from 0: one stands in for the other"},
+      {.name = "pair_kl",
+       .formula = "kl_AB - kl_A - kl_B; error by bootstrap",
+       .meaning = "far from 0: the two are not independent"},
+      {.name = "rank_map_kl",
+       .formula = "KL(p_full || p) with the map cut to rank `depth`, in one layer or in all, nats",
+       .meaning = "0: that rank suffices"},
+      {.name = "rank_map_error",
+       .formula = "relative error of the last hidden state with the map cut to rank `depth`",
+       .meaning = "0: that rank suffices"},
+      {.name = "rank_map_loss",
+       .formula = "loss with the map cut to rank `depth` - loss, nats",
+       .meaning = "0: that rank suffices"},
+      {.name = "rank_map_estimate_kl",
+       .formula = "half the mean over draws of (g_y . (z_h cut - z_h))^2 / tokens, of one head",
+       .meaning = "0: that rank suffices for this head"},
+      {.name = "rank_map_suffices",
+       .formula = "smallest rank of the curve whose KL + 2 standard errors is below epsilon",
+       .meaning = "the rank that the output needs"},
+      {.name = "rank_map_suffices_estimate",
+       .formula = "the same of one head, by rank_map_estimate_kl",
+       .meaning = "the rank that the output needs of this head"},
 
       {.name = "residual_l1inf_rel_log10",
        .formula = "mean over texts of log10 r",
@@ -189,6 +279,22 @@ std::string with_letter(std::string_view name) {
   return std::string(name);
 }
 
+// "mlp_zero_kl" -> "part_zero_kl", "rank_qk_loss" -> "rank_map_loss", "prune_passes" -> "part_zero_passes"
+std::string without_part(std::string_view name) {
+  for (const std::string_view by : {"_zero_", "_mean_", "_resample_"})
+    for (const std::string_view part : {"head", "mlp", "layer", "expert"})
+      if (name.starts_with(part) && name.substr(part.size()).starts_with(by)) {
+        const std::string_view rest = name.substr(part.size());
+        if (rest.ends_with("_passes")) return "part_zero_passes";
+        return rest.ends_with("_passes_bound") ? "part_zero_passes_bound" : "part" + std::string(rest);
+      }
+  for (const std::string_view map : {"rank_qk", "rank_ov", "rank_kv"})
+    if (name.starts_with(map) && !name.ends_with("_passes") && !name.ends_with("_passes_bound"))
+      return "rank_map" + std::string(name.substr(map.size()));
+  if (name.ends_with("_passes_bound")) return "part_zero_passes_bound";
+  return name.ends_with("_passes") && name != "estimate_passes" ? "part_zero_passes" : std::string(name);
+}
+
 }  // namespace
 
 const MetricInfo* metric_info(std::string_view name, std::string_view site) {
@@ -200,7 +306,7 @@ const MetricInfo* metric_info(std::string_view name, std::string_view site) {
       if (elsewhere == nullptr) elsewhere = &m;
     }
   if (elsewhere != nullptr) return elsewhere;
-  const std::string general = with_letter(name);
+  const std::string general = with_letter(without_part(name));
   for (const MetricInfo& m : without_lens())
     if (m.name == general) return &m;
   return nullptr;

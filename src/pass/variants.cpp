@@ -65,6 +65,7 @@ std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& 
   };
   for (const std::string& parts : request.off) add("-" + parts, without(spec, parts));
   for (const std::string& ranks : request.rank) {
+    if (is_rank_curve(ranks)) continue;
     if (ranks != "qk=auto" && ranks != "ov=auto") {
       add("rank:" + ranks, with_rank(spec, ranks));
       continue;
@@ -80,6 +81,10 @@ std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& 
   }
   for (const std::string& text : request.replace) add("replace:" + text, with_replacement(spec, text));
   return variants;
+}
+
+bool is_rank_curve(const std::string& words) {
+  return words.find(',') != std::string::npos || words.rfind("kv=", 0) == 0;
 }
 
 std::vector<bool> parse_layers(const std::string& text, int64_t depth) {

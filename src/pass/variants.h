@@ -12,6 +12,10 @@ namespace rankscope {
 /// width). A variant that names nothing the model has is kept and compares equal to full.
 std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& spec);
 
+/// Whether the words of a --rank ask for a curve (importance/rank_curves.h) instead of a variant: several
+/// ranks, or those of keys and values together.
+bool is_rank_curve(const std::string& words);
+
 /// "0-5,11" to one flag per layer; empty is all. A layer the model does not have is a usage error.
 std::vector<bool> parse_layers(const std::string& text, int64_t depth);
 

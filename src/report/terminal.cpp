@@ -13,6 +13,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "report/head_cells.h"
 #include "report/loss_line.h"
 #include "report/plot.h"
 #include "report/profile.h"
@@ -77,7 +78,9 @@ class Page {
   std::ostream& out_;
 };
 
-bool is_ablation(const VariantProfile& p) { return p.variant.starts_with("-head"); }
+bool is_ablation(const VariantProfile& p) {
+  return p.variant.starts_with("-head") || p.variant.starts_with("pair:");
+}
 
 std::vector<double> residuals(const VariantProfile& p) {
   std::vector<double> out;
@@ -203,6 +206,14 @@ void print_curves(const std::vector<VariantProfile>& all, Page& page) {
   page.line();
 }
 
+void print_heads(const ResultTable& table, Page& page) {
+  const std::vector<std::string> lines = head_cells(table, page.width(), page.style().unicode);
+  if (lines.empty()) return;
+  page.heading(lines.front());
+  for (size_t i = 1; i < lines.size(); ++i) page.line(lines[i]);
+  page.line();
+}
+
 void print_sentence(const Sentence& s, Page& page) {
   page.labelled((s.known ? "  " : "? ") + terminal_text(s.topic, 40), terminal_text(s.text), 12, !s.known);
 }
@@ -230,8 +241,7 @@ void print_normal(const Results& results, Page& page) {
 void print_verdict(const Results& results, Page& page) {
   const bool headline = std::any_of(results.verdict.begin(), results.verdict.end(), stands_out);
   const auto shown = [&](const Sentence& s) { return !s.known || !headline; };
-  if (headline || std::any_of(results.verdict.begin(), results.verdict.end(), shown))
-    page.heading("verdict");
+  if (headline || std::any_of(results.verdict.begin(), results.verdict.end(), shown)) page.heading("verdict");
   if (headline) print_normal(results, page);
   for (const Sentence& s : results.verdict)
     if (shown(s)) print_sentence(s, page);
@@ -288,6 +298,7 @@ void print_results(const Results& results, const TerminalStyle& style, std::ostr
   print_legend(all, page);
   print_variants(all, page);
   print_curves(all, page);
+  print_heads(results.table, page);
   print_verdict(results, page);
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "collapse/parts.h"
+#include "importance/importance.h"
 #include "model/random_source.h"
 #include "pass/file_hashes.h"
 #include "pass/input.h"
@@ -47,7 +48,7 @@ class Scan {
     const auto start = std::chrono::steady_clock::now();
     main_pass();
     if (request_.baseline) baseline();
-    if (!request_.ablate.empty())
+    if (request_.ablate.find("heads") != std::string::npos || request_.ablate == "all")
       ablate_heads(
           {*source_, plan_.inputs.front(), plan_.layers, request_.thresholds, progress_, request_.device},
           result_.table, result_.notes, names_);
@@ -55,6 +56,9 @@ class Scan {
                       progress_, request_.device};
     if (asked(kTokens)) measure_use(at, result_.table, result_.notes);
     if (asked(kLength)) measure_lengths(at, input_.samples, request_, result_.table, result_.notes);
+    if (wants_importance(request_))
+      add_importance({request_, *source_, input_.samples, input_.mask, progress_}, result_.table,
+                     result_.notes);
     if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
     result_.verdict = judge(result_.table, spec(), request_.thresholds,
                             {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});
@@ -242,6 +246,7 @@ class Scan {
 
 ScanResult scan(const ScanRequest& request, const ProgressCallback& progress) {
   prepare_run(request);
+  check_importance(request);
   return Scan(request, progress).run();
 }
 

@@ -34,3 +34,93 @@ known, and where there is no head, nothing is invented.
   $ rankscope scan "$TREE/tests/fixtures/models/bert-classifier" --token-ids ids.txt --lens residual | grep -c 'loss'
   0
   [1]
+
+Every head, one at a time: cells in the terminal, what can go together, what the estimates are worth, and the
+passes counted beside their bound.
+
+  $ rankscope scan --samples 8 --max-length 24 --lens residual --ablate > table.txt; sed -n '/^heads by/,/^$/p' table.txt | sh masked | sed 's/\(~ \{0,1\}\)\{1,\}/~ /g; s/[▁▂▃▄▅▆▇█]/~/g; s/\(~ \)\{1,\}/~ /g'
+  heads by head_zero_kl, ~ N to ~ N, logarithmic
+   N ~ HN N
+   N ~ HN N
+   N ~ HN N
+   N ~ HN N
+   N ~ HN N
+   N ~ HN N
+
+  $ grep -c '^  importance' table.txt
+  5
+  $ rankscope scan --samples 8 --max-length 24 --lens residual --ablate --format csv > all.csv; cut -d, -f5 all.csv | sort | uniq -c | grep 'head_\|prune_kl\|correlation' | sed 's/^ *//'
+  1 estimate_kl_rank_correlation
+  1 estimate_loss_rank_correlation
+  48 head_estimate_kl
+  48 head_estimate_loss
+  48 head_zero_kl
+  48 head_zero_loss
+  1 head_zero_passes
+  1 head_zero_passes_bound
+  10 prune_kl
+  $ awk -F, '$5 == "head_zero_passes" { p = $6 } $5 == "head_zero_passes_bound" { b = $6 } END { print (p <= b ? "within" : "beyond") }' all.csv
+  within
+
+The exact number is that of the head taken out of the whole network.
+
+  $ rankscope scan --samples 8 --max-length 24 --lens residual --ablate --off head:L2H3 --dtype float64 --format csv | awk -F, '$5 == "output_kl" { a = $6 } $5 == "head_zero_kl" && $3 == 2 && $4 == 3 { b = $6 } END { d = a - b; print (d < 1e-9 && d > -1e-9 ? "the same" : a " " b) }'
+  the same
+
+Other kinds and replacements, estimates alone, curves of rank.
+
+  $ rankscope scan --samples 4 --max-length 16 --lens residual --ablate mlps,layers --ablate-by zero,mean --format csv | cut -d, -f5 | sort | uniq -c | grep 'mlp\|layer' | grep -v passes | sed 's/^ *//'
+  6 layer_zero_kl
+  6 layer_zero_loss
+  6 mlp_mean_kl
+  6 mlp_mean_loss
+  6 mlp_zero_kl
+  6 mlp_zero_loss
+  $ rankscope scan --samples 4 --max-length 16 --lens residual --ablate estimates --format csv | cut -d, -f5 | sort | uniq -c | grep 'head_[ez].*_kl' | sed 's/^ *//'
+  48 head_estimate_kl
+  16 head_zero_kl
+  $ rankscope scan --samples 4 --max-length 16 --lens residual --rank qk=1,16 --rank kv=8,32 --format csv | awk -F, '$3 == "" && $5 ~ /^rank_.*_kl$/ { print $5, $9, ($6 < 1e-6 ? "nothing" : "something") }'
+  rank_qk_kl 1 something
+  rank_qk_kl 16 nothing
+  rank_kv_kl 8 something
+  rank_kv_kl 32 nothing
+
+Words that are none are answered before anything runs.
+
+  $ rankscope scan --ablate head
+  error: there is no kind of part "head"
+    in   --ablate head
+    try  heads
+  [2]
+  $ rankscope scan --ablate --ablate-by nothing 2>&1 | head -2
+  error: there is no replacement "nothing"
+    in   --ablate-by nothing
+  $ rankscope scan --rank qk=1,x
+  error: "qk=1,x" does not name ranks of one map
+    in   --rank
+    try  qk=1,2,4,8, ov=1,2,4,8 or kv=4,8,16
+  [2]
+
+A plan within a budget, written as a model whose loss scan repeats and which verify holds to its activations.
+
+  $ rankscope plan --samples 10 --max-length 24 --budget 0.05 --write planned > plan.txt; grep -c '/' plan.txt | awk '{ print ($1 > 0 ? "cuts" : "none") }'; sed -n '1p' plan.txt; grep -o '^[a-z ]*[a-z]  ' plan.txt | sed 's/ *$//' | sort -u
+  cuts
+  layer  heads out                       QK        OV        KV
+  all
+  held out
+  peft
+  saves
+  search
+  wrote
+  $ rankscope verify planned --against planned/activations.safetensors | tail -1 | cut -c1-6
+  agrees
+  $ said=$(grep '^all' plan.txt | sed 's/.* to \([0-9.]*\) nats.*/\1/'); rankscope scan planned --text "$TREE/models/builtin/demo.txt" --samples 10 --max-length 24 --lens residual --format csv | awk -F, -v said="$said" '$5 == "nll" { d = $6 - said; print (d < 2e-4 && d > -2e-4 ? "repeats" : $6 " " said) }'
+  repeats
+  $ rankscope plan --samples 10 --max-length 24 --budget 0 --json | grep -o '"budget": 0.0'
+  "budget": 0.0
+  $ rankscope plan --samples 3
+  error: a plan needs at least 5 samples, and there are 3
+    try  a longer text: one sample per line, or --whole
+  [2]
+  $ rankscope plan "$TREE/tests/fixtures/models/bert-classifier" --random-tokens 2>&1 | head -1
+  error: a plan is judged by the loss, and this model has none

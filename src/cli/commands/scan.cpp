@@ -176,6 +176,7 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
       ->allow_extra_args(false);
   app.add_option("--rank", r.rank,
                  "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; qk=auto tries 1, 2, 4, ...; "
+                 "qk=1,2,4 (ov, kv) is a curve; "
                  "repeat for more")
       ->type_name("RANKS")
       ->allow_extra_args(false);
@@ -196,6 +197,14 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
       ->type_name("KINDS")
       ->expected(0, 1)
       ->default_str("heads");
+  app.add_option("--ablate-by", r.ablate_by,
+                 "What stands in the place of a part: zero, mean (over tokens), resample (another token's)")
+      ->type_name("LIST")
+      ->capture_default_str();
+  app.add_option("--ablate-samples", r.ablate_samples,
+                 "Samples that --ablate and curves of --rank run, evenly spread")
+      ->check(whole_number(1, 1'000'000))
+      ->capture_default_str();
   app.add_option("--layers", r.layers, "Layers the lenses look at: 0-5,11")->type_name("LIST");
   app.add_option(
          "--lens", o->lenses,

@@ -1,0 +1,256 @@
+#include "importance/planned_model.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <set>
+
+#include "base/error.h"
+#include "checkpoint/load.h"
+#include "checkpoint/put_back.h"
+#include "checkpoint/stored.h"
+#include "model/block.h"
+#include "model/embed_and_unembed.h"
+#include "parts/program.h"
+#include "tensors/norm.h"
+
+namespace rankscope {
+namespace {
+
+namespace fs = std::filesystem;
+using at::Tensor;
+
+constexpr size_t kShownSamples = 2;
+constexpr int64_t kShownTokens = 32;
+
+bool stored(const Checkpoint& c, int64_t layer, const char* name) {
+  return c.places().count(fmt::format("blocks.{}.attn.{}", layer, name)) > 0;
+}
+
+// Keys or values of all query heads back to those of the KV heads that they share.
+Tensor of_kv_heads(const Tensor& t, const AttentionSpec& a, int64_t rows) {
+  if (t.size(0) == rows) return t;
+  const int64_t d = t.size(0) / a.heads;
+  std::vector<int64_t> shape{a.kv_heads, a.heads / a.kv_heads, d};
+  if (t.dim() > 1) shape.push_back(t.size(1));
+  const Tensor groups = t.reshape(shape);
+  return groups.select(1, 0).reshape(t.dim() > 1 ? std::vector<int64_t>{rows, t.size(1)}
+                                                 : std::vector<int64_t>{rows});
+}
+
+// Zeros where a head is off: what it writes, its queries, and keys and values that nobody reads.
+void silence(std::map<std::string, Tensor>& w, const AttentionSpec& a) {
+  const auto clear = [&](const char* name, int64_t axis, int64_t index, int64_t width) {
+    const auto it = w.find(name);
+    if (it != w.end()) it->second.narrow(axis, index * width, width).zero_();
+  };
+  const int64_t group = a.heads / a.kv_heads;
+  for (const int64_t h : a.heads_off) {
+    clear("attn.W_O", 1, h, a.d_v);
+    clear("attn.W_Q", 0, h, a.d_qk);
+    clear("attn.b_Q", 0, h, a.d_qk);
+  }
+  for (int64_t g = 0; g < a.kv_heads; ++g) {
+    const auto off = [&](int64_t h) {
+      return std::find(a.heads_off.begin(), a.heads_off.end(), h) != a.heads_off.end();
+    };
+    bool unread = true;
+    for (int64_t h = g * group; h < (g + 1) * group; ++h) unread = unread && off(h);
+    if (!unread) continue;
+    for (const char* name : {"attn.W_K", "attn.b_K"}) clear(name, 0, g, a.d_qk);
+    for (const char* name : {"attn.W_V", "attn.b_V"}) clear(name, 0, g, a.d_v);
+  }
+}
+
+class Writer {
+ public:
+  Writer(const Checkpoint& checkpoint, WeightSource& source, const std::map<int64_t, BlockEdit>& edits)
+      : c_(checkpoint), source_(source), edits_(edits) {}
+
+  void write(const fs::path& folder) {
+    for (const auto& [layer, edit] : edits_) change(layer, edit);
+    std::vector<TensorToWrite> list;
+    for (const auto& [name, located] : c_.store().tensors()) {
+      const auto it = changed_.find(name);
+      if (it == changed_.end()) {
+        list.push_back(
+            {name, located.entry->type, located.entry->shape, located.file->bytes(*located.entry)});
+        continue;
+      }
+      const Tensor t = it->second.contiguous();
+      kept_.push_back(t);
+      list.push_back({name, t.scalar_type() == at::kDouble ? StoredType::f64 : StoredType::f32,
+                      located.entry->shape,
+                      std::as_bytes(std::span(static_cast<const char*>(t.data_ptr()), t.nbytes()))});
+    }
+    write_safetensors(folder / "model.safetensors", list);
+  }
+
+ private:
+  void change(int64_t layer, BlockEdit edit) {
+    const AttentionSpec before = c_.spec().blocks[static_cast<size_t>(layer)].attention();
+    const Weights stored_weights = source_.load(fmt::format("blocks.{}", layer));
+    const Weights now = edited_weights(edit, stored_weights);
+    std::map<std::string, Tensor> w;
+    const std::map<std::string, int64_t> rows{{"attn.W_K", before.kv_heads * before.d_qk},
+                                              {"attn.b_K", before.kv_heads * before.d_qk},
+                                              {"attn.W_V", before.kv_heads * before.d_v},
+                                              {"attn.b_V", before.kv_heads * before.d_v}};
+    for (const char* name :
+         {"attn.W_Q", "attn.b_Q", "attn.W_K", "attn.b_K", "attn.W_V", "attn.b_V", "attn.W_O", "attn.b_O"}) {
+      if (!now.has(name)) continue;
+      const auto shared = rows.find(name);
+      w[name] =
+          (shared != rows.end() ? of_kv_heads(now.get(name), before, shared->second) : now.get(name)).clone();
+    }
+    AttentionSpec words = before;
+    words.heads_off = edit.spec.attention().heads_off;
+    silence(w, words);
+    for (const auto& [name, tensor] : w) put(fmt::format("blocks.{}.{}", layer, name), tensor);
+  }
+
+  void put(const std::string& parameter, const Tensor& value) {
+    const auto it = c_.places().find(parameter);
+    if (it == c_.places().end()) return;  // a bias of zeros that the architecture does not have (can_write)
+    const Checkpoint::Place& place = it->second;
+    if (!place.more.empty())
+      throw Error("this parameter lies in several tensors, and a plan does not write those").in(parameter);
+    auto entry = changed_.find(place.tensor);
+    if (entry == changed_.end()) {
+      const Tensor whole = view_of(*place.file, *place.entry);
+      entry = changed_
+                  .emplace(place.tensor,
+                           whole.to(whole.scalar_type() == at::kDouble ? at::kDouble : at::kFloat).clone())
+                  .first;
+    }
+    for (const Parameter& p : parameters_of(c_.spec(), parameter.substr(0, parameter.find('.', 7))))
+      if (p.name == parameter) put_back(entry->second, place, p, value.cpu());
+  }
+
+  const Checkpoint& c_;
+  WeightSource& source_;
+  const std::map<int64_t, BlockEdit>& edits_;
+  std::map<std::string, Tensor> changed_;  // by the name in the file
+  std::deque<Tensor> kept_;
+};
+
+// The edited network on a few samples, in the form that other implementations are recorded in.
+class Recorder {
+ public:
+  Recorder(const Checkpoint& checkpoint, WeightSource& source, const std::map<int64_t, BlockEdit>& edits)
+      : c_(checkpoint), source_(source), edits_(edits) {}
+
+  void write(std::vector<Sample> samples, const fs::path& file) {
+    const c10::NoGradGuard no_grad;
+    samples.resize(std::min(samples.size(), kShownSamples));
+    for (Sample& s : samples) {
+      const auto cut = [&](auto& v) { v.resize(std::min<size_t>(v.size(), kShownTokens)); };
+      cut(s.ids), cut(s.types), cut(s.positions), cut(s.special);
+      longest_ = std::max(longest_, static_cast<int64_t>(s.ids.size()));
+    }
+    const ModelSpec& spec = c_.spec();
+    const auto count = static_cast<int64_t>(samples.size());
+    Tensor ids = at::zeros({count, longest_}, at::kLong), mask = ids.clone(), types = ids.clone();
+    std::map<std::string, Tensor> states;
+    for (int64_t s = 0; s < count; ++s) {
+      const Sample& sample = samples[static_cast<size_t>(s)];
+      const auto n = static_cast<int64_t>(sample.ids.size());
+      ids[s].narrow(0, 0, n).copy_(at::tensor(sample.ids, at::kLong));
+      mask[s].narrow(0, 0, n).fill_(1);
+      if (!sample.types.empty()) types[s].narrow(0, 0, n).copy_(at::tensor(sample.types, at::kLong));
+      follow(make_batches({sample}, spec, 1).front(), s, count, states);
+    }
+    const bool typed = std::any_of(samples.begin(), samples.end(), [](auto& s) { return !s.types.empty(); });
+    states["input_ids"] = ids;
+    states["attention_mask"] = mask;
+    if (typed && spec.embedding.types > 0) states["token_type_ids"] = types;
+    std::vector<TensorToWrite> list;
+    for (const auto& [name, t] : states)
+      list.push_back({name,
+                      t.scalar_type() == at::kLong     ? StoredType::i64
+                      : t.scalar_type() == at::kDouble ? StoredType::f64
+                                                       : StoredType::f32,
+                      t.sizes().vec(),
+                      std::as_bytes(std::span(static_cast<const char*>(t.data_ptr()), t.nbytes()))});
+    write_safetensors(file, list);
+  }
+
+ private:
+  void follow(const Batch& batch, int64_t s, int64_t count, std::map<std::string, Tensor>& states) {
+    const ModelSpec& spec = c_.spec();
+    const auto keep = [&](const std::string& name, const Tensor& x) {
+      Tensor& all = states[name];
+      if (!all.defined()) all = at::zeros({count, longest_, x.size(1)}, x.options().device(at::kCPU));
+      all[s].narrow(0, 0, x.size(0)).copy_(x);
+    };
+    Tensor x = embed(batch, spec, source_.load("embed"), source_);
+    BlockObserver nobody;
+    for (int64_t l = 0; l < spec.depth(); ++l) {
+      keep(fmt::format("hidden_states.{}", l), x);
+      const auto edit = edits_.find(l);
+      BlockEdit own = edit != edits_.end() ? edit->second : BlockEdit{spec.blocks[static_cast<size_t>(l)], 0};
+      const Weights stored_weights = source_.load(fmt::format("blocks.{}", own.spec.weights));
+      const Weights weights = edited_weights(own, stored_weights);
+      x = run_block(x, own.spec, weights, batch, nobody);
+    }
+    const Weights norm = spec.final_norm.there() ? source_.load("ln_final") : Weights();
+    x = apply_norm(x, spec.final_norm, norm, "");
+    if (spec.output.kind == HeadKind::none) return keep("last_hidden_state", x);
+    const Weights head = source_.load("unembed");
+    const Tensor h = before_vocabulary(x, spec, head);
+    if (spec.output.width == spec.width) keep("last_hidden_state", x);
+    const Tensor W = source_.row_range("unembed.W_U", 0, spec.output.vocabulary);
+    keep("logits", capped(at::linear(h, W, head.get_or_none("b_U")), spec.output));
+  }
+
+  const Checkpoint& c_;
+  WeightSource& source_;
+  const std::map<int64_t, BlockEdit>& edits_;
+  int64_t longest_ = 0;
+};
+
+// What makes a folder a model beside its weights: config, tokenizer, the words of its authors.
+void copy_the_rest(const fs::path& from, const fs::path& to) {
+  const std::set<std::string> weights{".safetensors", ".bin",     ".pt",   ".pth",
+                                      ".h5",          ".msgpack", ".onnx", ".gguf"};
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const fs::path& file = entry.path();
+    if (!fs::is_regular_file(file) || weights.count(file.extension().string()) > 0 ||
+        file.filename().string().ends_with(".index.json"))
+      continue;
+    fs::copy_file(file, to / file.filename(), fs::copy_options::overwrite_existing);
+  }
+}
+
+}  // namespace
+
+bool can_write(const Checkpoint& checkpoint, int64_t layer, const std::string& map) {
+  const ModelSpec& spec = checkpoint.spec();
+  const BranchSpec* branch = spec.blocks[static_cast<size_t>(layer)].attention_branch();
+  if (branch == nullptr || branch->name != "attn") return false;
+  const AttentionSpec& a = *branch->attention();
+  const Program program = program_of(*branch, spec.width);
+  if (!program.writes_heads() || !program.maps_tokens() || !a.value_map) return false;
+  if (map == "kv") return true;
+  if (map == "ov")
+    return a.kv_heads == a.heads && (!stored(checkpoint, layer, "b_V") || stored(checkpoint, layer, "b_O"));
+  const bool turned = (!a.rotary_frequencies.empty() && a.positions) || a.qk_norm.acts();
+  return turned || (a.kv_heads == a.heads && stored(checkpoint, layer, "b_Q"));
+}
+
+void write_planned_model(const Checkpoint& checkpoint, WeightSource& source,
+                         const std::map<int64_t, BlockEdit>& edits, const std::vector<Sample>& samples,
+                         const fs::path& folder) {
+  const c10::NoGradGuard no_grad;
+  std::error_code code;
+  fs::create_directories(folder, code);
+  if (code) throw Error(fmt::format("cannot make the folder: {}", code.message())).in(folder.string());
+  copy_the_rest(checkpoint.folder(), folder);
+  Recorder(checkpoint, source, edits).write(samples, folder / "activations.safetensors");
+  Writer(checkpoint, source, edits).write(folder);
+}
+
+}  // namespace rankscope

@@ -1,0 +1,26 @@
+// The network that a plan leaves, as a Hugging Face folder of the same architecture.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "importance/evaluator.h"
+
+namespace rankscope {
+
+/// Which maps of a layer can be cut in a folder of the same architecture: cuts that would need keys or values
+/// of their own for heads that share them, or biases the architecture has no place for, cannot be written.
+bool can_write(const Checkpoint& checkpoint, int64_t layer, const std::string& map);
+
+/// Everything of the checkpoint's folder but its weights, and model.safetensors with the blocks edited: heads
+/// that are off have zeros where they write, query and, where nobody reads them any more, as keys and values.
+/// Changed tensors are stored in float32 where they were narrower. activations.safetensors beside it is what
+/// the edited network computes on the samples, for `rankscope verify`.
+void write_planned_model(const Checkpoint& checkpoint, WeightSource& source,
+                         const std::map<int64_t, BlockEdit>& edits, const std::vector<Sample>& samples,
+                         const std::filesystem::path& folder);
+
+}  // namespace rankscope

@@ -1,0 +1,223 @@
+// What every head is worth, from what --ablate measured: which the output needs, how many can go together,
+// who stands in for whom, which ranks suffice, and what all that cost.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "verdict/rule.h"
+
+namespace rankscope::verdict {
+namespace {
+
+const Row* of_full(const Case& c, std::string_view metric) { return c.evidence.any("full", metric); }
+
+std::string signed_error(const Row& r) { return (r.value >= 0 ? "+" : "") + with_error(r); }
+
+// "L0H1 costs 0.41 ± 0.02 (loss +0.3 ± 0.01)"
+std::string cost_of(const Case& c, const Row& r, const char* loss_metric) {
+  const Row* loss = c.evidence.of_head("full", loss_metric, r.layer, r.head);
+  return fmt::format("{} {}{}", label(r), with_error(r),
+                     loss != nullptr ? fmt::format(" (loss {})", signed_error(*loss)) : "");
+}
+
+void heads(Case& c) {
+  const bool nats = of_full(c, "head_zero_kl") != nullptr;
+  const std::vector<const Row*>& rows = c.evidence.all("full", nats ? "head_zero_kl" : "head_zero_error");
+  if (rows.empty()) return;
+  const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
+  const std::vector<Side> sides = sides_of(rows, epsilon);
+  std::vector<const Row*> sorted = rows;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Row* a, const Row* b) { return a->value > b->value; });
+  int needed = 0, free = 0;
+  std::vector<Claim> claims;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    needed += sides[i] == Side::above;
+    free += sides[i] == Side::below;
+    claims.push_back({fmt::format("needed {}", label(*rows[i])), answer_of(sides[i], Side::above)});
+  }
+  std::vector<std::string> most;
+  for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i)
+    most.push_back(cost_of(c, *sorted[i], "head_zero_loss"));
+  std::string text =
+      fmt::format("of {} heads, each alone writing zero, the output needs {}, {} cost less than epsilon {}",
+                  rows.size(), needed, free, number(epsilon));
+  const int open = static_cast<int>(rows.size()) - needed - free;
+  if (open > 0) text += fmt::format(" and {} are not known", open);
+  text += fmt::format("; most {}", nats ? "in nats: " : "by the relative change of the last state: ");
+  for (size_t i = 0; i < most.size(); ++i) text += (i > 0 ? ", " : "") + most[i];
+  text += fmt::format("; least: {}", cost_of(c, *sorted.back(), "head_zero_loss"));
+  Finding& f = c.say("importance", text, needed + free > 0);
+  about(f, *sorted.front(), epsilon);
+  f.claims = std::move(claims);
+}
+
+void together(Case& c) {
+  const bool nats = of_full(c, "prune_kl") != nullptr;
+  const std::vector<const Row*>& rows = c.evidence.all("full", nats ? "prune_kl" : "prune_error");
+  if (rows.empty()) return;
+  const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
+  const Row *last = nullptr, *next = nullptr;
+  for (const Row* r : rows) {
+    if (side(*r, epsilon) == Side::below && next == nullptr)
+      last = r;
+    else if (next == nullptr)
+      next = r;
+  }
+  const auto beside = [&](const char* metric, const Row& r) -> const Row* {
+    for (const Row* other : c.evidence.all("full", metric))
+      if (other->depth == r.depth) return other;
+    return nullptr;
+  };
+  const auto point = [&](const Row& r) {
+    const Row *loss = beside("prune_loss", r), *parameters = beside("prune_parameters", r),
+              *cache = beside("prune_cache", r);
+    std::string text = fmt::format("{} out cost {}", r.depth, with_error(r));
+    if (loss != nullptr) text += fmt::format(", loss {}", signed_error(*loss));
+    if (parameters != nullptr && cache != nullptr)
+      text += fmt::format(", save {} parameters and {}% of the cache of keys and values",
+                          number(parameters->value), number(std::round(1000 * cache->value) / 10));
+    return text;
+  };
+  const size_t all = rows.empty() ? 0 : static_cast<size_t>(rows.back()->depth);
+  Finding& f =
+      last != nullptr
+          ? c.say("importance", fmt::format("least important first, {} of {} heads can go together (epsilon "
+                                            "{}): {}{}",
+                                            last->depth, all, number(epsilon), point(*last),
+                                            next != nullptr ? "; " + point(*next) : ""))
+          : c.say("importance",
+                  fmt::format("least important first, not even the first {} of {} heads are known "
+                              "to be free together (epsilon {}): {}",
+                              rows.front()->depth, all, number(epsilon), point(*rows.front())));
+  about(f, last != nullptr ? *last : *rows.front(), epsilon);
+  f.claims = {{"prunable", last != nullptr ? Claim::Answer::yes : Claim::Answer::unknown}};
+}
+
+void stand_ins(Case& c) {
+  std::vector<const Row*> rows;
+  for (const std::string_view variant : c.evidence.variants())
+    if (variant.starts_with("pair:"))
+      for (const char* metric : {"pair_loss", "pair_kl"})
+        if (const Row* r = c.evidence.any(variant, metric)) rows.push_back(r);
+  if (rows.empty()) return;
+  std::vector<std::string> found;
+  const Row* most = rows.front();
+  const std::vector<Side> sides = sides_of(rows, 0.0);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& r = *rows[i];
+    const std::string pair = r.variant.str().substr(5);
+    if (std::fabs(r.value) > std::fabs(most->value)) most = &r;
+    // What is real and too small to matter is no stand-in.
+    if (sides[i] == Side::above && r.value > c.limit("epsilon"))
+      found.push_back(fmt::format("{} ({})", pair, signed_error(r)));
+  }
+  const std::string measured =
+      fmt::format("{} pairs of heads that are free alone were taken out together", rows.size());
+  Finding& f = found.empty()
+                   ? c.say("importance",
+                           fmt::format("no heads stand in for each other beyond epsilon {}: {}; the largest "
+                                       "interaction is that of {}, {} nats",
+                                       number(c.limit("epsilon")), measured, most->variant.str().substr(5),
+                                       signed_error(*most)))
+                   : c.say("importance",
+                           fmt::format("these stand in for each other, each free alone and not both: {} nats "
+                                       "of interaction (epsilon {}); {}",
+                                       list_of(found), number(c.limit("epsilon")), measured));
+  about(f, *most, c.limit("epsilon"));
+  f.claims = {{"stand-ins", found.empty() ? Claim::Answer::no : Claim::Answer::yes}};
+}
+
+void ranks(Case& c) {
+  const bool nats = c.spec.output.kind != HeadKind::none;
+  for (const char* map : {"qk", "ov", "kv"}) {
+    const std::string stem = fmt::format("rank_{}", map);
+    const Row *all = nullptr, *smallest = nullptr, *largest = nullptr;
+    for (const Row* r : c.evidence.all("full", stem + "_suffices")) {
+      if (r->layer < 0) all = r;
+      if (r->layer >= 0 && (smallest == nullptr || r->value < smallest->value)) smallest = r;
+      if (r->layer >= 0 && (largest == nullptr || r->value > largest->value)) largest = r;
+    }
+    const std::vector<const Row*>& curve = c.evidence.all("full", stem + (nats ? "_kl" : "_error"));
+    if (curve.empty()) continue;
+    std::vector<std::string> points;
+    for (const Row* r : curve)
+      if (r->layer < 0) points.push_back(fmt::format("{}: {}", r->depth, number(r->value)));
+    const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
+    std::string text = all != nullptr
+                           ? fmt::format("rank {} of {} suffices in all layers at once (epsilon {})",
+                                         number(all->value), map, number(epsilon))
+                           : fmt::format(
+                                 "no rank of {} asked for suffices in all layers at once "
+                                 "(epsilon {})",
+                                 map, number(epsilon));
+    text += "; cost by rank ";
+    for (size_t i = 0; i < points.size(); ++i) text += (i > 0 ? ", " : "") + points[i];
+    if (smallest != nullptr)
+      text += fmt::format("; one layer at a time from {} (layer {}) to {} (layer {})",
+                          number(smallest->value), smallest->layer, number(largest->value), largest->layer);
+    Finding& f = c.say("importance", text);
+    f.value = all != nullptr ? all->value : kNone;
+    f.threshold = epsilon;
+    f.claims = {
+        {fmt::format("rank of {}", map), all != nullptr ? Claim::Answer::yes : Claim::Answer::unknown}};
+  }
+}
+
+void costs(Case& c) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* what, const char* metric, const char* bound) {
+    const Row *r = of_full(c, metric), *most = of_full(c, bound);
+    if (r == nullptr) return;
+    parts.push_back(most != nullptr ? fmt::format("{} {:.1f} (bound {:.1f})", what, r->value, most->value)
+                                    : fmt::format("{} {:.1f}", what, r->value));
+  };
+  add("heads", "head_zero_passes", "head_zero_passes_bound");
+  add("by their mean", "head_mean_passes", "head_mean_passes_bound");
+  add("resampled", "head_resample_passes", "head_resample_passes_bound");
+  add("MLPs", "mlp_zero_passes", "mlp_zero_passes_bound");
+  add("layers", "layer_zero_passes", "layer_zero_passes_bound");
+  add("experts", "expert_zero_passes", "expert_zero_passes_bound");
+  add("estimates", "estimate_passes", "estimate_passes_bound");
+  add("pruning", "prune_passes", "prune_passes_bound");
+  add("ranks of qk", "rank_qk_passes", "rank_qk_passes_bound");
+  add("of ov", "rank_ov_passes", "rank_ov_passes_bound");
+  add("of kv", "rank_kv_passes", "rank_kv_passes_bound");
+  if (parts.empty()) return;
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i) text += (i > 0 ? ", " : "") + parts[i];
+  const Row *kl = of_full(c, "estimate_kl_rank_correlation"),
+            *loss = of_full(c, "estimate_loss_rank_correlation");
+  if (kl != nullptr)
+    c.say("importance",
+          fmt::format("the estimates order {} heads as the exact values do with a rank correlation of {}{}",
+                      c.evidence.all("full", "head_zero_kl").size(),
+                      fmt::format("{:.2f} for the KL", kl->value),
+                      loss != nullptr ? fmt::format(" and {:.2f} for the loss", loss->value) : ""));
+  const Row* samples = of_full(c, "head_zero_passes");
+  c.say("importance", fmt::format("forward passes{}, counted: {}",
+                                  samples != nullptr ? fmt::format(" of {} samples", samples->n) : "", text))
+      .claims = {{"counted", Claim::Answer::yes}};
+}
+
+void judge_importance(Case& c) {
+  heads(c);
+  together(c);
+  stand_ins(c);
+  ranks(c);
+  costs(c);
+}
+
+}  // namespace
+}  // namespace rankscope::verdict
+
+namespace rankscope {
+
+extern const Rule rule_importance{.order = 65,
+                                  .topic = "importance",
+                                  .question = "What is every head worth, and what can go together?",
+                                  .thresholds = {},
+                                  .judge = verdict::judge_importance};
+
+}  // namespace rankscope

@@ -1,0 +1,276 @@
+// Parts taken out one by one, each held to the plain way of doing it: another spec, run whole.
+#include "importance/evaluator.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/stats.h"
+#include "importance/savings.h"
+#include "model/kv_latent.h"
+#include "model/random_source.h"
+#include "pass/output.h"
+#include "pass/readout.h"
+#include "spec/edit.h"
+#include "support/tiny.h"
+
+namespace rankscope {
+namespace {
+
+using test::random_samples;
+using test::tiny_spec;
+
+const ProgressCallback kQuiet;
+
+std::vector<Variation> alone(const std::vector<Unit>& units, Replacement replacement = Replacement::zero) {
+  std::vector<Variation> out;
+  for (const Unit& u : units) out.push_back({u.layer, u, replacement, {}});
+  return out;
+}
+
+struct Bench {
+  ModelSpec spec;
+  std::unique_ptr<WeightSource> source;
+  std::vector<Sample> samples = random_samples({9, 5, 9, 12}, 50);
+  Questions questions;
+  std::unique_ptr<Evaluator> evaluator;
+
+  explicit Bench(ModelSpec s, int64_t group_bytes = 0, std::optional<int64_t> mask = {})
+      : spec(std::move(s)) {
+    source = random_source(spec, 1, "float64", "cpu");
+    questions = questions_for(spec, samples, mask, 3);
+    evaluator = std::make_unique<Evaluator>(Evaluator::Job{.source = *source,
+                                                           .questions = questions,
+                                                           .batch_size = 2,
+                                                           .seed = 0,
+                                                           .device = "cpu",
+                                                           .parts = true,
+                                                           .group_bytes = group_bytes,
+                                                           .progress = kQuiet});
+  }
+
+  // The reference: variants of a pass, whole networks each.
+  struct Reference {
+    double kl, loss;
+  };
+  Reference reference(const ModelSpec& other) {
+    PassPlan plan;
+    plan.variants = {{"full", spec, 0, 0}, {"other", other, 0, 0}};
+    plan.sources = {source.get()};
+    plan.inputs = {make_batches(questions.samples, spec, 8)};
+    plan.layers.assign(static_cast<size_t>(spec.depth()), true);
+    ResultTable table;
+    std::vector<std::string> notes;
+    const std::vector<FinalState> states = run_pass(plan, table, notes, {});
+    compare_outputs(states[0], plan, {&states[1]}, plan, table, notes);
+    add_losses(states, plan, {questions}, table);
+    const Row *kl = table.find("other", "output_kl", -1), *loss = table.find("other", "nll", -1),
+              *full = table.find("full", "nll", -1);
+    return {kl->value, loss != nullptr ? loss->value - full->value : kNone};
+  }
+
+  double loss_gained(const Judged& j) const {
+    std::vector<double> gained;
+    for (size_t s = 0; s < j.loss.size(); ++s) gained.push_back(j.loss[s] - evaluator->full().loss[s]);
+    return mean_over_tokens(gained, evaluator->asked()).value;
+  }
+};
+
+ModelSpec parallel_spec() {
+  ModelSpec s = tiny_spec(NormPlace::pre);
+  for (BlockSpec& b : s.blocks) b.parallel = true;
+  return s;
+}
+
+ModelSpec gated_spec() {
+  ModelSpec s = tiny_spec(NormPlace::pre);
+  for (BlockSpec& b : s.blocks) b.attention_branch()->part.name = "gated_attention";
+  return s;
+}
+
+ModelSpec normed_inside_spec() {
+  ModelSpec s = tiny_spec(NormPlace::pre);
+  for (BlockSpec& b : s.blocks)
+    for (BranchSpec& branch : b.branches) branch.inside = {NormKind::rms, 1e-6};
+  return s;
+}
+
+// float64; outputs of order one through three blocks: differences of the order of rounding stay below 1e-11.
+constexpr double kRounding = 1e-11;
+
+class EveryHead : public testing::TestWithParam<ModelSpec (*)()> {};
+
+TEST_P(EveryHead, OutCostsWhatTheWholeNetworkWithoutItCosts) {
+  Bench b(GetParam()());
+  const std::vector<Unit> heads = units_of(b.spec, UnitKind::head);
+  ASSERT_EQ(heads.size(), 12u);
+  const std::vector<Judged> judged = b.evaluator->run(alone(heads));
+  for (size_t i = 0; i < heads.size(); ++i) {
+    const Bench::Reference want = b.reference(without(b.spec, "head:" + heads[i].label()));
+    EXPECT_NEAR(arithmetic_mean(judged[i].kl).value, want.kl, kRounding) << heads[i].label();
+    EXPECT_GT(want.kl, 1e-6);
+    if (!judged[i].loss.empty()) {
+      EXPECT_NEAR(b.loss_gained(judged[i]), want.loss, kRounding) << heads[i].label();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Evaluator, EveryHead,
+                         testing::Values(
+                             +[] { return tiny_spec(NormPlace::pre); },
+                             +[] { return tiny_spec(NormPlace::post); }, &parallel_spec, &gated_spec,
+                             &normed_inside_spec));
+
+TEST(Evaluator, GroupsOfOneGiveWhatOneGroupGives) {
+  Bench all(tiny_spec(NormPlace::pre)), few(tiny_spec(NormPlace::pre), 1);
+  const std::vector<Variation> variations = alone(units_of(all.spec, UnitKind::head));
+  const std::vector<Judged> a = all.evaluator->run(variations), b = few.evaluator->run(variations);
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].kl, b[i].kl);
+    EXPECT_EQ(a[i].loss, b[i].loss);
+  }
+  EXPECT_DOUBLE_EQ(all.evaluator->passes(), few.evaluator->passes());
+}
+
+TEST(Evaluator, AnMlpOutIsTheBranchWithoutIt) {
+  Bench b(tiny_spec(NormPlace::pre));
+  const std::vector<Unit> units = units_of(b.spec, UnitKind::mlp);
+  const std::vector<Judged> judged = b.evaluator->run(alone(units));
+  for (size_t i = 0; i < units.size(); ++i) {
+    ModelSpec other = b.spec;
+    other.blocks[i].branches.pop_back();
+    EXPECT_NEAR(arithmetic_mean(judged[i].kl).value, b.reference(other).kl, kRounding);
+  }
+}
+
+TEST(Evaluator, ALayerOutIsTheNetworkWithoutItsBranches) {
+  Bench b(tiny_spec(NormPlace::pre));
+  const std::vector<Judged> judged = b.evaluator->run(alone(units_of(b.spec, UnitKind::layer)));
+  for (size_t i = 0; i < judged.size(); ++i) {
+    ModelSpec other = b.spec;
+    other.blocks[i].branches.back().scale = other.blocks[i].branches.front().scale = 0;
+    EXPECT_NEAR(arithmetic_mean(judged[i].kl).value, b.reference(other).kl, kRounding);
+  }
+}
+
+TEST(Evaluator, EditsOfSeveralLayersAreThoseOfTheSpec) {
+  Bench b(tiny_spec(NormPlace::pre));
+  const ModelSpec cut = with_rank(without(b.spec, "head:L0H1+head:L2H3"), "qk=2+ov=3");
+  Variation v;
+  for (int64_t l = 0; l < 3; ++l) v.edits[l] = {cut.blocks[static_cast<size_t>(l)], 0};
+  const Judged judged = b.evaluator->run({v}).front();
+  EXPECT_NEAR(arithmetic_mean(judged.kl).value, b.reference(cut).kl, kRounding);
+  EXPECT_NEAR(b.loss_gained(judged), b.reference(cut).loss, kRounding);
+}
+
+TEST(Evaluator, WhatEqualTokensCarryIsItsOwnMeanAndResample) {
+  ModelSpec spec = tiny_spec(NormPlace::pre);
+  spec.embedding.positions = 0;
+  spec.position = PositionKind::none;
+  Bench b(spec);
+  for (Sample& s : b.samples) std::fill(s.ids.begin(), s.ids.end(), 7);
+  b.questions = questions_for(spec, b.samples, {}, 0);
+  Evaluator same({.source = *b.source,
+                  .questions = b.questions,
+                  .batch_size = 8,
+                  .seed = 0,
+                  .device = "cpu",
+                  .parts = true,
+                  .group_bytes = 0,
+                  .progress = kQuiet});
+  for (const Replacement r : {Replacement::mean, Replacement::resample})
+    for (const UnitKind kind : {UnitKind::head, UnitKind::mlp})
+      for (const Judged& j : same.run(alone(units_of(spec, kind), r)))
+        for (const double kl : j.kl) EXPECT_NEAR(kl, 0, kRounding);
+  const Judged zero = same.run(alone({{UnitKind::head, 0, 0}})).front();
+  EXPECT_GT(zero.kl.front(), 1e-6);
+}
+
+TEST(Evaluator, AMaskedModelIsJudgedWhereItIsAsked) {
+  Bench b(tiny_spec(NormPlace::post), 0, 49);
+  ASSERT_EQ(b.questions.kind, LossKind::masked);
+  EXPECT_EQ(b.evaluator->asked(), (std::vector<int64_t>{1, 1, 1, 2}));
+  EXPECT_EQ(b.evaluator->full().loss.size(), 4u);
+  const Judged j = b.evaluator->run(alone({{UnitKind::head, 1, 2}})).front();
+  for (size_t s = 0; s < 4; ++s) EXPECT_NE(j.loss[s], b.evaluator->full().loss[s]);
+}
+
+TEST(Evaluator, PassesAreThoseOfTheRestOfABlockOfWhatFollowsAndOfTheLogits) {
+  Bench b(tiny_spec(NormPlace::pre));
+  const std::vector<Unit> heads = units_of(b.spec, UnitKind::head);
+  // By hand, multiply-adds a token: block 4 * 24 * 24 + 2 * 24 * 40 = 4224, its MLP 1920, logits 24 * 50 =
+  // 1200.
+  const double logits = 1200.0 / (3 * 4224), rest = 1920.0 / (3 * 4224);
+  const double by_hand = 1 + logits + 12 * (rest + logits) + 4 * (2.0 + 1.0) / 3;
+  // One token still scores itself: 2 * 24 multiply-adds more in each block.
+  EXPECT_NEAR(b.evaluator->bound(heads), by_hand, 0.02 * by_hand);
+  b.evaluator->run(alone(heads));
+  EXPECT_LE(b.evaluator->passes(), b.evaluator->bound(heads) + 0.1);
+  EXPECT_GT(b.evaluator->passes(), 0.8 * b.evaluator->bound(heads));
+}
+
+TEST(Evaluator, WithoutAHeadTheLastStateIsCompared) {
+  ModelSpec spec = tiny_spec(NormPlace::post);
+  spec.output = {};
+  Bench b(spec);
+  EXPECT_TRUE(b.evaluator->full().loss.empty());
+  const Judged j = b.evaluator->run(alone({{UnitKind::head, 0, 0}})).front();
+  PassPlan plan;
+  plan.variants = {{"full", spec, 0, 0}, {"other", without(spec, "head:L0H0"), 0, 0}};
+  plan.sources = {b.source.get()};
+  plan.inputs = {make_batches(b.samples, spec, 8)};
+  plan.layers.assign(3, true);
+  ResultTable table;
+  std::vector<std::string> notes;
+  const std::vector<FinalState> states = run_pass(plan, table, notes, {});
+  compare_outputs(states[0], plan, {&states[1]}, plan, table, notes);
+  EXPECT_NEAR(arithmetic_mean(j.kl).value, table.find("other", "output_error", -1)->value, kRounding);
+}
+
+TEST(KvLatent, OfFullWidthChangesNothingAndOfLessHasThatRank) {
+  const ModelSpec spec = tiny_spec(NormPlace::pre);
+  const auto source = random_source(spec, 4, "float64", "cpu");
+  const Weights stored = source->load("blocks.0");
+  const auto stacked = [](const Weights& w) {
+    return at::cat({w.get("attn.W_K").view({4, 6, 24}), w.get("attn.W_V").view({4, 6, 24})}, 1);
+  };
+  const Weights same = with_kv_latent(stored, spec.blocks[0], 12);
+  EXPECT_LT((stacked(same) - stacked(stored)).abs().max().item<double>(), 1e-12);
+  const Weights cut = with_kv_latent(stored, spec.blocks[0], 5);
+  const at::Tensor gain = stored.get("ln1.w");
+  const at::Tensor sigma = at::linalg_svdvals(stacked(cut) * gain);
+  EXPECT_LT(sigma.narrow(1, 5, 7).max().item<double>(), 1e-12);
+  EXPECT_GT(sigma.select(1, 4).min().item<double>(), 1e-3);
+  // The norm's bias reaches keys and values as before.
+  const auto constant = [&](const Weights& w) {
+    return at::mv(w.get("attn.W_K"), w.get("ln1.b")) + w.get("attn.b_K");
+  };
+  EXPECT_LT((constant(cut) - constant(stored)).abs().max().item<double>(), 1e-12);
+}
+
+TEST(Savings, KeysAndValuesGoWithTheLastHeadThatReadsThem) {
+  ModelSpec spec = tiny_spec(NormPlace::pre);
+  for (BlockSpec& b : spec.blocks) b.attention().kv_heads = 2;
+  // Q and O of one head: 24 * 12 and 6 biases of the query.
+  EXPECT_EQ(parameters_saved(spec, {{0, 0}}), 24 * 12 + 6);
+  EXPECT_EQ(cache_saved(spec, {{0, 0}}), 0);
+  EXPECT_EQ(parameters_saved(spec, {{0, 0}, {0, 1}}), 2 * (24 * 12 + 6) + 24 * 12 + 12);
+  EXPECT_DOUBLE_EQ(cache_saved(spec, {{0, 0}, {0, 1}}), 1.0 / 6);
+}
+
+TEST(Units, KindsAreReadAndUnknownOnesAnswered) {
+  EXPECT_EQ(parse_kinds("heads").exact, std::vector{UnitKind::head});
+  EXPECT_TRUE(parse_kinds("heads").estimates);
+  EXPECT_EQ(parse_kinds("layers,mlps").exact, (std::vector{UnitKind::mlp, UnitKind::layer}));
+  EXPECT_EQ(parse_kinds("all").exact.size(), 4u);
+  EXPECT_TRUE(parse_kinds("estimates").exact.empty());
+  EXPECT_THROW(parse_kinds("head"), Error);
+  EXPECT_THROW(parse_kinds("heads,"), Error);
+  EXPECT_THROW(parse_replacements("none"), Error);
+  EXPECT_EQ(parse_replacements("mean,zero").size(), 2u);
+}
+
+}  // namespace
+}  // namespace rankscope

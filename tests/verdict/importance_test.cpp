@@ -1,0 +1,97 @@
+// The sentences about what parts are worth, pinned: a table is planted, the words must follow.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "verdict/verdict.h"
+
+namespace rankscope {
+namespace {
+
+class ImportanceRule : public testing::Test {
+ protected:
+  void SetUp() override {
+    BlockSpec block = classic_block(NormPlace::pre, {NormKind::layer}, {});
+    block.attention().heads = 3;
+    spec_.blocks.assign(2, block);
+    spec_.output.kind = HeadKind::linear;
+  }
+  void add(const std::string& metric, double value, double error, int layer = -1, int head = -1,
+           int depth = -1, const std::string& variant = "full") {
+    table_.rows.push_back({variant, "somewhere", layer, head, metric, value, error, 8, depth, "all"});
+  }
+  std::vector<std::string> said() const {
+    std::vector<std::string> out;
+    for (const Finding& f : judge(table_, spec_, {}, {40}))
+      if (f.topic == "importance") out.push_back((f.known ? "" : "? ") + f.sentence);
+    return out;
+  }
+  ModelSpec spec_;
+  ResultTable table_;
+};
+
+TEST_F(ImportanceRule, SaysNothingWhereNothingWasTakenOut) { EXPECT_TRUE(said().empty()); }
+
+TEST_F(ImportanceRule, CountsHeadsThatAreNeededFreeAndNotKnown) {
+  add("head_zero_kl", 0.4, 0.01, 0, 0);
+  add("head_zero_loss", 0.3, 0.02, 0, 0);
+  add("head_zero_kl", 0.00001, 0.000001, 0, 1);
+  add("head_zero_loss", -0.00002, 0.00001, 0, 1);
+  add("head_zero_kl", 0.0011, 0.001, 1, 0);
+  EXPECT_EQ(said(),
+            std::vector<std::string>{
+                "of 3 heads, each alone writing zero, the output needs 1, 1 cost less than epsilon 0.001 "
+                "and 1 are not known; most in nats: L0H0 0.4 ± 0.01 (loss +0.3 ± 0.02), L1H0 0.0011 ± "
+                "0.001, L0H1 1e-05 ± 1e-06 (loss -2e-05 ± 1e-05); least: L0H1 1e-05 ± 1e-06 (loss -2e-05 "
+                "± 1e-05)"});
+}
+
+TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
+  for (const auto& [heads, kl] : {std::pair(2, 0.0002), {4, 0.05}, {6, 2.0}}) {
+    add("prune_kl", kl, kl / 100, -1, -1, heads);
+    add("prune_loss", kl / 2, kl / 100, -1, -1, heads);
+    add("prune_parameters", 100.0 * heads, kNone, -1, -1, heads);
+    add("prune_cache", heads / 12.0, kNone, -1, -1, heads);
+  }
+  EXPECT_EQ(said(),
+            std::vector<std::string>{
+                "least important first, 2 of 6 heads can go together (epsilon 0.001): 2 out cost 0.0002 ± "
+                "2e-06, loss +0.0001 ± 2e-06, save 200 parameters and 16.7% of the cache of keys and "
+                "values; 4 out cost 0.05 ± 0.0005, loss +0.025 ± 0.0005, save 400 parameters and 33.3% of "
+                "the cache of keys and values"});
+}
+
+TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough) {
+  add("pair_loss", 0.5, 0.01, -1, -1, -1, "pair:L0H0+L0H1");
+  add("pair_loss", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");
+  add("pair_loss", 0.3, 0.4, -1, -1, -1, "pair:L0H2+L1H1");
+  EXPECT_EQ(said(),
+            std::vector<std::string>{
+                "these stand in for each other, each free alone and not both: L0H0+L0H1 (+0.5 ± 0.01) nats "
+                "of interaction (epsilon 0.001); 3 pairs of heads that are free alone were taken out "
+                "together"});
+}
+
+TEST_F(ImportanceRule, SaysWhichRankSufficesAndWhatEachCosts) {
+  add("rank_qk_kl", 0.2, 0.01, -1, -1, 1);
+  add("rank_qk_kl", 0.0001, 0.00001, -1, -1, 4);
+  add("rank_qk_suffices", 4, kNone);
+  add("rank_qk_suffices", 1, kNone, 0);
+  add("rank_qk_suffices", 4, kNone, 1);
+  EXPECT_EQ(said(),
+            std::vector<std::string>{
+                "rank 4 of qk suffices in all layers at once (epsilon 0.001); cost by rank 1: 0.2, 4: "
+                "0.0001; one layer at a time from 1 (layer 0) to 4 (layer 1)"});
+}
+
+TEST_F(ImportanceRule, PrintsPassesBesideTheirBound) {
+  add("head_zero_passes", 115.04, kNone);
+  add("head_zero_passes_bound", 116.02, kNone);
+  add("estimate_passes", 11.5, kNone);
+  add("estimate_kl_rank_correlation", 0.934, kNone);
+  const std::vector<std::string> all = said();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1], "forward passes of 8 samples, counted: heads 115.0 (bound 116.0), estimates 11.5");
+}
+
+}  // namespace
+}  // namespace rankscope
