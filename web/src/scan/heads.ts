@@ -6,7 +6,7 @@ import { Figure, type FigureSpec } from "../figure";
 import { headName, short, withError } from "../format";
 import { metricName, unitOf, variantName, withUnit } from "../names";
 
-const favourites = ["attention_entropy", "effective_rank_rel", "mixing", "sink_mass", "head_output_rel", "qk_effective_rank", "ov_effective_rank"];
+const favourites = ["head_zero_kl", "head_zero_error", "head_estimate_kl", "attention_entropy", "effective_rank_rel", "mixing", "sink_mass", "head_output_rel", "qk_effective_rank", "ov_effective_rank"];
 
 export class HeadMap {
   readonly element: HTMLElement;

@@ -10,6 +10,7 @@ import { diff } from "./diff";
 import { HeadPage } from "./head";
 import { headline } from "./headline";
 import { HeadMap } from "./heads";
+import { importance } from "./importance";
 import { manifest } from "./manifest";
 import { operator } from "./operator";
 import { paths, readings } from "./paths";
@@ -46,6 +47,8 @@ function details(scan: Scan, several: boolean, choose: HTMLElement | null): { se
   const sections: HTMLElement[] = [];
   const map = new HeadMap([scan], open);
   if (!several && !map.empty) sections.push(section("heads", "Heads", map.element));
+  const worth = importance(scan);
+  if (worth) sections.push(section("importance", "What can go", worth));
   if (!page.empty) sections.push(section("head", "One head", choose && h("div", { class: "controls" }, choose), page.element));
   const sunk = sinks(scan, open);
   if (sunk) sections.push(section("sinks", "Sinks and massive activations", sunk));
