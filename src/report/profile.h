@@ -22,6 +22,7 @@ struct LayerNumbers {
 
 struct VariantProfile {
   std::string variant;
+  std::string stream;        // of a network that has several
   double output_kl = kNone;  // or output_error, where in_nats is false
   bool in_nats = true;
   std::vector<LayerNumbers> layers;
@@ -30,7 +31,7 @@ struct VariantProfile {
   int64_t samples = 0;
 };
 
-/// One profile per variant, in the order in which the table first names them.
+/// One profile per stream and variant, in the order in which the table first names them.
 std::vector<VariantProfile> profiles(const ResultTable& table);
 
 }  // namespace rankscope

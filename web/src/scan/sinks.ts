@@ -9,7 +9,7 @@ import { family, trackLook, tracksOf } from "./tracks";
 
 export function sinks(scan: Scan, open: (layer: number, head: number) => void): HTMLElement | null {
   const variant = scan.variants[0] ?? "full";
-  const tokens = scan.data.shown?.tokens ?? [];
+  const tokens = (scan.data.shown?.keys ?? scan.data.shown)?.tokens ?? [];
   const parts: HTMLElement[] = [];
   const mass = scan.of("sink_mass").filter((r) => r.variant === variant && r.head !== null && r.layer !== null);
   if (mass.length > 0) {

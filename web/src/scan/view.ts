@@ -1,5 +1,5 @@
 // The page of one scan, or of several laid side by side.
-import { type DiffData, Scan, type ScanData } from "../data";
+import { type DiffData, ofStream, Scan, type ScanData, streamsOf } from "../data";
 import { choice, h, outside, section } from "../dom";
 import { headName } from "../format";
 import { Table } from "../table";
@@ -101,7 +101,22 @@ function inOrder(scans: Scan[]): Scan[] {
   return at ? scans.map((scan, i) => ({ scan, step: at[i] ?? 0 })).sort((a, b) => a.step - b.step).map((s) => s.scan) : scans;
 }
 
+/** Of a network of several streams one is looked at at a time; the verdict has the choice. */
 export function scanView(given: ScanData[], changes: DiffData | null): View {
+  const streams = streamsOf(given);
+  if (streams.length === 0) return streamView(given, changes, null);
+  const holder = h("div", {});
+  const make = (stream: string): View => {
+    const choose = h("div", { class: "controls" }, choice("stream", streams, stream, (other) => ((view = make(other)), holder.replaceChildren(...view.sections))));
+    const own = changes && { ...changes, rows: changes.rows.filter((r) => r.stream === stream) };
+    return streamView(given.map((d) => ofStream(d, stream)), own, choose);
+  };
+  let view = make(streams[0] ?? "");
+  holder.replaceChildren(...view.sections);
+  return { title: view.title, subtitle: view.subtitle, sections: [holder], navigate: (hash) => view.navigate(hash) };
+}
+
+function streamView(given: ScanData[], changes: DiffData | null, chooser: HTMLElement | null): View {
   const scans = inOrder(given.map((d) => new Scan(d)));
   const data = scans.map((s) => s.data);
   const several = scans.length > 1;
@@ -125,6 +140,7 @@ export function scanView(given: ScanData[], changes: DiffData | null): View {
     section(
       "verdict",
       "Verdict",
+      chooser,
       ...(several ? scans.map((s) => h("details", { open: scans.length <= 2 }, h("summary", {}, h("bdi", {}, outside(s.data.name))), verdict(s.data, open))) : [verdict(data[0] as ScanData, open)]),
     ),
   );
