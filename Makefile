@@ -5,13 +5,15 @@
 #   TORCH=pip      the torch of the active Python
 #   DEPS=off       do not look for missing packages
 #   JOBS=N         compile this many files at once
+#   WERROR=ON      warnings are errors, as in our own CI
 
 TORCH ?= system
 DEPS  ?= on
 BUILD := build
 TESTS ?= OFF
+WERROR ?= OFF
 FUZZ_SECONDS ?= 6
-BANK_NETWORKS ?= 6300
+BANK_NETWORKS ?= 6400
 BANK_SEED ?= 1
 
 # A file that includes torch takes up to 2 GB to compile: as many jobs as cores, but no more than memory carries.
@@ -21,15 +23,16 @@ JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ {fit = int($$2 / 2000000); if
 BENCHES := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test bench bank fuzz campaign clean help deps-build deps-test configure
+.PHONY: build demo test compilers deb bench bank fuzz campaign clean help deps-build deps-test deps-compilers deps-deb configure
 
 build: deps-build configure  ## build the program: build/rankscope
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@echo "Built $(BUILD)/rankscope. Try: $(BUILD)/rankscope scan"
 
-demo: build  ## scan the built-in model on the built-in text
-	$(BUILD)/rankscope scan --out out/demo
-	@echo "Open out/demo/report.html in a browser, or load out/demo/metrics.csv; next: $(BUILD)/rankscope scan PATH/TO/MODEL --text FILE"
+demo: deps-build configure  ## the built-in model as it is and without its skips, side by side
+	@cmake --build $(BUILD) --parallel $(JOBS) --target rankscope_program
+	@$(BUILD)/rankscope scan --off skip --out out/demo --force
+	@echo "Open out/demo/report.html in a browser. Next, a model of yours: $(BUILD)/rankscope scan PATH/TO/MODEL --text FILE"
 
 test:  ## build and run every test, then fuzz the readers for a minute
 	@$(MAKE) --no-print-directory TESTS=ON deps-test configure
@@ -37,6 +40,14 @@ test:  ## build and run every test, then fuzz the readers for a minute
 	@ctest --test-dir $(BUILD) --output-on-failure -j2
 	@fuzz/run.sh $(FUZZ_SECONDS)
 	@echo "All tests passed and the fuzzers found nothing. Details: $(BUILD)/Testing/Temporary/LastTest.log"
+
+compilers: deps-compilers  ## what needs no LibTorch by GCC 12, Clang 16 and 19, each file alone, warnings as errors
+	@JOBS=$(JOBS) scripts/compilers.sh
+
+deb: deps-deb configure  ## a Debian package: build/rankscope_VERSION_ARCH.deb
+	@cmake --build $(BUILD) --parallel $(JOBS)
+	@cd $(BUILD) && cpack -G DEB >cpack.log 2>&1 || { cat cpack.log >&2; exit 1; }
+	@echo "Packed $$(ls -t $(BUILD)/*.deb | head -1). Install: apt install ./FILE.deb; scripts/test-deb.sh tries it in a bare root."
 
 bench: deps-build configure  ## build and run the benchmarks: the one table of training, then one question each
 	@cmake --build $(BUILD) --parallel $(JOBS) --target rankscope_program $(BENCHES)
@@ -46,7 +57,7 @@ bench: deps-build configure  ## build and run the benchmarks: the one table of t
 
 bank: deps-build configure  ## how often the verdict's statements are true, on planted networks; BANK_SEED=2 for others
 	@cmake --build $(BUILD) --parallel $(JOBS) --target bank
-	@$(BUILD)/bank $(BANK_NETWORKS) $(BANK_SEED)
+	@$(BUILD)/bank $(BANK_NETWORKS) $(BANK_SEED) $(JOBS)
 
 fuzz: deps-test  ## fuzz the readers; FUZZ_SECONDS=600 for longer
 	@fuzz/run.sh $(FUZZ_SECONDS)
@@ -60,14 +71,14 @@ clean:  ## remove the build folder and the demo's output
 	rm -rf $(BUILD) out/demo
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 	@sed -n 's/^#   \([A-Z]*=.*\)/  \1/p' Makefile
 
-deps-build deps-test: deps-%:
+deps-build deps-test deps-compilers deps-deb: deps-%:
 ifneq ($(DEPS),off)
 	@TORCH='$(TORCH)' scripts/install-deps.sh $*
 endif
 
 # Configuring costs seconds, so it happens when the answers change: scripts/configure.sh remembers them.
 configure:
-	@scripts/configure.sh $(BUILD) '$(TORCH)' -DRANKSCOPE_TESTS=$(TESTS)
+	@scripts/configure.sh $(BUILD) '$(TORCH)' -DRANKSCOPE_TESTS=$(TESTS) -DRANKSCOPE_WERROR=$(WERROR)

@@ -18,7 +18,7 @@
 #include "checkpoint/load.h"
 #include "collapse/collapse.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "operator/frozen.h"
 #include "operator/paths.h"
 #include "operator/spectrum.h"

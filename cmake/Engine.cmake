@@ -31,6 +31,7 @@ endif()
 add_library(rankscope_engine_objects OBJECT ${ENGINE_SOURCES} ${LENS_SOURCES} ${ATTENTION_SOURCES} ${RUNNER_SOURCES}
   ${TASK_SOURCES} ${TOKEN_TASK_SOURCES}
   src/checkpoint/load.cpp src/checkpoint/staged.cpp src/checkpoint/staging.cpp src/checkpoint/stored.cpp)
+rankscope_unity(rankscope_engine_objects)
 target_precompile_headers(rankscope_engine_objects PRIVATE src/torch_pch.h)
 target_compile_options(rankscope_engine_objects PRIVATE -Winvalid-pch)
 add_library(rankscope_torch INTERFACE)  # torch's headers as system headers, and nothing of its warnings

@@ -32,6 +32,28 @@ ${table}  };
   set(${out_var} ${sources} ${generated} PARENT_SCOPE)
 endfunction()
 
+# rankscope_name_list(<folder> <header> <function> <output-variable>): the same list as names alone, for those who must not
+# see what is behind them (here: torch).
+function(rankscope_name_list folder header function out_var)
+  file(GLOB entries CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src/${folder} ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
+  list(SORT entries)
+  list(TRANSFORM entries REPLACE "(.*)\\.cpp$" "\"\\1\"")
+  list(JOIN entries ", " names)
+  set(generated ${CMAKE_BINARY_DIR}/generated/${folder}_names.cpp)
+  file(CONFIGURE OUTPUT ${generated} CONTENT
+"// Generated from the file names of src/${folder}: do not edit.
+#include \"${header}\"
+
+namespace rankscope {
+const std::vector<std::string>& ${function}() {
+  static const std::vector<std::string> names{${names}};
+  return names;
+}
+}  // namespace rankscope
+" @ONLY)
+  set(${out_var} ${generated} PARENT_SCOPE)
+endfunction()
+
 # rankscope_tests(<room> [TORCH]): tests/<room>/*_test.cpp as one program and one ctest case.
 function(rankscope_tests room)
   cmake_parse_arguments(ARG "TORCH" "" "" ${ARGN})

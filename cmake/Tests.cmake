@@ -22,7 +22,7 @@ if(RANKSCOPE_TEXT_LIBRARIES)  # without them there is no tokenizer to test
   rankscope_tests(text)
 endif()
 if(RANKSCOPE_ENGINE)
-  foreach(room model parts spectral operator ops tasks train studies lenses scan bench contract bank)
+  foreach(room attention model parts spectral operator ops tasks train studies lenses scan bench contract bank)
     rankscope_tests(${room} TORCH)
   endforeach()
 endif()

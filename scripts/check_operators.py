@@ -14,20 +14,27 @@ partly cancel. Under TF32 each factor of a product is rounded to 2^-10 before it
 so that part does not grow with n.
 """
 import argparse
+import importlib
 import math
 import os
+import pathlib
 import sys
 
 import torch
 
 sys.dont_write_bytecode = True  # the tree stays as it is
-from operator_cases import CASES  # noqa: E402
-from operator_refusals import refusals  # noqa: E402
+TREE = pathlib.Path(__file__).resolve().parent.parent
+ROOMS = [TREE / "src" / room for room in ("ops", "spectral")]
+sys.path += [str(room) for room in ROOMS]
 
 FACTOR = 4
 FLOAT32, TF32 = 2.0**-23, 2.0**-10
 GRADCHECK_NUMBERS = 500  # gradcheck moves each number of the input twice
-WIDTH = max(len(name) for name in CASES)
+# A file beside each operator's: {name: (its cases, what it refuses)}.
+OPERATORS = {}
+for file in sorted(file for room in ROOMS for file in room.glob("*.py")):
+    OPERATORS.update(importlib.import_module(file.stem).OPERATORS)
+WIDTH = max(len(name) for name in OPERATORS)
 
 
 def as_list(results):
@@ -102,9 +109,7 @@ def check_gradients(name, case, report):
 def check_refusals(name, refused, report):
     """The first sentence, for the table."""
     first = None
-    for operator, call, part in refused:
-        if operator != name:
-            continue
+    for call, part in refused:
         try:
             call()
             report.fail(name, f'took what it should refuse with "{part}"')
@@ -121,7 +126,7 @@ def check_refusals(name, refused, report):
 def check_operator(name, ops, device, report):
     torch.manual_seed(1)
     values, slopes, checked = [], [], []
-    for case in CASES[name](ops):
+    for case in OPERATORS[name][0](ops):
         value, slope = check_values(name, case, device, 0.0, report)
         values.append(value)
         if slope is None:
@@ -136,14 +141,14 @@ def check_operator(name, ops, device, report):
         line += f"  gradients {max(slopes):.0e}  gradcheck {'ok' if all(checked) else 'FAILED'}"
     else:
         line += f"  {'no gradients':<29}"
-    return f"{line}  refuses: {check_refusals(name, refusals(ops, device), report)}"
+    return f"{line}  refuses: {check_refusals(name, OPERATORS[name][1](ops, device), report)}"
 
 
 def check_tf32(name, ops, device, report):
     torch.manual_seed(1)
     torch.set_float32_matmul_precision("high")
     try:
-        pairs = [check_values(f"{name} (TF32)", case, device, TF32, report) for case in CASES[name](ops)]
+        pairs = [check_values(f"{name} (TF32)", case, device, TF32, report) for case in OPERATORS[name][0](ops)]
     finally:
         torch.set_float32_matmul_precision("highest")
     slopes = [slope for _, slope in pairs if slope is not None]
@@ -155,7 +160,7 @@ def without_case():
     """Operators that are registered and not checked here; none where this torch does not list operators."""
     space = "rankscope::"
     names = [schema.name for schema in getattr(torch._C, "_jit_get_all_schemas", list)()]
-    return sorted({name[len(space) :] for name in names if name.startswith(space)} - set(CASES))
+    return sorted({name[len(space) :] for name in names if name.startswith(space)} - set(OPERATORS))
 
 
 def main():
@@ -174,7 +179,7 @@ def main():
 
     device, report, ops = torch.device(options.device), Report(), torch.ops.rankscope
     print(f"torch {torch.__version__}, {device.type}, float32 beside float64")
-    for name in CASES:
+    for name in OPERATORS:
         if not hasattr(ops, name):
             report.fail(name, "is not registered")
             continue

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs what Rankscope needs on Debian 12, and nothing that is there already.
 #
-#   scripts/install-deps.sh [build|test]      build: to build and run     test: the tests and fuzzers too
+#   scripts/install-deps.sh [build|test|compilers|deb]
+#     build: to build and run     test: the tests and fuzzers too
+#     compilers: those of `make compilers`     deb: what packs a Debian package
 #
 # Safe to run again: with nothing missing it only asks the package database, needs no root and takes no time.
 # TORCH=DIR or TORCH=pip (see the Makefile) brings its own LibTorch, so the packaged one is left out.
@@ -23,6 +25,8 @@ test_packages=(
   npm:npm ca-certificates               # the report's page; one test fetches a published model
   chromium:chromium                     # shows the page to its tests
 )
+compiler_packages=(g++-12:g++-12 clang-16:clang++-16 clang-19:clang++-19)
+deb_packages=(dpkg-dev:dpkg-shlibdeps)
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 
@@ -31,7 +35,9 @@ wanted=("${build_packages[@]}")
 case "${1:-test}" in
   build) ;;
   test) wanted+=("${test_packages[@]}") ;;
-  *) say "expected build or test, but got \"$1\""; exit 2 ;;
+  compilers) wanted+=("${compiler_packages[@]}") ;;
+  deb) wanted+=("${deb_packages[@]}") ;;
+  *) say "expected build, test, compilers or deb, but got \"$1\""; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then

@@ -17,13 +17,14 @@ namespace rankscope {
 /// S samples whose queries have one length and whose keys have one length.
 struct AttentionInput {
   const AttentionSpec& spec;
-  const Weights& weights;           // the block's, for variants with parameters of their own
-  const std::string& name;          // of the branch: its parameters are "attn.W_R", ...
-  const at::Tensor& q;              // [S, T, H, d_qk]
-  const at::Tensor& k;              // [S, T', KV, d_qk]
-  const at::Tensor& positions;      // [S, T] int64, of the queries
-  const at::Tensor& key_positions;  // [S, T'] int64
-  const at::Tensor& types;          // [S, T] int64, undefined when the input came without
+  const Weights& weights;             // the block's, for variants with parameters of their own
+  const std::string& name;            // of the branch: its parameters are "attn.W_R", ...
+  const at::Tensor& q;                // [S, T, H, d_qk]
+  const at::Tensor& k;                // [S, T', KV, d_qk]
+  const at::Tensor& positions;        // [S, T] int64, of the queries
+  const at::Tensor& key_positions;    // [S, T'] int64
+  const at::Tensor& types;            // [S, T] int64, undefined when the input came without
+  const at::Tensor* gates = nullptr;  // [S, T', KV, g]: what the part says of each key beside it
 };
 
 /// Patterns on demand: rows of one tile at a time, so that long contexts never hold a whole matrix.
@@ -37,6 +38,14 @@ class PreparedAttention {
                              at::Tensor* scores = nullptr) = 0;
 };
 
+/// An option behind the variant's name ("fastmax:p=2", spec/variant_text.h): one of some words, or a number.
+struct VariantOption {
+  std::string_view name, otherwise;
+  std::vector<std::string_view> words = {};  // empty: a number between low and high
+  double low = 0, high = 0;
+  std::string_view meaning = {};
+};
+
 struct AttentionVariant {
   std::string_view name;
   std::string_view summary;
@@ -45,15 +54,35 @@ struct AttentionVariant {
   bool own_tokens_only;  // cannot look at another stream than its own
   bool has_scores;       // the pattern is made of scores, larger for more attention
   std::unique_ptr<PreparedAttention> (*prepare)(const AttentionInput& input);
+  bool shares = true;  // no entry is below zero: the pattern says how much each key gives
+  bool only_causal =
+      false;  // a state that runs forward: there is no form without a causal mask, nor with a window
+  bool may_be_causal = true;  // false: a row depends on later queries, and a mask would not hide them
+  std::vector<VariantOption> options = {};
+  /// The largest rank a pattern of n x n can have for the widths of the spec, in words and as a number; none:
+  /// n.
+  std::string_view rank_law = {};
+  int64_t (*rank_ceiling)(const AttentionSpec& spec, int64_t tokens) = nullptr;
 };
 
 /// Every variant, alphabetically (generated from the file names).
 const std::vector<const AttentionVariant*>& attention_variants();
-const AttentionVariant& attention_variant(std::string_view name);
+/// That of "name" or "name:option=value,...", whose options are checked.
+const AttentionVariant& attention_variant(std::string_view text);
+/// What the spec says of an option, or what the variant does otherwise.
+double number_option(const AttentionSpec& spec, std::string_view name);
+std::string word_option(const AttentionSpec& spec, std::string_view name);
 
 /// Whether nothing but the tokens decides a pattern, and by scores that are bilinear in them: no mask, no
 /// positions, no norm on queries and keys, no cap, so that the pattern is softmax(Q K^T).
 bool only_tokens_decide(const AttentionSpec& spec);
+
+/// Refuses a causal mask, for variants whose rows look at later queries.
+void refuse_causal(const AttentionSpec& spec);
+
+/// Which keys of rows [first_row, first_row + rows) are hidden, [rows, keys]; undefined where all are seen.
+at::Tensor hidden_keys(const AttentionSpec& spec, int64_t first_row, int64_t rows, int64_t keys,
+                       const at::Tensor& like);
 
 /// What the variants share: heads in front ([S*H, T, d], KV heads repeated for their query heads), and a
 /// softmax over the keys a query may see (`masked` takes the scores it was made of).

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/what_it_is.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
@@ -70,12 +71,8 @@ void refuse_two_towers(const Json& config, const fs::path& folder) {
 
 Json read_config(const fs::path& folder) {
   if (const Tower* tower = tower_of(folder)) return tower_config(folder, *tower);
-  if (!present(folder)) throw Error("there is no such folder").in(folder.string()).hint("check the path");
   std::error_code ignored;
-  if (!fs::is_directory(folder, ignored))
-    throw Error("expected the folder of a checkpoint, but got a file")
-        .in(folder.string())
-        .hint("give the folder that holds config.json");
+  if (!fs::is_directory(folder, ignored)) throw not_a_checkpoint(folder);
   const bool adapter =
       present(folder / "adapter_config.json") || present(folder / "adapter_model.safetensors");
   if (adapter && !present(folder / "config.json"))
@@ -84,10 +81,7 @@ Json read_config(const fs::path& folder) {
         .hint(fmt::format("python -c \"from peft import AutoPeftModelForCausalLM as M; "
                           "M.from_pretrained('{}').merge_and_unload().save_pretrained('OUT')\"",
                           folder.string()));
-  if (!present(folder / "config.json"))
-    throw Error("there is no config.json")
-        .in(folder.string())
-        .hint("give the folder of a Hugging Face checkpoint, or save one with model.save_pretrained(FOLDER)");
+  if (!present(folder / "config.json")) throw not_a_checkpoint(folder);
   Json config = read_json_config(folder);
   refuse_two_towers(config, folder);
   if (JsonObject(config, (folder / "config.json").string()).has("quantization_config"))

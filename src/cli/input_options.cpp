@@ -13,7 +13,9 @@
 #include "base/progress.h"
 #include "cli/arrays.h"
 #include "cli/builtin.h"
+#include "cli/model_folder.h"
 #include "cli/options.h"
+#include "cli/replace.h"
 #include "report/csv.h"
 #include "report/json.h"
 #include "report/read.h"
@@ -28,7 +30,7 @@ constexpr int64_t kBatchOnCpu = 8,
 
 }  // namespace
 
-void settle_batch(ScanRequest& r) {
+void set_batch_size(ScanRequest& r) {
   if (r.batch_size == 0) r.batch_size = r.device == "cpu" ? kBatchOnCpu : kBatchOnGpu;
 }
 
@@ -50,14 +52,20 @@ void require_format(const std::string& format) {
 
 void add_sample_options(CLI::App& app, ScanRequest& r, std::string& token_ids, std::string& pixels) {
   app.add_option("--text", r.texts,
-                 "Text files, one sample per line; JSONL takes text and text_pair; - is stdin")
+                 "Text files: prose, or one sample per line; JSONL takes text and text_pair; - is stdin")
       ->type_name("FILE");
-  app.add_flag("--whole", r.whole, "Cut the texts into windows of --max-length instead of lines");
+  const auto lines = app.add_flag("--lines", r.lines,
+                                  "Take every line as a sample, however short; prose is joined otherwise");
+  app.add_flag("--whole", r.whole, "Cut the texts into windows of --max-length, whatever their lines are")
+      ->excludes(lines);
+  app.add_option("--column", r.column, "Where the texts are: a column of CSV or TSV, a key of JSONL")
+      ->check(some_name())
+      ->type_name("NAME");
   app.add_option("--token-ids", token_ids, "File with one sample of token ids per line")->type_name("FILE");
   app.add_option("--pixels", pixels, "safetensors file with pixel_values, for models that read images")
       ->type_name("FILE");
-  app.add_option(
-         "--features", r.features,
+  app.add_option_function<std::string>(
+         "--features", [&r](const std::string& file) { r.features = file; },
          "safetensors file with input_features, for models that read sounds; --text or --token-ids is "
          "then what their decoder reads")
       ->type_name("FILE");
@@ -108,32 +116,43 @@ void add_input_options(CLI::App& app, InputOptions& o) {
   app.add_option("--seed", r.seed, "Seed of everything random")
       ->check(whole_number(0))
       ->capture_default_str();
-  app.add_option("--out", o.out, "Folder for report.html, metrics.csv, samples.csv and manifest.json")
-      ->check(some_name())
-      ->type_name("FOLDER");
+  add_out_options(app, o.out, o.force);
   const auto format = app.add_option("--format", o.format, "What is printed: table, csv or json")
                           ->type_name("NAME")
                           ->capture_default_str();
   app.add_flag("--json", o.json, "The same as --format json")->excludes(format);
 }
 
-void settle(InputOptions& o) {
+void add_out_options(CLI::App& app, std::string& out, bool& force) {
+  app.add_option("--out", out, "Folder for report.html, the tables, the manifest and the arrays behind them")
+      ->check(some_name())
+      ->type_name("FOLDER");
+  app.add_flag("--force", force, "Let --out replace the results of another command");
+}
+
+void check_out(const std::string& out, bool force, Io& io) {
+  if (out.empty()) return;
+  require_writable(out);
+  require_replaceable(out, force, io);
+}
+
+void fill_in_request(InputOptions& o, Io& io) {
   ScanRequest& r = o.request;
   if (!o.token_ids.empty()) r.token_ids = o.token_ids;
   if (!o.pixels.empty()) r.pixels = o.pixels;
   const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.features || r.random_tokens;
   if (o.init.empty()) {
-    r.model = o.model.empty() ? builtin_model() : std::filesystem::path(o.model);
+    r.model = o.model.empty() ? builtin_model() : model_folder(o.model, io);
     if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
   } else {
     r.model = o.model;
     r.random_tokens = r.random_tokens || !input;
   }
-  settle_batch(r);
+  set_batch_size(r);
   if (o.json) o.format = "json";
   require_format(o.format);
   refuse_folders(r.texts);
-  if (!o.out.empty()) require_writable(o.out);  // before the work, not after it
+  check_out(o.out, o.force, io);
 }
 
 int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const ProgressCallback&)>& work,

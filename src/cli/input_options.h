@@ -16,14 +16,14 @@ struct InputOptions {
   ScanRequest request;
   std::string model, init;
   std::string token_ids, pixels, out, format = "table";
-  bool json = false;
+  bool json = false, force = false;
 };
 
 /// The ways to give an input: --text to --batch-size.
 void add_sample_options(CLI::App& app, ScanRequest& request, std::string& token_ids, std::string& pixels);
 
 /// How many samples are computed at once where --batch-size does not say it.
-void settle_batch(ScanRequest& request);
+void set_batch_size(ScanRequest& request);
 
 /// --device, --device-memory and --precision.
 void add_device_options(CLI::App& app, ScanRequest& request);
@@ -32,9 +32,12 @@ void add_device_options(CLI::App& app, ScanRequest& request);
 /// --format.
 void add_input_options(CLI::App& app, InputOptions& o);
 
+/// --out and --force.
+void add_out_options(CLI::App& app, std::string& out, bool& force);
+
 /// What the words mean together: the built-in model and text where nothing was said, random tokens for a
-/// shape.
-void settle(InputOptions& o);
+/// shape. Refuses, before any work, what cannot be written.
+void fill_in_request(InputOptions& o, Io& io);
 
 /// Runs `work` with progress on stderr, then writes and prints what it gave; `table` prints the terminal's
 /// form.
@@ -44,6 +47,8 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
 
 /// --text takes all that follows it, so a model named last would be read as a text.
 void refuse_folders(const std::vector<std::string>& texts);
+/// Before the work, not after it: whether --out can be written, and replaces nobody else's results.
+void check_out(const std::string& out, bool force, Io& io);
 void require_format(const std::string& format);
 
 }  // namespace rankscope

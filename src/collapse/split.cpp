@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/stats.h"
 #include "collapse/parts.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "operator/split.h"
 
 namespace rankscope {

@@ -4,7 +4,7 @@
 #include <numbers>
 
 #include "collapse/parts.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "operator/attention_bound.h"
 #include "operator/split.h"
 #include "spec/edit.h"

@@ -1,5 +1,8 @@
 #include "engine/engine.h"
 
+#include <fmt/ranges.h>
+
+#include "attention/variant.h"
 #include "base/error.h"
 #include "base/version.h"
 #include "lenses/lens.h"
@@ -33,11 +36,33 @@ std::vector<LensInfo> lens_list() {
   return out;
 }
 
+std::vector<AttentionInfo> attention_list() {
+  std::vector<AttentionInfo> out;
+  for (const AttentionVariant* v : attention_variants()) {
+    AttentionInfo info{.name = std::string(v->name),
+                       .summary = std::string(v->summary),
+                       .rank_law = std::string(v->rank_law),
+                       .rows_sum_to_one = v->row_stochastic,
+                       .shares = v->shares,
+                       .may_be_causal = v->may_be_causal,
+                       .only_causal = v->only_causal,
+                       .options = {}};
+    for (const VariantOption& o : v->options)
+      info.options.push_back({std::string(o.name), std::string(o.otherwise),
+                              o.words.empty() ? fmt::format("{} to {}", o.low, o.high)
+                                              : fmt::format("{}", fmt::join(o.words, ", ")),
+                              std::string(o.meaning)});
+    out.push_back(std::move(info));
+  }
+  return out;
+}
+
 const Engine engine{
     .scan = [](const ScanRequest& r,
                const ProgressCallback& p) { return translated([&] { return scan(r, p); }); },
     .verify = [](const VerifyRequest& r) { return translated([&] { return verify(r); }); },
     .lenses = lens_list,
+    .attention = attention_list,
     .sites = list_sites,
     .runners = runners,
     .paths = [](const PathsRequest& r,

@@ -25,10 +25,20 @@ struct LensInfo {
   std::vector<Metric> metrics;
 };
 
+struct AttentionInfo {
+  struct Option {
+    std::string name, otherwise, values, meaning;
+  };
+  std::string name, summary, rank_law;
+  bool rows_sum_to_one = false, shares = false, may_be_causal = false, only_causal = false;
+  std::vector<Option> options;
+};
+
 struct Engine {
   ScanResult (*scan)(const ScanRequest&, const ProgressCallback&);
   std::vector<LayerError> (*verify)(const VerifyRequest&);
   std::vector<LensInfo> (*lenses)();
+  std::vector<AttentionInfo> (*attention)();
   std::vector<SiteLine> (*sites)(const std::filesystem::path& model);
   const std::vector<const Runner*>& (*runners)();
   ScanResult (*paths)(const PathsRequest&, const ProgressCallback&);

@@ -218,7 +218,7 @@ extern const Lens lens_pattern_spectra{
     .name = "pattern_spectra",
     .summary = "Rank of the attention matrices, and what one application can keep",
     .cost = "about 0.08 forward passes at T = 128",
-    .sites = {{"attn.hook_pattern", SiteForm::tiles}},
+    .sites = {{"attn.hook_pattern", SiteForm::tiles}, {"attn.hook_mixer", SiteForm::tiles}},
     .metrics =
         {{.name = "effective_rank",
           .formula = "exp(-sum p log p), p = sigma / sum sigma, of the attention matrix A",

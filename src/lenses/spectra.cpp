@@ -86,7 +86,7 @@ class Spectra : public Measurement {
       batch.add(slot, t.x, mean.data(), t.count, t.width, t.epsilon);
     };
     return measure_tokens(view, kMetrics,
-                          TokenSteps{look, [&] { batch.settle(); },
+                          TokenSteps{look, [&] { batch.compute(); },
                                      [&](size_t slot, double* out) {
                                        if (is_long(slot))
                                          std::copy(groups[slot].begin(), groups[slot].end(), out + kCount);

@@ -110,7 +110,7 @@ class Trimmed : public Measurement {
       if (!std::isnan(out[kChannels]) && !is_long(slot))
         out[kRank] = effective_rank_rel(batch.of(slot).centered);
     };
-    return measure_content(view, kMetrics, ContentSteps{look, [&] { batch.settle(); }, read});
+    return measure_content(view, kMetrics, ContentSteps{look, [&] { batch.compute(); }, read});
   }
 
   double rank_of_groups(const Tokens& t, int64_t sample) const {

@@ -33,7 +33,11 @@ at::Tensor samples_of(const at::Tensor& x, int64_t begin, int64_t count, int64_t
 class Attention {
  public:
   Attention(const Attending& in, const at::Tensor& v, const BlockContext& context)
-      : in_(in), v_(v), c_(context), heads_(in.spec.heads) {}
+      : in_(in),
+        v_(v),
+        c_(context),
+        heads_(in.spec.heads),
+        shares_(attention_variant(in.spec.variant).shares) {}
 
   at::Tensor run() {
     if (!c_.differentiated) whole_ = at::empty({in_.q.size(0), heads_, in_.spec.d_v}, in_.q.options());
@@ -71,7 +75,7 @@ class Attention {
       at::Tensor scores, pattern = g.ready->pattern(0, g.count, row, rows, show_scores ? &scores : nullptr);
       const TilePlace place{g.first, row, g.length};
       if (scores.defined()) c_.observer.see(in_.name + ".hook_attn_scores", scores, place);
-      c_.observer.see(in_.name + ".hook_pattern", pattern, place);
+      c_.observer.see(in_.name + (shares_ ? ".hook_pattern" : ".hook_mixer"), pattern, place);
       if (sink_.defined())
         sink_.narrow(0, g.begin, g.count * g.length)
             .view({g.count, g.length, heads_})
@@ -102,6 +106,7 @@ class Attention {
   const at::Tensor& v_;
   const BlockContext& c_;
   int64_t heads_;
+  bool shares_;
   at::Tensor whole_;               // [N, H, d_v]; undefined where gradients are wanted
   std::vector<at::Tensor> parts_;  // its rows group by group, where they are
   at::Tensor sink_;                // [N, H]: what a learned sink takes, where somebody wants it
@@ -127,7 +132,9 @@ void for_each_group(const Attending& in, const std::function<int64_t(int64_t, in
     const at::Tensor positions = rows_of(own_tensors.positions, g.begin, count, T);
     const at::Tensor key_positions = rows_of(key_tensors.positions, g.key_begin, count, K);
     const at::Tensor types = rows_of(own_tensors.types, g.begin, count, T);
-    g.ready = variant.prepare({in.spec, in.weights, in.name, q, k, positions, key_positions, types});
+    const at::Tensor gates =
+        in.gates.defined() ? samples_of(in.gates, g.key_begin, count, K, in.spec.kv_heads) : at::Tensor();
+    g.ready = variant.prepare({in.spec, in.weights, in.name, q, k, positions, key_positions, types, &gates});
     each(g);
     s += count;
   }

@@ -22,7 +22,7 @@ class Run {
       : step_(step), c_(c), program_(c.plan.programs[static_cast<size_t>(step.branch)]) {
     uses_.resize(program_.operations.size() + kFirstMade, 0);
     for (const Operation& o : program_.operations)
-      for (const Value v : {o.from, o.second, o.third})
+      for (const Value v : {o.from, o.second, o.third, o.fourth})
         if (v >= 0) ++uses_[static_cast<size_t>(v)];
   }
 
@@ -88,6 +88,8 @@ class Run {
         at::Tensor carried = value(o.from);
         return own ? carried.mul_(value(o.second)) : carried * value(o.second);
       }
+      case Operation::Kind::repeat:
+        return value(o.from).repeat_interleave(o.groups, -1);
       case Operation::Kind::norm:
         return apply_grouped_norm(value(o.from), o.norm, o.groups, c_.weights, o.W);
       case Operation::Kind::share:
@@ -109,7 +111,8 @@ class Run {
                            value(o.from),
                            value(o.second),
                            c_.batch,
-                           keys};
+                           keys,
+                           o.fourth >= 0 ? value(o.fourth) : at::Tensor()};
         return attend(in, value(o.third), c_);
       }
     }

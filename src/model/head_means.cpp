@@ -4,9 +4,11 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "attention/variant.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "parts/program.h"
 
 namespace rankscope {
@@ -15,17 +17,19 @@ namespace {
 /// Adds up what the heads of one block carry.
 class Carried : public BlockObserver {
  public:
-  bool wants(std::string_view site) const override { return site == "attn.hook_z"; }
+  bool wants(std::string_view site) const override { return site == "attn.hook_z" || site == "attn.hook_v"; }
   void see(std::string_view site, const at::Tensor& z, const TilePlace&) override {
+    if (site == "attn.hook_v") values_ = z;
     if (site != "attn.hook_z") return;
     const at::Tensor here = z.to(at::kDouble).sum(0);
     sum_ = sum_.defined() ? sum_ + here : here;
     tokens_ += z.size(0);
   }
   at::Tensor mean() const { return (sum_ / static_cast<double>(tokens_)).cpu(); }  // [H, d_v]
+  at::Tensor take_values() { return std::exchange(values_, {}); }  // of the last batch, [N, KV, d_v]
 
  private:
-  at::Tensor sum_;
+  at::Tensor sum_, values_;
   int64_t tokens_ = 0;
 };
 
@@ -38,6 +42,31 @@ std::vector<std::vector<double>> rows_of(const at::Tensor& t) {
   }
   return out;
 }
+
+void add_able(std::vector<std::vector<double>>& able, const at::Tensor& values, const at::Tensor& x,
+              const at::Tensor& grams, const Batch& batch) {
+  const int64_t heads = grams.size(0), d_v = grams.size(1), groups = values.numel() / (values.size(0) * d_v);
+  able.resize(static_cast<size_t>(heads));
+  for (int64_t s = 0; s < batch.count(); ++s) {
+    const int64_t first = batch.offsets[static_cast<size_t>(s)], n = batch.length(s);
+    const at::Tensor v = values.narrow(0, first, n)
+                             .to(at::kDouble)
+                             .reshape({n, groups, 1, d_v})
+                             .expand({n, groups, heads / groups, d_v})
+                             .reshape({n, heads, d_v})
+                             .transpose(0, 1);                                       // [H, n, d_v]
+    const at::Tensor c = v - v.mean(1, true), sizes = (c.matmul(grams) * c).sum(2);  // [H, n]
+    const at::Tensor tokens = x.narrow(0, first, n).to(at::kDouble);
+    const at::Tensor beside = (tokens - tokens.mean(0)).square().sum().clamp_min(1e-300);
+    const at::Tensor share = (std::get<0>(sizes.median(1)).clamp_min(0) * (static_cast<double>(n) / beside))
+                                 .sqrt()
+                                 .cpu()
+                                 .contiguous();
+    for (int64_t h = 0; h < heads; ++h) able[static_cast<size_t>(h)].push_back(share.data_ptr<double>()[h]);
+  }
+}
+
+}  // namespace
 
 at::Tensor carried_by_biases(const BranchSpec& branch, const Weights& weights) {
   const AttentionSpec& a = *branch.attention();
@@ -56,7 +85,11 @@ at::Tensor carried_by_biases(const BranchSpec& branch, const Weights& weights) {
       .reshape({a.heads, a.d_v});
 }
 
-}  // namespace
+at::Tensor output_grams(const Weights& weights, const AttentionSpec& a) {
+  const at::Tensor W_O = weights.get("attn.W_O").to(at::kDouble) / static_cast<double>(a.modules);
+  const at::Tensor by_head = W_O.view({W_O.size(0), a.heads, a.d_v}).permute({1, 0, 2});  // [H, d, d_v]
+  return by_head.transpose(1, 2).matmul(by_head);
+}
 
 std::vector<HeadMeans> head_means(WeightSource& source, const std::vector<Batch>& batches) {
   const c10::NoGradGuard no_grad;
@@ -70,13 +103,20 @@ std::vector<HeadMeans> head_means(WeightSource& source, const std::vector<Batch>
   for (const BlockSpec& block : spec.blocks) {
     const Weights weights = source.load(fmt::format("blocks.{}", block.weights));
     Carried carried;
-    for (size_t b = 0; b < batches.size(); ++b) x[b] = run_block(x[b], block, weights, batches[b], carried);
     const BranchSpec* branch = block.attention_branch();
+    const bool heads = branch != nullptr && branch->name == "attn" && branch->attention()->value_map &&
+                       program_of(*branch, spec.width).writes_heads();
+    const at::Tensor grams = heads ? output_grams(weights, *branch->attention()) : at::Tensor();
+    std::vector<std::vector<double>> able;
+    for (size_t b = 0; b < batches.size(); ++b) {
+      const at::Tensor before = x[b];
+      x[b] = run_block(before, block, weights, batches[b], carried);
+      const at::Tensor values = carried.take_values();
+      if (heads && values.defined()) add_able(able, values, before, grams, batches[b]);
+    }
     out.emplace_back();
-    if (branch == nullptr || branch->name != "attn" || !branch->attention()->value_map ||
-        !program_of(*branch, spec.width).writes_heads())
-      continue;
-    out.back() = {rows_of(carried.mean()), rows_of(carried_by_biases(*branch, weights))};
+    if (heads)
+      out.back() = {rows_of(carried.mean()), rows_of(carried_by_biases(*branch, weights)), std::move(able)};
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/tensor_fwd.h"
 #include "model/batch.h"
 #include "tensors/weights.h"
 
@@ -14,10 +15,18 @@ namespace rankscope {
 /// to one).
 struct HeadMeans {
   std::vector<std::vector<double>> mean, bare;
+  /// By head and sample: what it could write. sqrt(n median |W_O (v - mean v)|^2) over the values v of the
+  /// sample's n tokens, as a share of what the stream before the block varies. The median, so that one token
+  /// does not speak for all.
+  std::vector<std::vector<double>> able = {};
 };
 
 /// One a layer, by one forward pass; none where something stands between the heads and their output map.
 std::vector<HeadMeans> head_means(WeightSource& source, const std::vector<Batch>& batches);
+
+/// What biases alone make each head carry, [H, d_v], on the host; and W_O^T W_O of every head, [H, d_v, d_v].
+at::Tensor carried_by_biases(const BranchSpec& branch, const Weights& weights);
+at::Tensor output_grams(const Weights& weights, const AttentionSpec& attention);
 
 /// The spec with that head carrying these numbers whatever the tokens.
 ModelSpec with_fixed_head(ModelSpec spec, int64_t layer, int64_t head, const std::vector<double>& values);

@@ -55,6 +55,10 @@ bool pre_norm(const Model&, const Block& b) {
 bool has_scores(const Model&, const Block& b) {
   return b.attention_branch() && attention_variant(b.attention().variant).has_scores;
 }
+bool has_pattern(const Model&, const Block& b) {
+  return b.attention_branch() && attention_variant(b.attention().variant).shares;
+}
+bool has_mixer(const Model& m, const Block& b) { return b.attention_branch() && !has_pattern(m, b); }
 bool has_sinks(const Model&, const Block& b) { return b.attention_branch() && b.attention().sinks; }
 bool has_mlp(const Model&, const Block& b) { return b.mlp_branch() != nullptr; }
 bool pre_norm_mlp(const Model&, const Block& b) { return b.mlp_branch() && b.mlp_branch()->before.there(); }
@@ -82,7 +86,11 @@ std::vector<SiteInfo> common_sites() {
        true,
        {},
        /*finite=*/false},
-      {"attn.hook_pattern", tiles, part, "attention: how much each query takes of each key", pairs, attends},
+      {"attn.hook_pattern", tiles, part, "attention: how much each query takes of each key", pairs,
+       has_pattern},
+      {"attn.hook_mixer", tiles, part,
+       "what multiplies the values where entries may be below zero (linear, differential attention)", pairs,
+       has_mixer},
       {"attn.hook_sink", whole, part, "what each query gives to the learned sink of a head", sinks,
        has_sinks},
       {"attn.hook_z", whole, part,

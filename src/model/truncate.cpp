@@ -112,29 +112,39 @@ void cut_qk(Weights& w, BranchSpec& branch) {
   a.key_bias = true;
 }
 
-void cut_ov(Weights& w, AttentionSpec& a) {
+// Cuts the map W_O W_V as the normalised tokens meet it. What biases make heads carry goes into the output's
+// bias. Values of another stream have not been through the norm.
+void cut_ov(Weights& w, BranchSpec& branch) {
+  AttentionSpec& a = *branch.attention();
+  const Folded norm = norm_before(w, branch, true);
   const at::Tensor W_O = w.get("attn.W_O");  // [d, H * d_v]
   const int64_t d = W_O.size(0);
   const at::Tensor o = W_O.to(at::kDouble).view({d, a.heads, a.d_v}).permute({1, 2, 0});  // [H, d_v, d]
-  const at::Tensor v = per_head(w.get("attn.W_V"), a.kv_heads, a.heads);
-  Factors f = cut_product(o, v, a.truncate_ov);
-  if (w.has("attn.b_V")) {
-    const at::Tensor b_V = per_head(w.get("attn.b_V").unsqueeze(1), a.kv_heads, a.heads);  // [H, d_v, 1]
-    const at::Tensor written = o.transpose(1, 2).matmul(b_V).squeeze(2);                   // [H, d]
-    const at::Tensor own = at::zeros({a.heads, a.d_v}, o.options());
-    if (a.sinks) {  // rows sum to less than one: the bias keeps a dimension of its own
+  const at::Tensor W_V = per_head(w.get("attn.W_V"), a.kv_heads, a.heads), shift = norm.bias.unsqueeze(1);
+  Factors f = cut_product(o, W_V * norm.gain, a.truncate_ov);
+  const at::Tensor right = f.right * norm.inverse;  // [H, d_v, d]
+  const bool shifted = norm.bias.count_nonzero().item<int64_t>() > 0;
+  if (w.has("attn.b_V") || shifted) {
+    at::Tensor carried = W_V.matmul(shift);  // [H, d_v, 1]: what the norm's bias and b_V add
+    if (w.has("attn.b_V")) carried = carried + per_head(w.get("attn.b_V").unsqueeze(1), a.kv_heads, a.heads);
+    const at::Tensor kept =
+        f.left.transpose(1, 2).matmul(right.matmul(shift));  // what still comes through the cut map
+    const at::Tensor rest = (o.transpose(1, 2).matmul(carried) - kept).squeeze(2);  // [H, d]
+    const at::Tensor own = at::zeros({a.heads, a.d_v}, o.options());                // the new b_V
+    if (a.sinks) {  // rows sum to less than one: it keeps a dimension of its own
       own.select(1, a.truncate_ov).fill_(1.0);
-      f.left.select(1, a.truncate_ov).copy_(written);
+      f.left.select(1, a.truncate_ov).copy_(rest);
+      a.bias = true;  // queries and keys that had none still have none
     } else {
-      const at::Tensor moved = written.sum(0).to(W_O.scalar_type());
+      const at::Tensor moved = rest.sum(0).to(W_O.scalar_type()) / a.modules;
       w.set("attn.b_O", w.has("attn.b_O") ? w.get("attn.b_O") + moved : moved);
       a.output_bias = true;
     }
-    w.set("attn.b_V", own.flatten().to(W_O.scalar_type()));
+    if (a.sinks || w.has("attn.b_V")) w.set("attn.b_V", own.flatten().to(W_O.scalar_type()));
   }
   w.set("attn.W_O",
         f.left.permute({2, 0, 1}).reshape({d, a.heads * a.d_v}).to(W_O.scalar_type()).contiguous());
-  w.set("attn.W_V", f.right.flatten(0, 1).to(W_O.scalar_type()).contiguous());
+  w.set("attn.W_V", right.flatten(0, 1).to(W_O.scalar_type()).contiguous());
 }
 
 // Repeats shared keys or values, so that both sides have one per query head.
@@ -180,7 +190,7 @@ Weights truncated_alone(const Weights& weights, BranchSpec& branch) {
   else
     expand(w, "attn.W_K", "attn.b_K", a);
   if (a.truncate_ov > 0)
-    cut_ov(w, a);
+    cut_ov(w, branch);
   else
     expand(w, "attn.W_V", "attn.b_V", a);
   expand_key_norm(w, a);

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/truncate.h"
 #include "tensors/torch_compat.h"
 

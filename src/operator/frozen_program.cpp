@@ -20,7 +20,8 @@ class Mixing {
  public:
   Mixing(const Attending& in) : H_(in.spec.heads), KV_(in.spec.kv_heads), dv_(in.spec.d_v) {
     if (!in.spec.value_map) KV_ = 1;
-    if (!in.spec.heads_fixed.empty()) throw Error("a head that carries fixed numbers is no map of the tokens");
+    if (!in.spec.heads_fixed.empty())
+      throw Error("a head that carries fixed numbers is no map of the tokens");
     const auto unlimited = [&](int64_t, int64_t) { return in.batch.count(); };
     for_each_group(in, unlimited, [&](const SampleGroup& g) {
       at::Tensor pattern = g.ready->pattern(0, g.count, 0, g.length).contiguous();
@@ -287,6 +288,7 @@ class Freezing {
         return o.from;
       case Operation::Kind::share:
       case Operation::Kind::beside:
+      case Operation::Kind::repeat:
         break;  // held, never carried
     }
     throw Error("an operation that nobody freezes");
@@ -294,11 +296,15 @@ class Freezing {
 
   // A norm that centres nothing is a gain once the size of its tokens is held.
   at::Tensor held_norm(const Operation& o) {
-    if (o.norm.kind == NormKind::layer || o.groups != 1)
-      throw Error("a norm on values that is not an RMS norm of all of them is not frozen");
+    if (o.norm.kind == NormKind::layer) throw Error("a norm on values that centres them is not frozen");
     if (!o.norm.acts()) return at::ones({1}, value(o.from).options());
-    const at::Tensor scale = norm_scale(value(o.from), o.norm);  // [N, 1]
-    return o.norm.gain ? scale * weights_.get(o.W + ".w") : scale;
+    const at::Tensor parts = value(o.from).unflatten(-1, {o.groups, -1});  // [N, groups, w]
+    at::Tensor scale = norm_scale(parts, o.norm).expand_as(parts);
+    if (o.norm.gain) {
+      const at::Tensor gain = weights_.get(o.W + ".w");  // [w], or [groups * w] where every part has its own
+      scale = scale * (gain.numel() == parts.size(2) ? gain : gain.view({o.groups, -1}));
+    }
+    return scale.flatten(1);
   }
 
   at::Tensor map_of(const Operation& o) const {
@@ -312,8 +318,9 @@ class Freezing {
   const Mixing& mixing(const Operation& o) {
     if (!mixing_) {
       const at::Tensor q = value(o.from), k = value(o.second);
-      mixing_ = std::make_shared<Mixing>(
-          Attending{std::get<AttentionSpec>(step_.part.words), weights_, step_.name, q, k, batch_, batch_});
+      mixing_ = std::make_shared<Mixing>(Attending{std::get<AttentionSpec>(step_.part.words), weights_,
+                                                   step_.name, q, k, batch_, batch_,
+                                                   o.fourth >= 0 ? value(o.fourth) : at::Tensor()});
     }
     return *mixing_;
   }
@@ -331,6 +338,8 @@ class Freezing {
         return apply_activation(value(o.from).clone(), o.activation);
       case Operation::Kind::multiply:
         return value(o.from) * value(o.second);
+      case Operation::Kind::repeat:
+        return value(o.from).repeat_interleave(o.groups, -1);
       case Operation::Kind::norm:
         return apply_grouped_norm(value(o.from), o.norm, o.groups, weights_, o.W);
       case Operation::Kind::share:

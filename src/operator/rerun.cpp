@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "tensors/norm.h"
 #include "theory/path_counts.h"
 

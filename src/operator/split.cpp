@@ -34,7 +34,7 @@ at::Tensor inverse_root_over(const at::Tensor& z, double s) {
 }
 
 // The mean moves into x, the largest entry becomes 1.
-void settle(Split& t) {
+void rescale(Split& t) {
   const at::Tensor mean = t.R.mean(0);
   t.x = t.x + mean * t.scale();
   t.R = t.R - mean;
@@ -208,6 +208,9 @@ class SplitProgram {
         return split_activation(value(o.from), o.activation);
       case Operation::Kind::multiply:
         return product(value(o.second), value(o.from));
+      case Operation::Kind::repeat:
+        return {value(o.from).x.repeat_interleave(o.groups, -1),
+                value(o.from).R.repeat_interleave(o.groups, -1), value(o.from).log_scale};
       case Operation::Kind::attend:
         return attended(o);
       case Operation::Kind::norm:
@@ -293,6 +296,9 @@ class SplitProgram {
     const Operation& o = program_.made(v);
     if (o.kind == Operation::Kind::norm) return apply_grouped_norm(whole(o.from), o.norm, o.groups, w_, o.W);
     if (o.kind == Operation::Kind::beside) return set_beside(whole(o.from), whole(o.second), o.groups);
+    if (o.kind == Operation::Kind::activation) return apply_activation(whole(o.from).clone(), o.activation);
+    if (o.kind == Operation::Kind::multiply) return whole(o.from) * whole(o.second);
+    if (o.kind == Operation::Kind::repeat) return whole(o.from).repeat_interleave(o.groups, -1);
     return linear_or_plain(whole(o.from), map_of(o), bias_of(o));
   }
 
@@ -315,7 +321,7 @@ struct SplitTokens::Impl {
 };
 
 SplitTokens::SplitTokens(const at::Tensor& X) : impl_(new Impl{{X.mean(0), X - X.mean(0), 0.0}}) {
-  settle(impl_->t);
+  rescale(impl_->t);
 }
 SplitTokens::SplitTokens(SplitTokens&&) noexcept = default;
 SplitTokens& SplitTokens::operator=(SplitTokens&&) noexcept = default;
@@ -349,12 +355,12 @@ void SplitTokens::advance(const BlockSpec& block, const Weights& w, const Batch&
           const at::Tensor& s = w.get(step.name + ".layer_scale");
           value = {value.x * s, value.R * s, value.log_scale};
         }
-        settle(value);  // before the sum: what a part writes is centred at its own scale
+        rescale(value);  // before the sum: what a part writes is centred at its own scale
         break;
       case Step::Kind::join:
         if (step.skip) add(value, stream);
         stream = split_norm(value, step.norm, w, step.norm_name);
-        settle(stream);
+        rescale(stream);
         break;
     }
   }
@@ -362,7 +368,7 @@ void SplitTokens::advance(const BlockSpec& block, const Weights& w, const Batch&
 
 void SplitTokens::norm(const NormSpec& norm, const Weights& weights, std::string_view name) {
   impl_->t = split_norm(impl_->t, norm, weights, name);
-  settle(impl_->t);
+  rescale(impl_->t);
 }
 
 SplitResidual SplitTokens::residual() const {

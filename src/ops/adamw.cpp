@@ -1,7 +1,13 @@
 #include "ops/adamw.h"
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
+#include <c10/core/GradMode.h>
+#include <torch/library.h>
 
+#include <cmath>
+
+#include "ops/checks.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
 
@@ -111,4 +117,57 @@ void apply_adamw(const AdamW& rule, const Tensor& steps, const Tensor& lr, const
   }
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+void call_adamw(const Tensor& parameter, const Tensor& gradient, const Tensor& m, const Tensor& v,
+                const Tensor& steps, const Tensor& lr, const Tensor& alive, double beta1, double beta2,
+                double eps, double weight_decay) {
+  require_memory(parameter, "parameter");
+  require_memory(steps, "steps");
+  require_memory(alive, "alive");
+  require(parameter.dim() == 2 && parameter.scalar_type() == at::kFloat,
+          "parameter must be float32 [trials, size]");
+  const int64_t trials = parameter.size(0);
+  for (const auto& [x, name] : {std::pair{&gradient, "gradient"}, {&m, "m"}, {&v, "v"}}) {
+    require_alike(*x, parameter, name);
+    require(x->sizes() == parameter.sizes(), fmt::format("{} must have the shape of parameter", name));
+  }
+  require(steps.dim() == 1 && steps.size(0) == trials && steps.scalar_type() == at::kLong &&
+              steps.device() == parameter.device(),
+          "steps must be int64 [trials] on the device of parameter");
+  require(alive.dim() == 1 && alive.size(0) == trials && alive.scalar_type() == at::kInt &&
+              alive.device() == parameter.device(),
+          "alive must be int32 [trials] on the device of parameter");
+  require_alike(lr, parameter, "lr");
+  require(lr.dim() == 2 && lr.size(0) == trials && lr.size(1) >= 1,
+          "lr must be [trials, rates] with at least one rate");
+  const Tensor* written[] = {&parameter, &m, &v};
+  for (size_t i = 0; i < std::size(written); ++i) {
+    require(written[i]->is_contiguous(), "parameter, m and v must be contiguous");
+    for (const Tensor* read : {&gradient, &lr}) at::assert_no_overlap(*read, *written[i]);
+    for (size_t j = 0; j < i; ++j) at::assert_no_overlap(*written[j], *written[i]);
+  }
+  const AdamW rule{static_cast<float>(beta1), static_cast<float>(beta2), static_cast<float>(eps),
+                   static_cast<float>(weight_decay)};
+  for (const float beta : {rule.beta1, rule.beta2})
+    require(beta >= 0 && beta < 1, fmt::format("a beta of {} is not in [0, 1)", beta));
+  for (const float x : {rule.epsilon, rule.weight_decay})
+    require(x >= 0 && std::isfinite(x), "eps and weight_decay must be finite and not negative");
+  const c10::NoGradGuard no_gradients;
+  // A kernel's writes are invisible to autograd, which must refuse a backward pass through what they changed.
+  // Told first, it may refuse the writes themselves (inference tensors).
+  for (const Tensor* x : written) x->unsafeGetTensorImpl()->bump_version();
+  apply_adamw(rule, steps.contiguous(), lr.contiguous(), alive.contiguous(), {gradient}, {0}, parameter, m,
+              v);
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def(
+      "adamw_(Tensor(a!) parameter, Tensor gradient, Tensor(b!) m, Tensor(c!) v, Tensor steps, Tensor lr, "
+      "Tensor alive, float beta1, float beta2, float eps, float weight_decay) -> ()",
+      rankscope::call_adamw);
+}

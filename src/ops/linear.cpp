@@ -5,7 +5,9 @@
 #include "ops/linear.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
+#include "ops/checks.h"
 #include "ops/fused.h"
 
 namespace rankscope {
@@ -58,4 +60,21 @@ Tensor linear(const Tensor& x, const Tensor& W, const Tensor& b) {
   return at::baddbmm(b.unsqueeze(1), x, W.transpose(1, 2));
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+Tensor call_linear(const Tensor& x, const Tensor& W, const MaybeTensor& b) {
+  require_rows(x, "x");
+  require(W.dim() == x.dim(), "W must have the trials of x");
+  require(W.size(-2) >= 1 && x.size(-1) >= 1, "a linear map needs at least one column on both sides");
+  require_parameter(W, x, {W.size(-2), x.size(-1)}, "W");
+  if (b.has_value()) require_parameter(*b, x, {W.size(-2)}, "b");
+  return linear(x, W, or_none(b));
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def("linear(Tensor x, Tensor W, Tensor? b) -> Tensor", rankscope::call_linear);
+}

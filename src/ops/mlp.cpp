@@ -2,7 +2,9 @@
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
+#include "ops/checks.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
 #include "ops/mlp_cuda.h"
@@ -107,4 +109,26 @@ Tensor mlp(const Tensor& x, const Tensor& W_in, const Tensor& b_in, const Tensor
   return x.is_cuda() ? mlp_cuda(x, W_in, b_in, W_out, b_out) : mlp_cpu(x, W_in, b_in, W_out, b_out);
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+Tensor call_mlp(const Tensor& x, const Tensor& W_in, const MaybeTensor& b_in, const Tensor& W_out,
+                const MaybeTensor& b_out) {
+  require_rows(x, "x");
+  require(W_in.dim() == x.dim() && W_out.dim() == x.dim(), "W_in and W_out must have the trials of x");
+  const int64_t hidden = W_in.size(-2), out = W_out.size(-2);
+  require(hidden >= 1 && out >= 1 && x.size(-1) >= 1, "an MLP needs at least one column everywhere");
+  require_parameter(W_in, x, {hidden, x.size(-1)}, "W_in");
+  require_parameter(W_out, x, {out, hidden}, "W_out");
+  if (b_in.has_value()) require_parameter(*b_in, x, {hidden}, "b_in");
+  if (b_out.has_value()) require_parameter(*b_out, x, {out}, "b_out");
+  return mlp(x, W_in, or_none(b_in), W_out, or_none(b_out));
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def("mlp(Tensor x, Tensor W_in, Tensor? b_in, Tensor W_out, Tensor? b_out) -> Tensor",
+        rankscope::call_mlp);
+}

@@ -1,12 +1,15 @@
 #include "ops/normals.h"
 
 #include <ATen/ATen.h>
+#include <torch/library.h>
 
 #include <array>
+#include <limits>
 #include <numbers>
 
 #include "kernels/cpu/normals.h"
 #include "kernels/cuda/train.h"
+#include "ops/checks.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
 
@@ -82,4 +85,22 @@ Tensor draw_normals(const Tensor& seeds, uint32_t stream, const Tensor& steps, i
   return out;
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+Tensor call_normals(const Tensor& seeds, int64_t stream, const Tensor& steps, int64_t count) {
+  require_memory(seeds, "seeds");
+  require(seeds.dim() == 1 && steps.sizes() == seeds.sizes() && seeds.scalar_type() == at::kLong &&
+              steps.scalar_type() == at::kLong && seeds.device() == steps.device(),
+          "seeds and steps must be int64 [trials] on one device");
+  require(stream >= 0 && stream <= std::numeric_limits<uint32_t>::max() && count >= 0,
+          "stream must fit 32 bits and count must not be negative");
+  return draw_normals(seeds.contiguous(), static_cast<uint32_t>(stream), steps.contiguous(), count);
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def("normals(Tensor seeds, int stream, Tensor steps, int count) -> Tensor", rankscope::call_normals);
+}

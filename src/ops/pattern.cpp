@@ -2,10 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+#include <torch/library.h>
 
 #include "kernels/cpu/entropy.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
+#include "ops/checks.h"
 #include "ops/fused.h"
 
 namespace rankscope {
@@ -50,4 +52,21 @@ PatternStatistics pattern_statistics(const Tensor& pattern) {
   return out;
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+std::tuple<Tensor, Tensor> call_pattern_statistics(const Tensor& pattern) {
+  require_floats(pattern, "pattern");
+  require(pattern.dim() >= 2 && pattern.size(-2) >= 1 && pattern.size(-1) >= 1,
+          "pattern must be [.., queries, keys] with at least one of each");
+  PatternStatistics found = pattern_statistics(pattern);
+  return {found.entropy, found.received};
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def("pattern_statistics(Tensor pattern) -> (Tensor entropy, Tensor received)",
+        rankscope::call_pattern_statistics);
+}

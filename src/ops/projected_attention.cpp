@@ -1,11 +1,13 @@
 #include "ops/projected_attention.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
 #include <algorithm>
 
 #include "kernels/cuda/projected_attention.h"
 #include "kernels/cuda/train.h"
+#include "ops/checks.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
 #include "ops/stream.h"
@@ -139,4 +141,28 @@ Tensor projected_self_attention(const Tensor& x, const Tensor& W, const Tensor& 
       dense(x), dense(W), b.defined() ? dense(b) : at::empty({0}, x.options()), c10::IValue::make_capsule(s));
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+Tensor call_projected_self_attention(const Tensor& x, const Tensor& W, const MaybeTensor& b, int64_t tokens,
+                                     at::IntArrayRef heads, at::ArrayRef<double> scale, int64_t width_v,
+                                     bool hard) {
+  require_floats(x, "x");
+  require_sequences(x, tokens, "x");
+  require(W.dim() == x.dim() && x.size(-1) >= 1, "W must have the trials of x, and x at least one column");
+  const int64_t width_qk = width_beside(width_v, W.size(-2), "rows of W");
+  require_parameter(W, x, {W.size(-2), x.size(-1)}, "W");
+  if (b.has_value()) require_parameter(*b, x, {W.size(-2)}, "b");
+  return projected_self_attention(x, W, or_none(b), tokens,
+                                  head_shape(x, heads, scale, width_qk, width_v, hard, false));
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def(
+      "projected_self_attention(Tensor x, Tensor W, Tensor? b, int tokens, int[] heads, float[] scale, "
+      "int width_v, bool hard=False) -> Tensor",
+      rankscope::call_projected_self_attention);
+}

@@ -1,8 +1,11 @@
 #include "ops/skip_norm.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
+#include "base/error.h"
 #include "kernels/cuda/skip_norm.h"
+#include "ops/checks.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
 
@@ -137,4 +140,36 @@ Tensor skip_norm(Kind kind, const Tensor& x, const Tensor& u, const Tensor& gain
                                  static_cast<int64_t>(kind));
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+SkipNorm::Kind norm_named(const std::string& name) {
+  if (name == "unit") return SkipNorm::Kind::unit;
+  if (name == "rms") return SkipNorm::Kind::rms;
+  if (name == "layer") return SkipNorm::Kind::layer;
+  throw unknown_name("norm", name, {"unit", "rms", "layer"});
+}
+
+Tensor call_skip_norm(const Tensor& x, const MaybeTensor& u, const Tensor& gain, const MaybeTensor& bias,
+                      std::string kind) {  // NOLINT: the dispatcher hands strings over by value
+  const SkipNorm::Kind norm = norm_named(kind);
+  require_rows(x, "x");
+  if (u.has_value()) {
+    require_alike(*u, x, "u");
+    require(u->sizes() == x.sizes(), "u must have the shape of x");
+  }
+  require(x.size(-1) >= 1, "x has no columns");
+  require_parameter(gain, x, {norm == SkipNorm::Kind::unit ? 1 : x.size(-1)}, "gain");
+  require(bias.has_value() == (norm == SkipNorm::Kind::layer),
+          "the layer norm needs a bias, the others none");
+  if (bias.has_value()) require_parameter(*bias, x, {x.size(-1)}, "bias");
+  return skip_norm(norm, x, or_none(u), gain, or_none(bias));
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def("skip_norm(Tensor x, Tensor? u, Tensor gain, Tensor? bias, str kind) -> Tensor",
+        rankscope::call_skip_norm);
+}

@@ -1,14 +1,11 @@
 #include "ops/small_attention.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
-#include <algorithm>
-
-#include "kernels/cpu/parallel.h"
-#include "kernels/cpu/small_attention.h"
-#include "kernels/cuda/train.h"
+#include "ops/attention_kernels.h"
+#include "ops/checks.h"
 #include "ops/fused.h"
-#include "ops/stream.h"
 
 namespace rankscope {
 namespace {
@@ -16,139 +13,28 @@ namespace {
 using at::Tensor;
 using Variables = torch::autograd::variable_list;
 
-// One operand with its strides; rows must be dense inside.
-struct Operand {
-  Tensor data;  // [trials, rows, columns]
-  Rows rows;
+struct Parts {
+  AttentionOperand q, k, v;
 };
 
-Operand operand(Tensor x) {
-  if (x.dim() == 2) x = x.unsqueeze(0);
-  if (x.stride(2) != 1 && x.size(2) > 1) x = x.contiguous();
-  return {x, {x.stride(0), x.stride(1)}};
-}
-
-struct Sizes {
-  int64_t queries, keys;
-};
-
-SmallAttention describe(const HeadShape& shape, const Operand& q, const Operand& k, const Operand& v,
-                        Rows out, Sizes sizes) {
-  SmallAttention a;
-  a.trials = q.data.size(0);
-  a.sequences = sizes.queries == 0 ? 0 : q.data.size(1) / sizes.queries;
-  a.queries = sizes.queries;
-  a.keys = sizes.keys;
-  a.width_qk = shape.width_qk;
-  a.width_v = shape.width_v;
-  a.heads = shape.heads.data();
-  a.scale = shape.scale.data();
-  a.hard = shape.hard;
-  a.shared_values = shape.shared_values;
-  a.q = q.rows;
-  a.k = k.rows;
-  a.v = v.rows;
-  a.out = out;
-  return a;
+Parts split(const Tensor& qkv, const HeadShape& shape) {
+  const Tensor x = qkv.dim() == 2 ? qkv.unsqueeze(0) : qkv;
+  return {attention_operand(x.narrow(2, 0, shape.width_qk)),
+          attention_operand(x.narrow(2, shape.width_qk, shape.width_qk)),
+          attention_operand(x.narrow(2, 2 * shape.width_qk, shape.width_v))};
 }
 
 int64_t out_width(const HeadShape& shape) {
   return shape.shared_values ? shape.heads.front() * shape.width_v : shape.width_v;
 }
 
-// At most kMaxTrials trials go into one launch.
-template <class Launch>
-void in_pieces(SmallAttention a, Launch launch) {
-  const int64_t trials = a.trials;
-  for (int64_t first = 0; first < trials; first += cuda::kMaxTrials) {
-    SmallAttention part = a;
-    part.trials = std::min(cuda::kMaxTrials, trials - first);
-    part.heads = a.heads + first;
-    part.scale = a.scale + first;
-    launch(part, first);
-  }
-}
-
-// On the CPU pieces of the sequences go over the threads; inside a parallel region this is a plain loop.
-template <class Work>
-void over_sequences(const SmallAttention& a, Work work) {
-  constexpr int64_t kPiece = 16;
-  parallel_over((a.sequences + kPiece - 1) / kPiece, [&](int64_t piece) {
-    SmallAttention part = a;
-    part.sequences = std::min(kPiece, a.sequences - piece * kPiece);
-    work(part, piece * kPiece);
-  });
-}
-
-void forward_kernel(const HeadShape& shape, const Operand& q, const Operand& k, const Operand& v,
-                    Operand& out, Sizes sizes) {
-  const SmallAttention a = describe(shape, q, k, v, out.rows, sizes);
-  if (q.data.is_cuda()) {
-    in_pieces(a, [&](const SmallAttention& part, int64_t first) {
-      cuda::small_attention_forward(
-          part, q.data.data_ptr<float>() + first * q.rows.trial,
-          k.data.data_ptr<float>() + first * k.rows.trial, v.data.data_ptr<float>() + first * v.rows.trial,
-          out.data.data_ptr<float>() + first * out.rows.trial, current_stream(q.data));
-    });
-    return;
-  }
-  const auto run = [&](auto one) {
-    using T = decltype(one);
-    over_sequences(a, [&](const SmallAttention& part, int64_t first) {
-      const auto from = [&](const Operand& x, int64_t tokens) {
-        return x.data.data_ptr<T>() + first * tokens * x.rows.row;
-      };
-      small_attention_forward<T>(part, from(q, a.queries), from(k, a.keys), from(v, a.keys),
-                                 from(out, a.queries));
-    });
-  };
-  q.data.scalar_type() == at::kDouble ? run(double{}) : run(float{});
-}
-
-void backward_kernel(const HeadShape& shape, const Operand& q, const Operand& k, const Operand& v,
-                     const Operand& dout, Operand& dq, Operand& dk, Operand& dv, Sizes sizes) {
-  const SmallAttention a = describe(shape, q, k, v, dout.rows, sizes);
-  if (q.data.is_cuda()) {
-    in_pieces(a, [&](const SmallAttention& part, int64_t first) {
-      const auto at = [&](const Operand& x) { return x.data.data_ptr<float>() + first * x.rows.trial; };
-      cuda::small_attention_backward(part, at(q), at(k), at(v), at(dout), dout.rows, at(dq), dq.rows, at(dk),
-                                     dk.rows, dv.data.defined() ? at(dv) : nullptr, dv.rows,
-                                     current_stream(q.data));
-    });
-    return;
-  }
-  const auto run = [&](auto one) {
-    using T = decltype(one);
-    over_sequences(a, [&](const SmallAttention& part, int64_t first) {
-      const auto from = [&](const Operand& x, int64_t tokens) {
-        return x.data.data_ptr<T>() + first * tokens * x.rows.row;
-      };
-      small_attention_backward<T>(part, from(q, a.queries), from(k, a.keys), from(v, a.keys),
-                                  from(dout, a.queries), dout.rows, from(dq, a.queries), dq.rows,
-                                  from(dk, a.keys), dk.rows, dv.data.defined() ? from(dv, a.keys) : nullptr,
-                                  dv.rows);
-    });
-  };
-  q.data.scalar_type() == at::kDouble ? run(double{}) : run(float{});
-}
-
-struct Parts {
-  Operand q, k, v;
-};
-
-Parts split(const Tensor& qkv, const HeadShape& shape) {
-  const Tensor x = qkv.dim() == 2 ? qkv.unsqueeze(0) : qkv;
-  return {operand(x.narrow(2, 0, shape.width_qk)), operand(x.narrow(2, shape.width_qk, shape.width_qk)),
-          operand(x.narrow(2, 2 * shape.width_qk, shape.width_v))};
-}
-
 // The shape travels to the backward pass as an opaque pointer: autograd carries tensors and IValues only.
 struct Saved : torch::CustomClassHolder {
   HeadShape shape;
-  Sizes sizes{};
+  AttentionSizes sizes{};
 };
 
-c10::intrusive_ptr<Saved> saved(const HeadShape& shape, Sizes sizes) {
+c10::intrusive_ptr<Saved> saved(const HeadShape& shape, AttentionSizes sizes) {
   auto s = c10::make_intrusive<Saved>();
   s->shape = shape;
   s->sizes = sizes;
@@ -183,10 +69,10 @@ class CrossAttention : public torch::autograd::Function<CrossAttention> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& q, const Tensor& k,
                         const Tensor& v, const c10::IValue& state) {
     const Saved& s = *static_cast<Saved*>(state.toCapsule().get());
-    const Operand oq = operand(q), ok = operand(k), ov = operand(v);
+    const AttentionOperand oq = attention_operand(q), ok = attention_operand(k), ov = attention_operand(v);
     Tensor out = at::empty({oq.data.size(0), oq.data.size(1), out_width(s.shape)}, q.options());
-    Operand o = operand(out);
-    forward_kernel(s.shape, oq, ok, ov, o, s.sizes);
+    AttentionOperand o = attention_operand(out);
+    attention_forward_kernel(s.shape, oq, ok, ov, o, s.sizes);
     context->save_for_backward({q, k, v});
     context->saved_data["state"] = state;
     context->saved_data["dv"] = v.requires_grad();
@@ -201,9 +87,11 @@ class CrossAttention : public torch::autograd::Function<CrossAttention> {
                  dk = at::empty(in[1].sizes(), in[1].options());
     const Tensor dv =
         context->saved_data["dv"].toBool() ? at::empty(in[2].sizes(), in[2].options()) : Tensor();
-    Operand odq = operand(dq), odk = operand(dk), odv = dv.defined() ? operand(dv) : Operand{};
-    backward_kernel(s.shape, operand(in[0]), operand(in[1]), operand(in[2]), operand(gradients[0]), odq, odk,
-                    odv, s.sizes);
+    AttentionOperand odq = attention_operand(dq), odk = attention_operand(dk),
+                     odv = dv.defined() ? attention_operand(dv) : AttentionOperand{};
+    attention_backward_kernel(s.shape, attention_operand(in[0]), attention_operand(in[1]),
+                              attention_operand(in[2]), attention_operand(gradients[0]), odq, odk, odv,
+                              s.sizes);
     return {dq, dk, dv, Tensor()};
   }
 };
@@ -212,15 +100,15 @@ class CrossAttention : public torch::autograd::Function<CrossAttention> {
 
 void self_attention_forward(const Tensor& qkv, int64_t tokens, const HeadShape& shape, const Tensor& out) {
   const Parts p = split(qkv, shape);
-  Operand o = operand(out);
-  forward_kernel(shape, p.q, p.k, p.v, o, {tokens, tokens});
+  AttentionOperand o = attention_operand(out);
+  attention_forward_kernel(shape, p.q, p.k, p.v, o, {tokens, tokens});
 }
 
 void self_attention_backward(const Tensor& qkv, const Tensor& dout, int64_t tokens, const HeadShape& shape,
                              const Tensor& dqkv) {
   const Parts p = split(qkv, shape);
   Parts d = split(dqkv, shape);
-  backward_kernel(shape, p.q, p.k, p.v, operand(dout), d.q, d.k, d.v, {tokens, tokens});
+  attention_backward_kernel(shape, p.q, p.k, p.v, attention_operand(dout), d.q, d.k, d.v, {tokens, tokens});
 }
 
 Tensor small_attention_reference(const Tensor& q, const Tensor& k, const Tensor& v, int64_t queries,
@@ -262,4 +150,46 @@ Tensor small_self_attention(const Tensor& qkv, int64_t tokens, const HeadShape& 
   return SelfAttention::apply(qkv, c10::IValue::make_capsule(saved(shape, {tokens, tokens})));
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+Tensor call_small_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t queries, int64_t keys,
+                            at::IntArrayRef heads, at::ArrayRef<double> scale, bool hard,
+                            bool shared_values) {
+  require_floats(q, "q");
+  require_alike(k, q, "k");
+  require_alike(v, q, "v");
+  require_sequences(q, queries, "q");
+  require_sequences(k, keys, "k");
+  require_sequences(v, keys, "v");
+  require(q.dim() == k.dim() && q.dim() == v.dim() && trials_of(q) == trials_of(k) &&
+              trials_of(q) == trials_of(v),
+          "q, k and v must have the same trials");
+  require(q.size(-1) == k.size(-1), "q and k must have the same width");
+  require(k.size(-2) == v.size(-2) && q.size(-2) / queries == k.size(-2) / keys,
+          "q, k and v must have the same number of sequences");
+  return small_attention(q, k, v, queries, keys,
+                         head_shape(q, heads, scale, q.size(-1), v.size(-1), hard, shared_values));
+}
+
+Tensor call_small_self_attention(const Tensor& qkv, int64_t tokens, at::IntArrayRef heads,
+                                 at::ArrayRef<double> scale, int64_t width_v, bool hard) {
+  require_floats(qkv, "qkv");
+  require_sequences(qkv, tokens, "qkv");
+  const int64_t width_qk = width_beside(width_v, qkv.size(-1), "columns");
+  return small_self_attention(qkv, tokens, head_shape(qkv, heads, scale, width_qk, width_v, hard, false));
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def(
+      "small_attention(Tensor q, Tensor k, Tensor v, int queries, int keys, int[] heads, float[] scale, "
+      "bool hard=False, bool shared_values=False) -> Tensor",
+      rankscope::call_small_attention);
+  m.def(
+      "small_self_attention(Tensor qkv, int tokens, int[] heads, float[] scale, int width_v, "
+      "bool hard=False) -> Tensor",
+      rankscope::call_small_self_attention);
+}

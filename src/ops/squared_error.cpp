@@ -1,9 +1,11 @@
 #include "ops/squared_error.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
 
 #include "kernels/cpu/squared_error.h"
 #include "kernels/cuda/squared_error.h"
+#include "ops/checks.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
 
@@ -72,4 +74,21 @@ Tensor squared_error_sum(const Tensor& answers, const Tensor& target, double wei
   return SquaredErrorFunction::apply(answers, target, weight, stacked);
 }
 
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+Tensor call_squared_error(const Tensor& answers, const Tensor& target, double weight, bool stacked) {
+  require_floats(answers, "answers");
+  require_alike(target, answers, "target");
+  require(answers.dim() >= (stacked ? 2 : 1) && target.sizes() == answers.sizes(),
+          "target must have the shape of answers");
+  return squared_error_sum(answers, target, weight, stacked);
+}
+
+}  // namespace
 }  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def("squared_error(Tensor answers, Tensor target, float weight, bool stacked=False) -> Tensor",
+        rankscope::call_squared_error);
+}

@@ -1,6 +1,9 @@
-// Attention with an output gate (Qiu et al. 2025, their G1): what the heads carry is multiplied by
-// sigmoid(W_G x), number by number, before the output map. A head can then write nothing where it has nothing
-// to say, without having to rest on a sink.
+// Attention with a gate (Qiu et al. 2025): something on its way is multiplied by sigmoid(W_G x). A head can
+// then write nothing where it has nothing to say, without having to rest on a sink. Their five places:
+//
+//   1  what the heads carry, before the output map     4  the queries
+//   2  the values                                      5  what the output map wrote
+//   3  the keys
 #include <cmath>
 
 #include "parts/support/attention.h"
@@ -8,22 +11,46 @@
 namespace rankscope {
 namespace {
 
-void build(PartBuilder& b) {
-  const Value z = attended(b);
+// `carried` times its gate, which reads `x`; `heads` equal parts of it may share a number each.
+Value gated(PartBuilder& b, Value carried, Value x, int64_t heads, int head_axis, bool kv) {
   const double spread = 1 / std::sqrt(static_cast<double>(b.width()));
-  const Value scores =
-      b.linear("G", kInput, b.width_of(z),
-               {.bias = b.option("bias") != 0, .spread = spread, .bias_spread = spread, .head_axis = 0});
-  output_map(b, b.multiply(z, b.activation(scores, Activation::sigmoid, "hook_gate")));
+  const int64_t width = b.width_of(carried);
+  const bool by_head = b.option("by_head") != 0 && heads > 0;
+  const Value scores = b.linear("G", x, by_head ? heads : width,
+                                {.bias = b.option("bias") != 0,
+                                 .spread = spread,
+                                 .bias_spread = spread,
+                                 .head_axis = head_axis,
+                                 .per_kv_head = kv});
+  const Activation kind = b.option("silu") != 0 ? Activation::silu : Activation::sigmoid;
+  const Value gate = b.activation(scores, kind, "hook_gate");
+  return b.multiply(carried, by_head ? b.repeat(gate, width / heads) : gate);
+}
+
+void build(PartBuilder& b) {
+  const AttentionSpec& a = b.attention();
+  const auto place = static_cast<int>(b.option("place"));
+  const auto on_projection = [&](char letter, Value v) {
+    if (letter == 'V' && place == 2) return gated(b, v, kOther, a.kv_heads, 0, true);
+    if (letter == 'K' && place == 3) return gated(b, v, kOther, a.kv_heads, 0, true);
+    if (letter == 'Q' && place == 4) return gated(b, v, kInput, a.heads, 0, false);
+    return v;
+  };
+  const Value z = attended(b, on_projection);
+  const Value out = output_map(b, place == 1 ? gated(b, z, kInput, a.heads, 0, false) : z);
+  if (place == 5) gated(b, out, kInput, 0, -1, false);
 }
 
 }  // namespace
 
 extern const Part part_gated_attention{
     .name = "gated_attention",
-    .summary = "attention whose heads' output is multiplied by sigmoid(W_G x) before the output map",
+    .summary = "attention with a gate, sigmoid(W_G x) times what the heads carry (or at another place)",
     .kind = Part::Kind::attention,
-    .options = {{"bias", 1, 0, 1, "whether the gate has a bias"}},
+    .options = {{"bias", 1, 0, 1, "whether the gate has a bias"},
+                {"place", 1, 1, 5, "what is gated: heads' output, values, keys, queries, what W_O wrote"},
+                {"by_head", 0, 0, 1, "one number a head instead of one a channel (not at place 5)"},
+                {"silu", 0, 0, 1, "SiLU instead of the sigmoid"}},
     .sites = {{"attn.hook_gate", "what multiplies the heads' output, from 0 to 1"}},
     .heads_are_a_reshape = true,
     .build = build};

@@ -40,9 +40,11 @@ struct Operation {
     share,       // how much a token takes of each expert that `from` scores
     experts,     // expert e of `from`, times number e of `second`, added up: only those that are taken run
     beside,      // in every one of `heads` groups, `from` (shared by all) and then its part of `second`
-    attend,      // heads of queries `from`, keys `second`, values `third`: pattern times values
+    repeat,      // every number of `from`, `groups` times side by side: one a head becomes one a channel
+    attend,  // heads of queries `from`, keys `second`, values `third`: pattern times values. `fourth`, where
+             // there is one: numbers of each key that the pattern reads beside it
   } kind;
-  Value from = kInput, second = -1, third = -1;
+  Value from = kInput, second = -1, third = -1, fourth = -1;
   std::string W = {}, b = {};  // linear: "attn.W_Q"; b empty: no bias
   int64_t width = 0;           // of the result
   double scale = 1.0;          // linear
@@ -53,7 +55,7 @@ struct Operation {
   std::string site = {};  // its name for those who look: "attn.hook_q", "mlp.hook_pre"
   Sharing sharing = {};   // share
   NormSpec norm = {};     // norm
-  int64_t groups = 1;     // norm
+  int64_t groups = 1;     // norm, repeat
   int64_t heads = 0;      // it is shown as [tokens, heads, ..]; 0: as [tokens, width]
 };
 
@@ -130,11 +132,12 @@ class PartBuilder {
   Value linear(std::string_view letter, Value from, int64_t out, const Linear& how);
   Value activation(Value from, Activation activation, std::string_view site = {});
   Value multiply(Value carried, Value held, std::string_view site = {});
+  Value repeat(Value from, int64_t times);
   /// `norm` over each of `groups` parts of `from`; gains <name>.w, <name>.b as long as a part, or as `from`
   /// where every part, a head, has its own.
   Value norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups = 1,
              bool own_gains = false, bool per_kv_head = false);
-  Value attend(Value q, Value k, Value v);
+  Value attend(Value q, Value k, Value v, Value gates = -1);
   /// How much a token takes of each of the experts that `scores` are about, zero for those it does not take.
   Value share(Value scores, const Sharing& sharing);
   struct Experts {
@@ -151,7 +154,7 @@ class PartBuilder {
   /// A bias that no linear map has; its name within the block.
   std::string bias_parameter(std::string_view name, int64_t size);
   /// A parameter that no linear map has.
-  void parameter(std::string_view name, std::vector<int64_t> shape, int head_axis = -1);
+  void parameter(std::string_view name, std::vector<int64_t> shape, int head_axis = -1, double spread = 0);
 
   Program take();
 

@@ -61,7 +61,7 @@ void halve_batches(PassPlan& plan, std::vector<std::string>& notes) {
     for (std::vector<Batch>& input : plan.inputs) input = halved(input);
     for (StreamPlan& stream : plan.streams) {
       for (std::vector<Batch>& input : stream.inputs) input = halved(input);
-      for (FinalState& state : stream.states)
+      for (FinalState& state : *stream.states)
         state.cut_into(stream.inputs[plan.variants[state.variants.front()].input]);
     }
     notes.push_back(

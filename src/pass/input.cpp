@@ -7,9 +7,13 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
 #include "base/philox.h"
 #include "checkpoint/checkpoint.h"
 #include "model/streams.h"
+#include "pass/answers.h"
+#include "pass/text_samples.h"
 #include "text/input.h"
 #include "text/tokenizer.h"
 
@@ -22,128 +26,30 @@ constexpr int64_t kMostRandom = int64_t{1} << 30;  // a slip of the keyboard sho
 
 enum Stream : uint32_t { kRandomTokens = 1, kShuffle = 2 };
 
+// What the config promises of models whose positions need no table, as rotary ones; 0: nothing. Where
+// positions are stretched as texts grow (rope_type "dynamic"), the number is where that begins, and no end.
+int64_t promised_length(const fs::path& model) {
+  const fs::path file = files_of(model) / "config.json";
+  std::error_code ignored;
+  if (model.empty() || !fs::exists(file, ignored)) return 0;
+  const Json config = read_json(file, 64 << 20);
+  if (!config.is_object()) return 0;
+  for (const char* key : {"rope_scaling", "rope_parameters"})
+    for (const char* type : {"rope_type", "type"})
+      if (const Json::json_pointer at = Json::json_pointer("/" + std::string(key) + "/" + type);
+          config.contains(at) && config.at(at) == "dynamic")
+        return 0;
+  const auto length = config.find("max_position_embeddings");
+  return length != config.end() && length->is_number_integer() ? std::max<int64_t>(length->get<int64_t>(), 0)
+                                                               : 0;
+}
+
 int64_t longest_allowed(const ScanRequest& request, const ModelSpec& spec) {
   const EmbeddingSpec& e = spec.embedding;
-  return e.positions > 0 && e.vocabulary > 0 ? std::min(request.max_length, e.positions - e.position_offset)
-                                             : request.max_length;
+  if (e.vocabulary == 0) return request.max_length;
+  const int64_t most = e.positions > 0 ? e.positions - e.position_offset : promised_length(request.model);
+  return most > 0 ? std::min(request.max_length, most) : request.max_length;
 }
-
-Sample from(const Encoding& e, size_t first, size_t count) {
-  Sample s;
-  const auto part = [&](const auto& v) {
-    return std::vector(v.begin() + static_cast<std::ptrdiff_t>(first),
-                       v.begin() + static_cast<std::ptrdiff_t>(first + count));
-  };
-  s.ids = part(e.ids);
-  s.types = part(e.types);
-  for (size_t i = first; i < first + count; ++i) s.special.push_back(e.special[i]);
-  return s;
-}
-
-// Cuts to `limit` tokens but keeps the closing special tokens, as truncation in the tokenizers library does.
-Sample truncate(const Encoding& e, int64_t limit) {
-  const auto n = static_cast<int64_t>(e.ids.size());
-  if (n <= limit) return from(e, 0, e.ids.size());
-  int64_t closing = 0;
-  while (closing < std::min<int64_t>(limit - 1, 2) && e.special[static_cast<size_t>(n - 1 - closing)])
-    ++closing;
-  Sample head = from(e, 0, static_cast<size_t>(limit - closing));
-  const Sample tail = from(e, static_cast<size_t>(n - closing), static_cast<size_t>(closing));
-  head.ids.insert(head.ids.end(), tail.ids.begin(), tail.ids.end());
-  head.types.insert(head.types.end(), tail.types.begin(), tail.types.end());
-  head.special.insert(head.special.end(), tail.special.begin(), tail.special.end());
-  return head;
-}
-
-// The first sample, token by token; without a vocabulary the ids have to do.
-std::vector<std::string> spelled(const Sample& sample, const Tokenizer* tokenizer) {
-  std::vector<std::string> out;
-  for (const int64_t id : sample.ids)
-    out.push_back(tokenizer != nullptr ? tokenizer->token(id) : fmt::format("#{}", id));
-  return out;
-}
-
-class TextReader {
- public:
-  /// `pairs`, where given, takes text_pair by itself (else the text again): what a decoder reads.
-  TextReader(const ScanRequest& request, int64_t limit, std::vector<Sample>* pairs = nullptr)
-      : request_(request),
-        limit_(limit),
-        pairs_(pairs),
-        tokenizer_(load_tokenizer(files_of(request.model))) {}
-
-  void read(ScanInput& input) {
-    input.tokenizer = tokenizer_files(files_of(request_.model));
-    for (const std::string& file : request_.texts) {
-      for (const TextSample& text : read_text(file, request_.whole)) {
-        if (full(input)) break;
-        request_.whole ? windows(text, input) : one(text, input);
-      }
-    }
-    if (left_out_ > 0)
-      input.notes.push_back(fmt::format("--whole reads text alone: {} text_pair left out", left_out_));
-    if (cut_ > 0)
-      input.notes.push_back(
-          fmt::format("{} of {} samples were cut to {} tokens", cut_, input.samples.size(), limit_));
-    if (input.samples.empty()) throw Error("the text holds no tokens").in(request_.texts.front());
-    input.shown = spelled(input.samples.front(), tokenizer_.get());
-  }
-
- private:
-  bool full(const ScanInput& input) const {
-    return static_cast<int64_t>(input.samples.size()) >= request_.samples;
-  }
-
-  void one(const TextSample& text, ScanInput& input) {
-    const Encoding e = text.pair && pairs_ == nullptr ? tokenizer_->encode_pair(text.text, *text.pair)
-                                                      : tokenizer_->encode(text.text);
-    if (e.ids.empty()) throw Error("the text has no tokens").in(text.place);
-    cut_ += static_cast<int64_t>(e.ids.size()) > limit_;
-    input.samples.push_back(truncate(e, limit_));
-    if (pairs_ == nullptr) return;
-    const Encoding other = text.pair ? tokenizer_->encode(*text.pair) : e;
-    if (other.ids.empty()) throw Error("the text_pair has no tokens").in(text.place);
-    pairs_->push_back(truncate(other, INT64_MAX));
-  }
-
-  // Windows of content, each closed by the special tokens a single text would get.
-  void windows(const TextSample& text, ScanInput& input) {
-    left_out_ += text.pair.has_value();
-    const Encoding frame = tokenizer_->encode("");
-    const Encoding body = tokenizer_->encode(text.text, false);
-    const size_t opening = opening_specials();
-    const size_t room =
-        static_cast<size_t>(std::max<int64_t>(1, limit_ - static_cast<int64_t>(frame.ids.size())));
-    for (size_t first = 0; first < body.ids.size() && !full(input); first += room) {
-      const size_t count = std::min(room, body.ids.size() - first);
-      // A short rest is no window: its numbers would not be comparable.
-      if (first > 0 && count < room) break;
-      Sample s = from(frame, 0, opening);
-      const Sample content = from(body, first, count);
-      const Sample close = from(frame, opening, frame.ids.size() - opening);
-      for (const Sample* part : {&content, &close}) {
-        s.ids.insert(s.ids.end(), part->ids.begin(), part->ids.end());
-        s.types.insert(s.types.end(), part->types.begin(), part->types.end());
-        s.special.insert(s.special.end(), part->special.begin(), part->special.end());
-      }
-      if (pairs_ != nullptr) pairs_->push_back(s);
-      input.samples.push_back(std::move(s));
-    }
-  }
-
-  // How many special tokens come before the text: those at the front of an encoded one.
-  size_t opening_specials() const {
-    const Encoding probe = tokenizer_->encode("a");
-    size_t n = 0;
-    while (n < probe.special.size() && probe.special[n]) ++n;
-    return n;
-  }
-
-  const ScanRequest& request_;
-  int64_t limit_, cut_ = 0, left_out_ = 0;
-  std::vector<Sample>* pairs_;
-  std::unique_ptr<Tokenizer> tokenizer_;
-};
 
 // `given`, where given, takes what the file says of the decoder; empty where it says nothing.
 void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
@@ -151,6 +57,7 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
   std::unique_ptr<Tokenizer> tokenizer;  // only to know which ids are special, and how they are spelled
   const std::filesystem::path files = files_of(request.model);
   if (!tokenizer_files(files).empty()) tokenizer = load_tokenizer(files);
+  if (tokenizer) input.mask = mask_token(files, *tokenizer);
   int64_t cut = 0;
   const auto sample = [&](std::vector<int64_t> ids) {
     Sample s;
@@ -344,7 +251,7 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
     heard = std::move(input.samples);
     input = {};
   }
-  if (!request.texts.empty()) TextReader(request, limit, streams ? &texts : nullptr).read(input);
+  if (!request.texts.empty()) read_texts(request, limit, input, streams ? &texts : nullptr);
   if (request.token_ids) read_ids(request, limit, input, streams ? &given : nullptr);
   if (request.pixels) input.samples = read_pixels(*request.pixels, request.samples);
   if (request.random_tokens && (!sounds || streams)) random_ids(request, sounds ? spec : first, limit, input);
@@ -358,8 +265,9 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
     return static_cast<int64_t>(s.ids.size()) == limit;
   });
   if (limit < request.max_length && reached)
-    input.notes.push_back(fmt::format("--max-length {} is more than the model's {} positions: {} is used",
-                                      request.max_length, limit, limit));
+    input.notes.push_back(
+        fmt::format("--max-length {} is more than the {} tokens this model is made for: {} is used",
+                    request.max_length, limit, limit));
   if (streams) StreamReader(request, spec).add_decoder(input, texts, given);
   if (streams && sounds) {
     input.encoder = std::move(heard);

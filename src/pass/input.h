@@ -1,6 +1,7 @@
 // The samples of a scan: from text, token ids, images or a generator, cut and counted.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct ScanInput {
   std::vector<std::string> notes;                // what was cut
   std::vector<std::string> shown;                // the first sample's tokens, as the vocabulary spells them
   std::vector<std::filesystem::path> tokenizer;  // the files behind the ids, empty where none was used
+  std::optional<int64_t> mask = {};              // the token that stands for a hidden word, where one does
 };
 
 ScanInput read_input(const ScanRequest& request, const ModelSpec& spec);

@@ -2,10 +2,12 @@
 
 #include <sys/resource.h>
 
+#include <map>
 #include <set>
 
 #include "base/sha256.h"
 #include "base/version.h"
+#include "model/sites.h"
 #include "pass/file_hashes.h"
 #include "pass/metrics.h"
 #include "tensors/torch_compat.h"
@@ -35,13 +37,31 @@ std::set<std::string> metrics_of(const ResultTable& table) {
   return used;
 }
 
-Json definitions(const std::set<std::string>& metrics) {
+Json definition(const MetricInfo& m) {
+  return {{"formula", m.formula},
+          {"meaning", m.meaning},
+          {"mean", m.mean == Mean::geometric ? "geometric" : "arithmetic"}};
+}
+
+/// A definition a metric: that of the site its first row was measured at, and under "at" that of any other
+/// site where the name stands for something else ("effective_rank" of tokens and of attention).
+Json definitions(const ResultTable& table) {
   Json out = Json::object();
-  for (const std::string& name : metrics)
-    if (const MetricInfo* m = metric_info(name))
-      out[name] = {{"formula", m->formula},
-                   {"meaning", m->meaning},
-                   {"mean", m->mean == Mean::geometric ? "geometric" : "arithmetic"}};
+  std::map<std::pair<std::string, std::string>, const MetricInfo*>
+      seen;  // of (metric, site within its block)
+  std::map<std::string, const MetricInfo*> first;
+  for (const Row& r : table.rows) {
+    const std::string &name = r.metric.str(), site(within_block(r.site.str()));
+    const auto [known, fresh] = seen.emplace(std::pair(name, site), nullptr);
+    if (!fresh) continue;
+    known->second = metric_info(name, r.site.str());
+    if (known->second == nullptr) continue;
+    const MetricInfo* told = first.emplace(name, known->second).first->second;
+    if (told == known->second)
+      out[name] = out.contains(name) ? out[name] : definition(*told);
+    else
+      out[name]["at"][site] = definition(*known->second);
+  }
   return out;
 }
 
@@ -105,7 +125,7 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
       {"numerical_rank_tolerance",
        wide ? "max(rows, columns) * 2^-52 * sigma_1" : "max(rows, columns) * 2^-23 * sigma_1"},
       {"thresholds", thresholds_of(request.thresholds)},
-      {"metrics", definitions(metrics)},
+      {"metrics", definitions(result.table)},
       {"metric_versions", versions(metrics)},
       {"notes", result.notes},
       {"wall_seconds", seconds},

@@ -10,12 +10,47 @@ namespace {
 // Of collapse, paths, operator and of the comparison of outputs. r is residual_l1inf_rel.
 const std::vector<MetricInfo>& without_lens() {
   static const std::vector<MetricInfo> all{
+      {.name = "nll",
+       .formula = "mean over tokens but the first of -log p(token | those before it), nats",
+       .meaning = "0: every next token is known; log of the vocabulary: none is"},
+      {.name = "perplexity",
+       .formula = "exp(nll)",
+       .meaning = "among how many equally likely tokens the network chooses"},
+      {.name = "pseudo_nll",
+       .formula = "mean over the hidden 15 % of the content tokens of -log p(token | the rest), nats",
+       .meaning = "0: every hidden token is known; log of the vocabulary: none is"},
       {.name = "output_kl",
        .formula = "mean over tokens of KL(p_full || p_variant), nats",
        .meaning = "0: the variant's output is that of the whole network"},
       {.name = "output_error",
        .formula = "||y - y_full||_F / ||y_full||_F of the last hidden state, where there is no vocabulary",
        .meaning = "0: the variant's output is that of the whole network"},
+
+      {.name = "use",
+       .formula =
+           "KL(full | the content tokens in front of the layer's MLP replaced by their mean, causal: by that "
+           "of those "
+           "up to each) / KL(full | mean output of the corpus); without a vocabulary |y - y'|^2 for KL",
+       .meaning =
+           "0: the output needs nothing that tells the tokens of a sample apart; 1: all it has hangs on it"},
+      {.name = "stand_in",
+       .formula = "cost of both heads' means in their places, less the cost of x_A + x_B - x as last hidden "
+                  "state; output_kl "
+                  "or output_error; error by bootstrap over samples",
+       .meaning = "above 0: the heads stand in for each other, as their effects do not add"},
+      {.name = "head_able_rel",
+       .formula =
+           "sqrt(n median |W_O (v - mean v)|^2) over the values v of a sample's n tokens, over ||C X||_F",
+       .meaning = "what the head could write if every token looked at itself"},
+      {.name = "sink_slope_lengths",
+       .formula = "slope of sink_margin in log length over the samples whole, halved, and halved again down "
+                  "to 32 tokens",
+       .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass"},
+      {.name = "sink_drained",
+       .formula = "|W_O (v_k - u)| / median over tokens of |W_O (v - u)|, k the strongest key, u what biases "
+                  "alone make of a "
+                  "value",
+       .meaning = "near 0: attention that goes to the sink writes nothing"},
 
       {.name = "residual_l1inf_rel_log10",
        .formula = "mean over texts of log10 r",
@@ -120,8 +155,9 @@ const std::vector<MetricInfo>& without_lens() {
        .formula = "max |sum over inputs + bias - output| / max |output|",
        .meaning = "0: the token-to-token map accounts for the whole output"},
       {.name = "map_self",
-       .formula = "mean over output tokens of |from its own token| / sum over tokens of |from each|, read along its "
-                  "predicted word (without a vocabulary: along itself); skips and all paths included",
+       .formula =
+           "mean over output tokens of |from its own token| / sum over tokens of |from each|, read along its "
+           "predicted word (without a vocabulary: along itself); skips and all paths included",
        .meaning = "1: what an output says comes from its own token; 1/T: from all alike"},
       {.name = "map_first",
        .formula = "mean share of the first token in an output",
@@ -151,10 +187,17 @@ std::string with_letter(std::string_view name) {
 
 }  // namespace
 
-const MetricInfo* metric_info(std::string_view name) {
+const MetricInfo* metric_info(std::string_view name, std::string_view site) {
+  for (const SiteInfo& s : sites())  // what is shown of another stream is told as at the site it is like
+    if (!s.like.empty() && s.name == within_block(site)) site = s.like;
+  const MetricInfo* elsewhere = nullptr;
   for (const Lens* lens : lenses())
-    for (const MetricInfo& m : lens->metrics)
-      if (m.name == name) return &m;
+    for (const MetricInfo& m : lens->metrics) {
+      if (m.name != name) continue;
+      if (site.empty() || reads(*lens, site)) return &m;
+      if (elsewhere == nullptr) elsewhere = &m;
+    }
+  if (elsewhere != nullptr) return elsewhere;
   const std::string general = with_letter(name);
   for (const MetricInfo& m : without_lens())
     if (m.name == general) return &m;

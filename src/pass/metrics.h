@@ -7,7 +7,9 @@
 
 namespace rankscope {
 
-/// "sigma_12" is the metric "sigma_k". nullptr for a name that nobody describes.
-const MetricInfo* metric_info(std::string_view name);
+/// "sigma_12" is the metric "sigma_k". nullptr for a name that nobody describes. Lenses of tokens and of
+/// attention share a few names (effective_rank): the lens that reads the site decides, and without a site the
+/// first one.
+const MetricInfo* metric_info(std::string_view name, std::string_view site = {});
 
 }  // namespace rankscope

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/stats.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 
 namespace rankscope {
 namespace {

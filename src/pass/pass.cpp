@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/streams.h"
 #include "model/truncate.h"
 #include "pass/finite.h"
@@ -27,7 +27,8 @@ FinalState& FinalState::operator=(FinalState&&) noexcept = default;
 FinalState::~FinalState() = default;
 
 const FinalState* StreamPlan::state_of(size_t variant) const {
-  for (const FinalState& s : states)
+  if (!states) return nullptr;
+  for (const FinalState& s : *states)
     if (std::find(s.variants.begin(), s.variants.end(), variant) != s.variants.end()) return &s;
   return nullptr;
 }
@@ -302,9 +303,9 @@ void run_stream(PassPlan& plan, size_t k, ResultTable& table, std::vector<std::s
   alone.device = plan.device;
   alone.late = plan.late;
   alone.stream = stream.name;
-  stream.states = run_pass(alone, table, notes, progress);
+  stream.states = std::make_shared<std::vector<FinalState>>(run_pass(alone, table, notes, progress));
   // It may have needed smaller batches than the plan has so far.
-  for (FinalState& state : stream.states)
+  for (FinalState& state : *stream.states)
     state.cut_into(stream.inputs[plan.variants[state.variants.front()].input]);
 }
 
@@ -314,7 +315,7 @@ std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector
                                  const ProgressCallback& progress) {
   if (!plan.streams.empty() && plan.stream.empty()) plan.stream = kLastStream;
   for (size_t k = 0; k < plan.streams.size(); ++k)
-    if (plan.streams[k].states.empty()) run_stream(plan, k, table, notes, progress);
+    if (!plan.streams[k].states) run_stream(plan, k, table, notes, progress);
   for (const Lens* lens : plan.lenses) check_sites(*lens);
   const c10::NoGradGuard no_grad;
   const auto rows = static_cast<std::ptrdiff_t>(table.rows.size());

@@ -44,7 +44,7 @@ struct StreamPlan {
   std::vector<std::vector<Batch>> inputs;  // as PassPlan::inputs: the same samples in the same batches
   std::vector<bool> layers;
   ReportSample* shown = nullptr;
-  std::vector<FinalState> states = {};  // how it ended, when it has run
+  std::shared_ptr<std::vector<FinalState>> states = {};  // how it ended, when it has run
 
   /// How it ended for a variant; nullptr where the variant did not come so far.
   const FinalState* state_of(size_t variant) const;

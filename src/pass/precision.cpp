@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 
 namespace rankscope {
 

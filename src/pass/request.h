@@ -21,20 +21,25 @@ struct ScanRequest {
   std::optional<std::filesystem::path> baseline;  // judged against this checkpoint on the same input
   std::vector<std::string> texts;                 // files; "-" is standard input
   bool whole = false;                             // windows of max_length instead of one sample per line
+  bool lines = false;                             // every line a sample, however short
+  std::string column = {};                        // of a table or of JSONL: where the texts are
   std::optional<std::filesystem::path> token_ids;
   std::optional<std::filesystem::path> pixels;  // safetensors with pixel_values, for models that read images
   std::optional<std::filesystem::path> features;  // with input_features, for models that read sounds
   bool random_tokens = false;
-  bool zipf = false;                // random tokens as often as the words of a text
-  int64_t samples = 32;             // at most this many
-  int64_t max_length = 128;         // longer samples are cut
-  int64_t batch_size = 8;           // samples computed at once
-  std::vector<std::string> off;     // "skip+mlp": one variant each
-  std::vector<std::string> rank;    // "qk=8"
-  bool null_models = false;         // random twin, shuffled tokens
-  bool ablate = false;              // take candidate heads out, alone and together
-  std::vector<std::string> lenses;  // empty: all
-  std::string layers;               // "0-5,11"; empty: all
+  bool zipf = false;                      // random tokens as often as the words of a text
+  int64_t samples = 32;                   // at most this many
+  int64_t max_length = 128;               // longer samples are cut
+  int64_t batch_size = 8;                 // samples computed at once
+  std::vector<std::string> off;           // "skip+mlp": one variant each
+  std::vector<std::string> rank;          // "qk=8"
+  std::vector<std::string> replace = {};  // "softmax=sinkhorn:rounds=3@L3-5"
+  bool null_models = false;               // random twin, shuffled tokens
+  std::string ablate;                     // kinds of parts to take out one by one: "heads,mlps"; empty: none
+  std::string ablate_by = "zero";         // what stands in their place: zero, mean, resample
+  int64_t ablate_samples = 8;             // of the samples, evenly spread
+  std::vector<std::string> lenses;        // empty: all
+  std::string layers;                     // "0-5,11"; empty: all
   std::string dtype = "float32";
   std::string device = "cpu";
   int64_t device_memory = 0;          // bytes of a GPU's memory to use; 0: all that is free

@@ -1,12 +1,60 @@
 #include "pass/variants.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
+#include "parts/program.h"
 #include "spec/edit.h"
+#include "spec/variant_text.h"
 
 namespace rankscope {
+
+namespace {
+
+// A variant that has parameters of its own cannot stand in for one that has not.
+void require_weights_for(std::string_view variant, const ModelSpec& spec) {
+  for (const Part* part : parts()) {
+    if (part->variant.empty() || part->variant != variant) continue;
+    BranchSpec branch = *spec.blocks.front().attention_branch();
+    const auto names_of = [&] {
+      std::vector<std::string> names;
+      for (const Parameter& p : program_of(branch, spec.width).parameters) names.push_back(p.name);
+      return names;
+    };
+    const std::vector<std::string> there = names_of();
+    branch.part.name = part->name;
+    branch.attention()->variant = variant;
+    std::vector<std::string> missing;
+    for (const std::string& name : names_of())
+      if (std::find(there.begin(), there.end(), name) == there.end()) missing.push_back(name);
+    throw usage_error(fmt::format("{} attention has parameters that the checkpoint has not: {}", variant,
+                                  fmt::join(missing, ", ")))
+        .hint("rankscope study trains networks with them");
+  }
+}
+
+// "softmax=sinkhorn:rounds=3@L3-5"; without the last part, every layer.
+ModelSpec with_replacement(const ModelSpec& spec, const std::string& text) {
+  const size_t equals = text.find('='), at = text.find('@');
+  if (equals == std::string::npos || equals == 0 || at < equals ||
+      (at != std::string::npos && text[at + 1] != 'L'))
+    throw usage_error(fmt::format("\"{}\" does not say what to replace by what", printable(text)))
+        .hint("--replace softmax=doubly_normalised@L3-5");
+  const std::string from = text.substr(0, equals), to = text.substr(equals + 1, at - equals - 1);
+  const std::string name = read_variant(to).name;
+  const auto& known = attention_names();
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw unknown_name("attention variant", name, known).in("--replace " + text);
+  require_weights_for(name, spec);
+  const std::string layers = at == std::string::npos ? "" : text.substr(at + 2);
+  return with_attention(spec, from, to, parse_layers(layers, spec.depth()));
+}
+
+}  // namespace
 
 std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& spec) {
   std::vector<Variant> variants{{"full", spec, 0, 0}};
@@ -16,7 +64,21 @@ std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& 
     variants.push_back({std::move(name), std::move(edited), 0, 0});
   };
   for (const std::string& parts : request.off) add("-" + parts, without(spec, parts));
-  for (const std::string& ranks : request.rank) add("rank:" + ranks, with_rank(spec, ranks));
+  for (const std::string& ranks : request.rank) {
+    if (ranks != "qk=auto" && ranks != "ov=auto") {
+      add("rank:" + ranks, with_rank(spec, ranks));
+      continue;
+    }
+    int64_t widest = 0;
+    for (const BlockSpec& b : spec.blocks)
+      if (const BranchSpec* branch = b.attention_branch())
+        widest = std::max(widest, ranks[0] == 'q' ? branch->attention()->d_qk : branch->attention()->d_v);
+    for (int64_t r = 1; r < widest; r *= 2) {
+      const std::string one = fmt::format("{}={}", ranks.substr(0, 2), r);
+      add("rank:" + one, with_rank(spec, one));
+    }
+  }
+  for (const std::string& text : request.replace) add("replace:" + text, with_replacement(spec, text));
   return variants;
 }
 
@@ -52,6 +114,23 @@ std::vector<bool> parse_layers(const std::string& text, int64_t depth) {
   }
 }
 
+namespace {
+
+// "rank" is no lens, but several measure one: those whose metrics have the word in their names.
+Error unknown_lens(const std::string& name, const std::vector<std::string>& known) {
+  std::vector<std::string> measuring;
+  for (const Lens* lens : lenses())
+    if (std::any_of(lens->metrics.begin(), lens->metrics.end(),
+                    [&](const MetricInfo& m) { return m.name.find(name) != m.name.npos; }))
+      measuring.emplace_back(lens->name);
+  if (name.size() < 3 || measuring.empty()) return unknown_name("lens", name, known, "rankscope lenses");
+  return usage_error(fmt::format("there is no lens \"{}\"", printable(name)))
+      .hint(fmt::format("{} measure{} it   (rankscope lenses shows all {})", fmt::join(measuring, ", "),
+                        measuring.size() == 1 ? "s" : "", known.size()));
+}
+
+}  // namespace
+
 std::vector<const Lens*> choose_lenses(const std::vector<std::string>& names) {
   std::vector<std::string> known;
   for (const Lens* lens : lenses()) known.emplace_back(lens->name);
@@ -61,7 +140,7 @@ std::vector<const Lens*> choose_lenses(const std::vector<std::string>& names) {
                  [](auto* l) { return !l->on_request; });
   for (const std::string& name : names) {
     const auto it = std::find(known.begin(), known.end(), name);
-    if (it == known.end()) throw unknown_name("lens", name, known, "rankscope lenses");
+    if (it == known.end()) throw unknown_lens(name, known);
     out.push_back(lenses()[static_cast<size_t>(it - known.begin())]);
   }
   return out;

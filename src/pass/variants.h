@@ -8,8 +8,8 @@
 
 namespace rankscope {
 
-/// "full", then one per --off ("-skip+mlp") and --rank ("rank:qk=8"). A variant that names nothing the model
-/// has is kept and compares equal to full.
+/// "full", then one per --off ("-skip+mlp") and --rank ("rank:qk=8"; qk=auto is 1, 2, 4, ... below the head's
+/// width). A variant that names nothing the model has is kept and compares equal to full.
 std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& spec);
 
 /// "0-5,11" to one flag per layer; empty is all. A layer the model does not have is a usage error.

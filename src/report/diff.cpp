@@ -97,9 +97,38 @@ Estimate paired(const Change& c, const std::map<int64_t, double>& a, const std::
   return arithmetic_mean(parts);
 }
 
+// Numbers that name a place (a token, a channel): their differences mean nothing.
+bool is_index(std::string_view metric) {
+  static const std::set<std::string_view> names{"sink_position", "sink_key_position", "sink_key_token",
+                                                "massive_token", "massive_channel"};
+  return names.contains(metric);
+}
+
+// "L3H2 attn.hook_pattern"
 std::string place_of(const Change& c) {
-  if (c.layer < 0) return c.site.str();
-  return c.head < 0 ? fmt::format("L{}", c.layer) : fmt::format("L{}H{}", c.layer, c.head);
+  const std::string site = c.site.str();
+  if (c.layer < 0) return site;
+  const std::string prefix = fmt::format("blocks.{}.", c.layer);
+  return fmt::format("L{}{} {}", c.layer, c.head < 0 ? "" : fmt::format("H{}", c.head),
+                     site.starts_with(prefix) ? site.substr(prefix.size()) : site);
+}
+
+// Clear changes of paired samples, then what is read from the weights, then the rest.
+int standing(const Change& c) { return std::isinf(c.errors()) ? 1 : c.errors() >= kClear ? 0 : 2; }
+
+// How often a difference of nothing but noise is `errors` standard errors or more, for a mean of n: the two
+// tails of Student's distribution, whose series ends for a whole number of degrees of freedom.
+double by_chance(double errors, int64_t n) {
+  const int64_t freedom = std::min<int64_t>(n - 1, 400);  // then it is the normal one
+  const double angle = std::atan(errors / std::sqrt(static_cast<double>(freedom)));
+  const double cosine = std::cos(angle), sine = std::sin(angle);
+  const bool odd = freedom % 2 == 1;
+  double term = odd ? cosine : 1, sum = 0;
+  for (int64_t k = odd ? 1 : 0; k < freedom - 1; k += 2) {
+    sum += term;
+    term *= cosine * cosine * static_cast<double>(k + 1) / static_cast<double>(k + 2);
+  }
+  return odd ? 1 - (angle + sine * sum) * 2 / M_PI : 1 - sine * sum;
 }
 
 }  // namespace
@@ -142,6 +171,10 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
     Change c{r.variant, r.site, r.metric, r.tokens, r.layer, r.head, r.value, partner->second->value};
     c.stream = r.stream;
     rows_b.erase(partner);
+    if (is_index(r.metric.str())) {
+      out.moved += c.a != c.b;
+      continue;
+    }
     if (!std::isfinite(c.a) || !std::isfinite(c.b)) continue;
     c.delta = c.b - c.a;
     const auto sa = samples_a.find(key_of(r)), sb = samples_b.find(key_of(r));
@@ -153,9 +186,15 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
   }
   out.only_b = rows_b.size();
   out.notes = version_notes(a, b, out.changes);
+  for (const Change& c : out.changes)
+    if (c.n > 1 && !std::isnan(c.stderr_)) {
+      ++out.comparisons;
+      out.expected_by_chance += by_chance(kClear, c.n);
+    }
   std::stable_sort(out.changes.begin(), out.changes.end(), [](const Change& x, const Change& y) {
-    const bool clear_x = x.errors() >= kClear, clear_y = y.errors() >= kClear;
-    return clear_x != clear_y ? clear_x : x.relative() > y.relative();
+    return standing(x) != standing(y) ? standing(x) < standing(y)
+           : x.errors() != y.errors() ? x.errors() > y.errors()
+                                      : x.relative() > y.relative();
   });
   return out;
 }
@@ -169,18 +208,18 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
       if (wanted(c) && c.errors() >= kClear && ++clear <= most) rows.push_back(&c);
     line(fmt::format("{}: {} clear change{}", title, clear, clear == 1 ? "" : "s"));
     if (rows.empty()) return out << '\n', void();
-    const int metric = std::max(style.width - 52, 16);
-    line(pad_right("  place", 10) + pad_right("metric", metric) +
-         fmt::format("{:>10}{:>10}{:>21}", "first", "second", "change"));
     for (const Change* c : rows) {
-      const std::string error = std::isnan(c->stderr_) ? "" : " ± " + number_text(c->stderr_);
       std::string name = c->metric.str();
       if (c->tokens == "content") name += " (content)";
       if (c->stream != "") name += " in the " + c->stream.str();
       if (c->variant != "full") name += " of " + c->variant.str();
-      line(pad_right("  " + terminal_text(place_of(*c), 40), 10) +
-           pad_right(terminal_text(name, 80), metric - 1) + ' ' + pad_left(number_text(c->a), 10) +
-           pad_left(number_text(c->b), 10) + pad_left(number_text(c->delta) + error, 21));
+      line("  " + terminal_text(name, 80) + " at " + terminal_text(place_of(*c), 60));
+      const std::string sure =
+          std::isnan(c->stderr_)
+              ? ""
+              : fmt::format(" ± {}, {} standard errors", number_text(c->stderr_), number_text(c->errors()));
+      line(fmt::format("      {} -> {}: {}{}", number_text(c->a), number_text(c->b), number_text(c->delta),
+                       sure));
     }
     out << '\n';
   };
@@ -193,11 +232,18 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
   out << '\n';
   table("layers", [](const Change& c) { return c.head < 0; });
   table("heads", [](const Change& c) { return c.head >= 0; });
-  for (const std::string& text :
-       wrap("clear: two standard errors of the paired difference or more; the largest relative change first; "
-            "no error: read from the weights alone",
-            style.width))
-    line(text);
+  std::string legend = fmt::format(
+      "clear: two standard errors of the paired difference or more, the surest first; {} comparisons were "
+      "made, and by "
+      "chance alone about {} of them would be clear",
+      diff.comparisons, number_text(std::round(diff.expected_by_chance)));
+  if (std::any_of(diff.changes.begin(), diff.changes.end(),
+                  [](const Change& c) { return std::isinf(c.errors()); }))
+    legend += "; without an error: read from the weights alone, the largest relative change first";
+  if (diff.moved > 0)
+    legend +=
+        fmt::format("; {} numbers that name a token or a channel changed, and are not ranked", diff.moved);
+  for (const std::string& text : wrap(legend, style.width)) line(text);
 }
 
 }  // namespace rankscope

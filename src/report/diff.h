@@ -28,10 +28,13 @@ struct Change {
 };
 
 struct ScanDiff {
-  std::string a, b;                     // names of the folders
-  std::vector<Change> changes;          // those that are clear (two errors or more) first, by relative size
-  size_t only_a = 0, only_b = 0;        // rows without a partner
+  std::string a, b;               // names of the folders
+  std::vector<Change> changes;    // the surest first; those of weights alone behind what is clear, by size
+  size_t only_a = 0, only_b = 0;  // rows without a partner
   std::vector<std::string> notes = {};  // metrics of which the two hold different versions
+  size_t comparisons = 0;               // changes behind which pairs of samples stand
+  double expected_by_chance = 0;        // that many of them would be clear if nothing had changed
+  size_t moved = 0;                     // positions, tokens and channels that differ: named, never ranked
 };
 
 /// Whether the manifests say that both read the same tokens.

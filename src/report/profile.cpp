@@ -30,8 +30,8 @@ struct Mean {
 };
 
 struct Collected {
-  Choice trimmed, residual, rank, cosine, massive, sinks;
-  Mean entropy;
+  Choice trimmed, residual, rank, cosine, massive;
+  Mean entropy, sinks;
 };
 
 bool ends_with(const Row& r, std::string_view end) { return std::string_view(r.site.str()).ends_with(end); }
@@ -52,6 +52,7 @@ std::string label(int place) {
 
 struct Building {
   VariantProfile profile;
+  double sink_margin;
   std::map<int, Collected> places;
 };
 
@@ -63,8 +64,9 @@ void take(Building& b, const Row& r) {
     b.profile.in_nats = r.site == "unembed.hook_out";  // older tables have output_kl for both
   } else if (is("attention_entropy") && r.head >= 0) {
     if (Mean& mean = b.places[r.layer].entropy; !std::isnan(r.value)) mean.sum += r.value, ++mean.count;
-  } else if (is("sink_ratio") && r.head < 0 && r.layer >= 0) {
-    b.places[r.layer].sinks.offer(r);
+  } else if (is("sink_margin") && r.head >= 0) {
+    if (Mean& mean = b.places[r.layer].sinks; !std::isnan(r.value))
+      mean.sum += r.value >= b.sink_margin, ++mean.count;
   } else if (is("massive_ratio") && r.head < 0) {
     // Massive activations live in the residual stream, in pre-norm models too.
     if (r.depth == 0 && !b.profile.pre_norm) b.places[kEmbed].massive.offer(r);
@@ -79,7 +81,7 @@ void take(Building& b, const Row& r) {
 
 }  // namespace
 
-std::vector<VariantProfile> profiles(const ResultTable& table) {
+std::vector<VariantProfile> profiles(const ResultTable& table, double sink_margin) {
   std::set<std::string_view> pre_norm, with_output{""};  // streams
   for (const Row& r : table.rows) {
     if (ends_with(r, ".ln1.hook_normalized")) pre_norm.insert(r.stream.str());
@@ -91,7 +93,7 @@ std::vector<VariantProfile> profiles(const ResultTable& table) {
   for (const Row& r : table.rows) {
     const auto [entry, fresh] = numbers.emplace(Key(r.stream.str(), r.variant.str()), building.size());
     if (fresh) {
-      building.emplace_back();
+      building.push_back({{}, sink_margin, {}});
       building.back().profile.variant = r.variant.str();
       building.back().profile.stream = r.stream.str();
       building.back().profile.pre_norm = pre_norm.count(r.stream.str()) > 0;
@@ -105,7 +107,7 @@ std::vector<VariantProfile> profiles(const ResultTable& table) {
         b.profile.content = b.profile.content || choice->content;
       const double residual = std::isnan(c.trimmed.value) ? c.residual.value : c.trimmed.value;
       b.profile.layers.push_back({label(place), residual, c.rank.value, c.cosine.value, c.entropy.value(),
-                                  c.sinks.value, c.massive.value});
+                                  c.sinks.value(), c.massive.value});
     }
     if (b.profile.variant == "full" && std::isnan(b.profile.output_kl) &&
         with_output.count(b.profile.stream) > 0)

@@ -16,7 +16,7 @@ struct LayerNumbers {
   double rank = kNone;      // effective_rank_rel
   double cosine = kNone;    // token_cosine
   double entropy = kNone;   // attention_entropy, mean over heads
-  double sinks = kNone;     // sink_ratio
+  double sinks = kNone;     // share of the heads whose sink_margin the verdict would count
   double massive = kNone;   // massive_ratio of the residual stream
 };
 
@@ -31,7 +31,8 @@ struct VariantProfile {
   int64_t samples = 0;
 };
 
-/// One profile per stream and variant, in the order in which the table first names them.
-std::vector<VariantProfile> profiles(const ResultTable& table);
+/// One profile per stream and variant, in the order in which the table first names them. `sink_margin`: the
+/// verdict's threshold, so that the column counts what the sentence counts.
+std::vector<VariantProfile> profiles(const ResultTable& table, double sink_margin);
 
 }  // namespace rankscope

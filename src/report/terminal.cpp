@@ -13,6 +13,7 @@
 #include <ostream>
 #include <string_view>
 
+#include "report/loss_line.h"
 #include "report/plot.h"
 #include "report/profile.h"
 #include "report/text.h"
@@ -23,6 +24,7 @@ namespace {
 constexpr size_t kMostCurves = 6;  // in one picture
 constexpr int kPlotRows = 10;
 constexpr double kLogFrom = 5;         // a range that large is drawn on a logarithmic axis
+constexpr double kSinkMargin = 3;      // nats, where the manifest does not say
 constexpr size_t kMostAblations = 12;  // single heads taken out: more lines than this say little
 
 struct Column {
@@ -37,7 +39,7 @@ constexpr std::array<Column, 6> kColumns{
      {"eff.rank", &LayerNumbers::rank, true, "share of the rank there could be"},
      {"cosine", &LayerNumbers::cosine, true, "mean over pairs of tokens"},
      {"entropy", &LayerNumbers::entropy, false, "of attention, mean over heads (1: uniform)"},
-     {"sinks", &LayerNumbers::sinks, false, "share of the layer's heads"},
+     {"sinks", &LayerNumbers::sinks, false, "share of the layer's heads, by margin"},
      {"massive", &LayerNumbers::massive, false, "largest activation over the median, after the layer"}}};
 
 class Page {
@@ -230,6 +232,14 @@ bool utf8_locale() {
   return false;
 }
 
+/// The threshold the verdict was made with; a manifest without one is older than it, or not of a scan.
+double sink_margin_of(const Json& manifest) {
+  const auto all = manifest.find("thresholds");
+  if (all == manifest.end() || !all->is_object()) return kSinkMargin;
+  const auto found = all->find("sink_margin");
+  return found != all->end() && found->is_number() ? found->get<double>() : kSinkMargin;
+}
+
 }  // namespace
 
 TerminalStyle terminal_style(int descriptor) {
@@ -246,7 +256,11 @@ TerminalStyle terminal_style(int descriptor) {
 
 void print_results(const Results& results, const TerminalStyle& style, std::ostream& out) {
   Page page(style, out);
-  const std::vector<VariantProfile> all = profiles(results.table);
+  if (const std::string loss = loss_line(results.table); !loss.empty()) {
+    page.labelled("loss", loss, 6, false);
+    page.line();
+  }
+  const std::vector<VariantProfile> all = profiles(results.table, sink_margin_of(results.manifest));
   std::vector<std::vector<VariantProfile>> streams;  // in the order of the table
   for (const VariantProfile& p : all) {
     const auto same = std::find_if(streams.begin(), streams.end(),

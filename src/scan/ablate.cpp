@@ -5,15 +5,18 @@
 
 #include <algorithm>
 
+#include "base/stats.h"
 #include "model/head_means.h"
 #include "pass/output.h"
 #include "pass/pass.h"
+#include "scan/stand_ins.h"
 
 namespace rankscope {
 namespace {
 
 constexpr size_t kAtOnce = 16;  // variants: each holds its own activations
 constexpr size_t kMostCandidates = 64;
+constexpr size_t kMostPaired = 8;  // heads that are tried in pairs: the dearest of those that can go
 
 struct Head {
   double varied;
@@ -33,6 +36,7 @@ class Heads {
     if (heads.empty()) return;
     means_ = head_means(a_.source, a_.batches);
     std::erase_if(heads, [&](const Head& h) { return means_[static_cast<size_t>(h.layer)].mean.empty(); });
+    for (const Head& h : heads) file_able(h);
     std::vector<Variant> alone;
     for (const Head& h : heads) {
       alone.push_back({"-head-mean:" + h.label(), fixed(spec(), h, true), 0, 0});
@@ -63,6 +67,17 @@ class Heads {
     return out;
   }
 
+  void file_able(const Head& h) {
+    const HeadMeans& of = means_[static_cast<size_t>(h.layer)];
+    if (of.able.empty()) return;
+    const std::vector<double>& samples = of.able[static_cast<size_t>(h.head)];
+    const Estimate e = arithmetic_mean(samples);
+    table_.rows.push_back({"full", fmt::format("blocks.{}.attn.hook_v", h.layer),
+                           static_cast<int32_t>(h.layer), static_cast<int32_t>(h.head), "head_able_rel",
+                           e.value, e.stderr_, static_cast<int64_t>(samples.size()),
+                           static_cast<int32_t>(h.layer), "all"});
+  }
+
   ModelSpec fixed(ModelSpec spec, const Head& h, bool mean) const {
     const HeadMeans& of = means_[static_cast<size_t>(h.layer)];
     return with_fixed_head(std::move(spec), h.layer, h.head,
@@ -72,16 +87,36 @@ class Heads {
   void together(const std::vector<Head>& heads) {
     const std::string metric = output_metric(spec());
     const double epsilon = a_.thresholds[metric == "output_kl" ? "epsilon" : "epsilon_error"];
+    std::vector<std::pair<double, MeanHead>> free;  // by what each costs alone
     std::vector<std::string> labels;
     ModelSpec all = spec();
     for (const Head& h : heads) {
       const Row* cost = table_.find("-head-mean:" + h.label(), metric, -1);
       if (cost == nullptr || cost->value >= epsilon) continue;
       labels.push_back(h.label());
+      free.push_back({cost->value,
+                      {h.label(), h.layer, h.head,
+                       means_[static_cast<size_t>(h.layer)].mean[static_cast<size_t>(h.head)]}});
       all = fixed(std::move(all), h, true);
     }
-    if (labels.size() > 1)
-      measure({{fmt::format("-heads-mean:{}", fmt::join(labels, "+")), std::move(all), 0, 0}});
+    if (labels.size() < 2) return;
+    const std::string name = fmt::format("-heads-mean:{}", fmt::join(labels, "+"));
+    measure({{name, std::move(all), 0, 0}});
+    if (const Row* cost = table_.find(name, metric, -1); cost == nullptr || cost->value < epsilon) return;
+    std::stable_sort(free.begin(), free.end(),
+                     [](const auto& x, const auto& y) { return x.first > y.first; });
+    if (free.size() > kMostPaired) {
+      notes_.push_back(
+          fmt::format("of the {} heads that can go alone, the {} dearest were taken out in pairs",
+                      free.size(), kMostPaired));
+      free.resize(kMostPaired);
+    }
+    std::vector<MeanHead> paired;
+    for (auto& [cost, h] : free) paired.push_back(std::move(h));
+    std::sort(paired.begin(), paired.end(), [](const MeanHead& x, const MeanHead& y) {
+      return std::pair(x.layer, x.head) < std::pair(y.layer, y.head);
+    });
+    measure_stand_ins(a_, paired, table_, notes_);
   }
 
   void measure(std::vector<Variant> variants) {

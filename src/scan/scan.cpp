@@ -17,14 +17,21 @@
 #include "pass/output.h"
 #include "pass/pass.h"
 #include "pass/precision.h"
+#include "pass/readout.h"
+#include "pass/same_vocabulary.h"
 #include "pass/scanned_model.h"
 #include "pass/stream_verdict.h"
 #include "pass/variants.h"
 #include "paths/shares.h"
 #include "scan/ablate.h"
+#include "scan/lengths.h"
+#include "scan/use.h"
 
 namespace rankscope {
 namespace {
+
+// What --off takes out of one layer or one length after another, not of the network.
+constexpr const char *kTokens = "tokens", *kLength = "length";
 
 class Scan {
  public:
@@ -35,7 +42,12 @@ class Scan {
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
-    if (request.ablate && !spec().sources.empty())
+    if (!spec().sources.empty() && (asked(kTokens) || asked(kLength)))
+      throw usage_error("--off tokens and --off length follow one stream, and this network has several")
+          .in(request.model.string())
+          .hint(
+              fmt::format("{} is the encoder alone", (request.model / spec().sources.front().name).string()));
+    if (!request.ablate.empty() && !spec().sources.empty())
       throw usage_error("--ablate puts means into the heads of one stream, and this network has several")
           .in(request.model.string())
           .hint(fmt::format("--off head:cross.L0H0 takes a head out; {} is the encoder alone",
@@ -50,10 +62,14 @@ class Scan {
     const auto start = std::chrono::steady_clock::now();
     main_pass();
     if (request_.baseline) baseline();
-    if (request_.ablate)
+    if (!request_.ablate.empty())
       ablate_heads(
           {*source_, plan_.inputs.front(), plan_.layers, request_.thresholds, progress_, request_.device},
           result_.table, result_.notes, names_);
+    const Ablation at{*source_,  plan_.inputs.front(), plan_.layers, request_.thresholds,
+                      progress_, request_.device};
+    if (asked(kTokens)) measure_use(at, result_.table, result_.notes);
+    if (asked(kLength)) measure_lengths(at, input_.samples, request_, result_.table, result_.notes);
     name_stream_of_output();
     if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
     result_.verdict = judge_streams(result_.table, spec(), request_.thresholds,
@@ -74,6 +90,10 @@ class Scan {
 
  private:
   const ModelSpec& spec() const { return model_.spec(); }
+
+  bool asked(const char* what) const {
+    return std::find(request_.off.begin(), request_.off.end(), what) != request_.off.end();
+  }
 
   // Here a part taken out is a variant.
   static ScanRequest without_off(ScanRequest request) {
@@ -104,7 +124,9 @@ class Scan {
 
   void main_pass() {
     source_ = model_.source(request_.dtype, request_.seed);
-    plan_.variants = make_variants(request_, spec());
+    ScanRequest parts = request_;
+    std::erase_if(parts.off, [](const std::string& p) { return p == kTokens || p == kLength; });
+    plan_.variants = make_variants(parts, spec());
     plan_.sources = {source_.get()};
     add_input(plan_, spec(), input_.samples, input_.encoder);
     plan_.lenses = choose_lenses(request_.lenses);
@@ -124,6 +146,7 @@ class Scan {
     }
     compare_outputs(full(), plan_, others, plan_, result_.table, result_.notes);
     same_as_full();
+    losses(states_, plan_);
     take_arrays(shown_.get(), "");
     for (size_t k = 0; k < shown_streams_.size(); ++k)
       take_arrays(shown_streams_[k].get(), stream_prefix(spec().sources[k]));
@@ -148,6 +171,27 @@ class Scan {
       for (int64_t s = 0; s < b.count(); ++s)
         if (b.samples[static_cast<size_t>(s)] == kShownSample) return b.length(s);
     return 0;
+  }
+
+  // What every network says of tokens it is asked for; a masked model reads its text once more, with holes.
+  void losses(const std::vector<FinalState>& states, const PassPlan& plan) {
+    const ModelSpec& asked = plan.sources.front()->spec();
+    std::vector<Questions> questions{questions_for(asked, input_.samples, input_.mask, request_.seed)};
+    if (plan.inputs.size() > 1)
+      questions.push_back(
+          questions_for(asked, shuffled(input_.samples, request_.seed), input_.mask, request_.seed));
+    if (loss_kind(asked) == LossKind::masked && questions.front().kind == LossKind::none)
+      result_.notes.emplace_back("no loss is given: the mask token is not known");
+    if (questions.front().kind != LossKind::masked) return add_losses(states, plan, questions, result_.table);
+    PassPlan hidden = plan;
+    hidden.lenses.clear();
+    hidden.shown = nullptr;
+    hidden.inputs.clear();
+    for (const Questions& q : questions)
+      hidden.inputs.push_back(make_batches(q.samples, asked, request_.batch_size));
+    ResultTable none;
+    std::vector<std::string> said;
+    add_losses(run_pass(hidden, none, said, progress_), hidden, questions, result_.table);
   }
 
   // Only what some lens reads anyway: a report must not make a scan dearer than it was asked to be.
@@ -247,6 +291,7 @@ class Scan {
       throw usage_error(
           "one of the model and its baseline has an encoder beside a decoder, the other has not")
           .in(request_.baseline->string());
+    if (request_.init.empty()) require_same_vocabulary(request_.model, *request_.baseline, input_.samples);
     PassPlan plan;
     plan.variants = {{"baseline", other.spec(), 0, 0}};
     plan.sources = {source.get()};
@@ -260,6 +305,7 @@ class Scan {
     std::vector<FinalState> states = run_pass(plan, result_.table, result_.notes, progress_);
     states.front().cut_into(plan_.inputs.front());  // either may have needed smaller batches
     compare_outputs(full(), plan_, {&states.front()}, plan, result_.table, result_.notes);
+    losses(states, plan);
   }
 
   int64_t shortest_content() const {

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/streams.h"
 #include "pass/input.h"
 #include "tensors/norm.h"

@@ -179,4 +179,20 @@ ModelSpec with_rank(ModelSpec spec, std::string_view ranks) {
   return spec;
 }
 
+ModelSpec with_attention(ModelSpec spec, std::string_view from, std::string_view to,
+                         const std::vector<bool>& layers) {
+  bool found = false;
+  for (size_t l = 0; l < spec.blocks.size(); ++l)
+    for (BranchSpec& b : spec.blocks[l].branches) {
+      AttentionSpec* a = b.attention();
+      if (a == nullptr || !layers[l] || a->variant != from) continue;
+      a->variant = to;
+      found = true;
+    }
+  if (!found)
+    throw usage_error(fmt::format("there is no {} attention in these layers to replace", printable(from)))
+        .hint("rankscope inspect names what there is");
+  return spec;
+}
+
 }  // namespace rankscope

@@ -29,4 +29,9 @@ ModelSpec without(ModelSpec spec, std::string_view parts);
 /// "qk=8" or "ov=16" or "qk=8+ov=16": each head's map cut to that rank.
 ModelSpec with_rank(ModelSpec spec, std::string_view ranks);
 
+/// The attention of blocks where `layers` says so goes by the rule `to` (spec/variant_text.h) where it went
+/// by `from`.
+ModelSpec with_attention(ModelSpec spec, std::string_view from, std::string_view to,
+                         const std::vector<bool>& layers);
+
 }  // namespace rankscope

@@ -27,7 +27,7 @@ class Basis {
   int64_t count() const { return static_cast<int64_t>(vectors_.size()) / n_; }
 
   /// Takes the others' part off the last vector, scales it to length one and returns the length it had.
-  double settle() {
+  double orthonormalise() {
     double* x = last();
     double before = std::sqrt(kernels::sum_squares(x, n_)), length = before;
     for (int pass = 0; pass < 2; ++pass, before = length) {
@@ -127,13 +127,13 @@ NormEstimate spectral_norm(const LinearMap& map, double tolerance, uint64_t seed
   const Philox random{seed, kStartStream};
   double* start = right.append();
   for (int64_t i = 0; i < map.cols; ++i) start[i] = random.normal(static_cast<uint64_t>(i));
-  right.settle();
+  right.orthonormalise();
 
   std::vector<double> alpha, beta;
   double scale = 0;
   for (int step = 1;; ++step) {
     map.apply(right.last(), left.append());
-    const double a = left.settle();
+    const double a = left.orthonormalise();
     if (std::isnan(a)) return {a, a, step};
     scale = std::max(scale, a);
     if (a <= kRounding * scale) {  // the left space is exhausted: what was seen is all there is
@@ -142,7 +142,7 @@ NormEstimate spectral_norm(const LinearMap& map, double tolerance, uint64_t seed
     }
     alpha.push_back(a);
     map.adjoint(left.last(), right.append());
-    const double b = right.settle();
+    const double b = right.orthonormalise();
     scale = std::max(scale, b);
     const bool exhausted = step >= kMostSteps || b <= kRounding * scale;
     if (exhausted || step % kCheckEvery == 0) {

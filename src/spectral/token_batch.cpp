@@ -84,7 +84,7 @@ void TokenSpectraBatch::add(size_t at, const double* centered, const double* mea
   tridiagonalise(size, bordered.data(), slot.d.data(), slot.e.data());
 }
 
-void TokenSpectraBatch::settle() {
+void TokenSpectraBatch::compute() {
   std::vector<Lane> lanes;
   for (Slot& slot : slots_) {
     if (!slot.open) continue;

@@ -24,7 +24,7 @@ class TokenSpectraBatch {
   /// Different slots may be filled by different threads.
   void add(size_t slot, const double* centered, const double* mean, int64_t m, int64_t n, double epsilon);
   /// After the last add, once.
-  void settle();
+  void compute();
   const TokenSpectra& of(size_t slot) const { return slots_[slot].found; }
 
  private:

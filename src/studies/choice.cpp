@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <map>
 
 #include "base/csv.h"
@@ -17,21 +19,43 @@ namespace {
 constexpr double kProxyWidth = 64;
 constexpr double kSame = 0.05;  // bounds nearer than this, relative, decide nothing
 
-// rank -> error, from the summary that `study export` wrote of the proxy's trials.
+// Student's t: 95 % of it lies within this many standard errors, by number of seeds (2, 3, ...).
+double student(int64_t seeds) {
+  constexpr double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
+  constexpr auto last = static_cast<int64_t>(std::size(table)) - 1;
+  return seeds < 2 ? std::numeric_limits<double>::infinity() : table[std::min(seeds - 2, last)];
+}
+
+// rank -> error, from the summary that `study export` wrote of the proxy's trials. The standard error there
+// is that over seeds and that of the test set, which the seeds share: few seeds need Student's t, thousands
+// of test sequences do not.
 std::map<int64_t, ProxyError> proxy_errors() {
-  std::map<int64_t, ProxyError> out;
+  struct Read {
+    double mean = 0, error = 0, of_test = 0;
+    int64_t seeds = 0;
+  };
+  std::map<int64_t, Read> read;
   const CellTable table = parse_csv(builtin_result("proxy"), "proxy");
   for (const auto& row : table.rows) {
     const auto cell = [&](const char* column) { return row[table.find(column).value()]; };
     const auto number = [&](const char* column) { return as_number(cell(column)).value(); };
-    if (cell("metric") != "test_mse") continue;
-    out[static_cast<int64_t>(number("rank"))] = {
-        .mean = number("mean"), .stderr_ = number("stderr"), .seeds = static_cast<int64_t>(number("n"))};
+    Read& r = read[static_cast<int64_t>(number("rank"))];
+    if (cell("metric") == "test_mse")
+      r.mean = number("mean"), r.error = number("stderr"), r.seeds = static_cast<int64_t>(number("n"));
+    if (cell("metric") == "test_mse_stderr") r.of_test = number("mean");
+  }
+  std::map<int64_t, ProxyError> out;
+  for (const auto& [rank, r] : read) {
+    const double over_seeds = std::sqrt(std::max(0.0, r.error * r.error - r.of_test * r.of_test));
+    out[rank] = {.mean = r.mean,
+                 .half = std::hypot(student(r.seeds) * over_seeds, 1.96 * r.of_test),
+                 .seeds = r.seeds};
   }
   return out;
 }
 
-// At a rank between two trained ones: a straight line in log rank, the larger of the two standard errors.
+// At a rank between two trained ones: a straight line in log rank. What the line is wrong by is not known; as
+// errors fall with rank, the interval that holds both neighbours' holds this one.
 std::optional<ProxyError> proxy_at(const std::map<int64_t, ProxyError>& trained, double rank) {
   const auto above = trained.lower_bound(static_cast<int64_t>(std::ceil(rank - 1e-9)));
   if (above == trained.end() || rank < static_cast<double>(trained.begin()->first) - 1e-9) return {};
@@ -40,8 +64,10 @@ std::optional<ProxyError> proxy_at(const std::map<int64_t, ProxyError>& trained,
   const double low = std::log(static_cast<double>(below->first)),
                high = std::log(static_cast<double>(above->first));
   const double share = (std::log(rank) - low) / (high - low);
-  return ProxyError{.mean = below->second.mean + share * (above->second.mean - below->second.mean),
-                    .stderr_ = std::max(below->second.stderr_, above->second.stderr_),
+  const double mean = below->second.mean + share * (above->second.mean - below->second.mean);
+  const auto reach = [&](const ProxyError& e) { return std::abs(e.mean - mean) + e.half; };
+  return ProxyError{.mean = mean,
+                    .half = std::max(reach(below->second), reach(above->second)),
                     .seeds = std::min(below->second.seeds, above->second.seeds),
                     .between = true};
 }
@@ -87,22 +113,23 @@ std::string about_proxy(const std::vector<HeadChoice>& choices) {
   }
   if (best == worst)
     return "The proxy was trained for one of these choices at most, so it tells nothing apart.";
-  const double gap = worst->proxy->mean - best->proxy->mean;
-  const double noise = std::hypot(best->proxy->stderr_, worst->proxy->stderr_);
-  if (gap <= 2 * noise)
-    return fmt::format(
-        "The trained proxy (width 64, 3 layers, 10,000 steps) does not tell these choices apart: they differ "
-        "by {:.3f}, two standard errors are "
-        "{:.3f}.",
-        gap, 2 * noise);
+  const std::string proxy = fmt::format(
+      "The trained proxy (width 64, 3 layers, 10,000 steps: `layers=3 width=1` of the study fig1, {} seeds, "
+      "heads times "
+      "rank always 64)",
+      std::min(best->proxy->seeds, worst->proxy->seeds));
+  const double gap = worst->proxy->mean - best->proxy->mean,
+               noise = std::hypot(best->proxy->half, worst->proxy->half);
+  if (gap <= noise)
+    return fmt::format("{} does not tell these choices apart: they differ by {:.3f}, known to {:.3f} (95 %).",
+                       proxy, gap, noise);
   return fmt::format(
-      "The trained proxy (width 64, 3 layers, 10,000 steps, {} seeds; errors over seeds alone) tells them "
-      "apart: {:.3f} "
-      "with {} heads, {:.3f} with {}, at the same parameters and FLOPs. It is a task that needs rank (find "
-      "the farthest of 16 points); one that does not will not "
-      "care.",
-      std::min(best->proxy->seeds, worst->proxy->seeds), best->proxy->mean, best->heads, worst->proxy->mean,
-      worst->heads);
+      "{} tells them apart: {:.3f} with {} heads, {:.3f} with {}, a difference known to {:.3f} (95 %, over "
+      "seeds and "
+      "test sets). That holds for the proxy: a task that needs rank (find the farthest of 16 points), at a "
+      "fixed number "
+      "of steps. Another task, size or budget may not care.",
+      proxy, best->proxy->mean, best->heads, worst->proxy->mean, worst->heads, noise);
 }
 
 }  // namespace
@@ -122,11 +149,16 @@ HeadChoices choose_heads(const TransformerSize& size, const std::vector<int64_t>
   const bool equal = all_equal(out.choices, [](const HeadChoice& c) { return c.parameters; }) &&
                      all_equal(out.choices, [](const HeadChoice& c) { return c.kv_bytes; });
   if (out.choices.size() > 1) {
-    if (equal)
-      out.remarks.push_back(
-          "Parameters, FLOPs and cache are the same for every choice: heads times rank is the width.");
+    out.remarks.push_back(
+        equal ? "Parameters, FLOPs and cache are the same for every choice: heads times rank is the width."
+              : "These choices are not equal: they differ in parameters, FLOPs and cache, as fewer wide "
+                "heads share "
+                "wider keys and values.");
     out.remarks.push_back(about_bound(out.choices));
-    out.remarks.push_back(about_proxy(out.choices));
+    out.remarks.push_back(
+        equal ? about_proxy(out.choices)
+              : "The trained proxy compares networks of equal cost whose heads have keys and values "
+                "of their own, so it says nothing of which of these to take.");
   }
   return out;
 }

@@ -41,7 +41,12 @@ Summary summarise(const Point& point, const std::string& metric) {
     if (const double value = value_of(trial, metric); std::isfinite(value)) out.every.push_back(value);
   const Estimate mean = arithmetic_mean(out.every);
   out.mean = mean.value;
-  out.stderr_ = mean.stderr_;
+  // Seeds share one test set, so what it errs by is common to them all and does not average out.
+  double of_test = 0;
+  for (const StoredTrial& trial : point.trials)
+    if (const double error = value_of(trial, metric + "_stderr"); std::isfinite(error))
+      of_test += error / static_cast<double>(point.trials.size());
+  out.stderr_ = std::hypot(mean.stderr_, of_test);
   out.median = median(out.every);
   out.best = std::nan("");
   if (out.every.empty()) return out;

@@ -22,7 +22,7 @@ struct Summary {
   std::vector<double> every;  // by seed
   double mean = 0, median = 0;
   double best = 0;     // the lowest; of an accuracy the highest
-  double stderr_ = 0;  // NaN for one seed
+  double stderr_ = 0;  // over seeds and of the test set they share; NaN for one seed
 };
 
 /// In the order of the study.

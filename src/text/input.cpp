@@ -1,11 +1,14 @@
 #include "text/input.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
 
+#include "base/csv.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -40,9 +43,37 @@ std::string read_stream(std::istream& in, const std::string& name) {
   return out;
 }
 
-std::string read_all(const std::string& path) {
+// What is certainly no text, by how it begins; nothing else has a byte of zeros.
+void refuse_binary(std::string_view content, const std::string& path) {
+  const std::string name = name_of(path);
+  if (content.starts_with("PAR1"))
+    throw Error("this is a Parquet file, which is not read here")
+        .in(name)
+        .hint(fmt::format("python -c \"import pandas; pandas.read_parquet('{}').to_json('texts.jsonl', "
+                          "orient='records', lines=True)\", then --text texts.jsonl --column NAME",
+                          printable(name)));
+  if (content.starts_with("\x1F\x8B"))
+    throw Error("this file is compressed")
+        .in(name)
+        .hint(fmt::format("zcat {} | rankscope ... --text -", printable(name)));
+  if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
+    throw Error("this text is in UTF-16, and UTF-8 is read here")
+        .in(name)
+        .hint(fmt::format("iconv -f UTF-16 -t UTF-8 {}", printable(name)));
+  if (content.starts_with("%PDF") || content.starts_with("PK\x03\x04") ||
+      content.find('\0') != std::string_view::npos)
+    throw Error("this is not a text: it holds binary data")
+        .in(name)
+        .hint("give plain text in UTF-8, JSONL, CSV or TSV");
+}
+
+std::string read_bytes(const std::string& path) {
   if (path == "-") return read_stream(std::cin, name_of(path));
   std::error_code ignored;
+  if (path.find(' ') != path.npos && !std::filesystem::exists(path, ignored))
+    throw Error("there is no file of this name; if it is a sentence, it goes in by standard input")
+        .in("--text " + printable(path, 60))
+        .hint(fmt::format("echo \"{}\" | rankscope ... --text -", printable(path, 60)));
   if (std::filesystem::is_directory(path, ignored))
     throw Error("expected a file, but got a folder").in(path).hint("name a file");
   if (std::filesystem::is_fifo(path, ignored))
@@ -50,6 +81,12 @@ std::string read_all(const std::string& path) {
         .in(path)
         .hint("pipe into standard input and name it: zcat texts.gz | rankscope ... -");
   return read_file(path, kLargestFile);
+}
+
+std::string read_all(const std::string& path) {
+  std::string content = read_bytes(path);
+  refuse_binary(content, path);
+  return content;
 }
 
 // Lines that hold more than blanks, without their ends, counted from 1.
@@ -87,18 +124,18 @@ Json parse_line(const Line& line) {
   }
 }
 
-TextSample read_object(const Line& line) {
+TextSample read_object(const Line& line, const std::string& key) {
   const Json json = parse_line(line);
   const JsonObject object(json, line.place);
-  TextSample out{object.string("text"), std::nullopt, line.place};
+  TextSample out{object.string(key.c_str()), std::nullopt, line.place};
   if (object.has("text_pair")) out.pair = object.string("text_pair");
-  if (out.text.empty()) throw Error("\"text\" is empty").in(line.place);
   return out;
 }
 
-std::vector<TextSample> read_objects(std::string_view content, const std::string& name) {
+std::vector<TextSample> read_objects(std::string_view content, const std::string& name,
+                                     const std::string& key = "text") {
   std::vector<TextSample> out;
-  for (const Line& line : lines_of(content, name)) out.push_back(read_object(line));
+  for (const Line& line : lines_of(content, name)) out.push_back(read_object(line, key));
   if (out.empty()) throw Error("the file has no samples").in(name).hint("give one {\"text\": ...} per line");
   return out;
 }
@@ -109,6 +146,58 @@ bool looks_like_jsonl(std::string_view content) {
   if (first.empty() || first[0].text.front() != '{') return false;
   const Json json = Json::parse(first[0].text.begin(), first[0].text.end(), nullptr, false);
   return json.is_object() && json.contains("text");
+}
+
+size_t column_of(const std::vector<std::string>& columns, const std::string& wanted,
+                 const std::string& name) {
+  std::vector<std::string> shown;
+  for (const std::string& c : columns) shown.push_back(printable(c, 40));
+  if (wanted.empty())
+    throw usage_error("this is a table: which of its columns holds the texts?")
+        .in(name)
+        .hint(fmt::format("--column NAME, one of {}", fmt::join(shown, ", ")));
+  const auto at = std::find(columns.begin(), columns.end(), wanted);
+  if (at == columns.end()) throw unknown_name("column", wanted, shown).in(name);
+  return static_cast<size_t>(at - columns.begin());
+}
+
+std::vector<TextSample> read_csv_column(std::string_view content, const std::string& name,
+                                        const std::string& column) {
+  CsvReader reader(content, name);
+  std::vector<std::string> cells;
+  if (!reader.next(cells)) throw Error("the table is empty").in(name);
+  const size_t at = column_of(cells, column, name);
+  std::vector<TextSample> out;
+  while (reader.next(cells)) out.push_back({cells[at], std::nullopt, reader.where()});
+  return out;
+}
+
+// Tabs have no quotes: a cell is what stands between two of them.
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= line.size();) {
+    const size_t end = std::min(line.find('\t', at), line.size());
+    out.emplace_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+std::vector<TextSample> read_tsv_column(std::string_view content, const std::string& name,
+                                        const std::string& column) {
+  const std::vector<Line> lines = lines_of(content, name);
+  if (lines.empty()) throw Error("the table is empty").in(name);
+  const std::vector<std::string> columns = cells_of(lines.front().text);
+  const size_t at = column_of(columns, column, name);
+  std::vector<TextSample> out;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    std::vector<std::string> cells = cells_of(lines[i].text);
+    if (cells.size() != columns.size())
+      throw Error(fmt::format("expected {} cells, but got {}", columns.size(), cells.size()))
+          .in(lines[i].place);
+    out.push_back({std::move(cells[at]), std::nullopt, lines[i].place});
+  }
+  return out;
 }
 
 int64_t checked_id(int64_t id, const std::string& place) {
@@ -163,14 +252,20 @@ std::vector<int64_t> ids_from_words(const Line& line) {
 
 }  // namespace
 
-std::vector<TextSample> read_text(const std::string& path, bool whole) {
+std::vector<TextSample> read_text(const std::string& path, bool whole, const std::string& column) {
   const std::string content = read_all(path), name = name_of(path);
   if (path.ends_with(".jsonl") || (path == "-" && looks_like_jsonl(content)))
-    return read_objects(content, name);
+    return read_objects(content, name, column.empty() ? "text" : column);
+  if (path.ends_with(".csv")) return read_csv_column(content, name, column);
+  if (path.ends_with(".tsv")) return read_tsv_column(content, name, column);
+  if (!column.empty())
+    throw usage_error(
+        "--column names a column of a table (.csv, .tsv) or a key of JSONL (.jsonl), and this is neither")
+        .in(name);
   std::vector<TextSample> out;
   for (const Line& line : lines_of(content, name)) {
     if (whole) return {{content, std::nullopt, name}};
-    out.push_back({std::string(line.text), std::nullopt, line.place});
+    out.push_back({std::string(line.text), std::nullopt, line.place, true});
   }
   if (out.empty()) throw Error("the text is empty").in(name).hint("give one sample per line");
   return out;

@@ -13,12 +13,16 @@ struct TextSample {
   std::string text;
   std::optional<std::string> pair;
   std::string place;  // "file, line 3", for errors
+  bool line = false;  // of a plain text, and not a sample by itself: it may be one of a paragraph's
 };
 
 /// Plain text: one sample per line that is not empty, or with `whole` the whole file as one. A file named
-/// *.jsonl holds objects with "text" and maybe "text_pair". "-" reads standard input; JSON is then known by
-/// its first line.
-std::vector<TextSample> read_text(const std::string& path, bool whole = false);
+/// *.jsonl holds objects with "text" and maybe "text_pair", one named *.csv or *.tsv a table whose first row
+/// names its columns; `column` says which one (which key) the texts are in. "-" reads standard input; JSON is
+/// then known by its first line. Texts of a table and of JSONL may be empty. Files that hold no text are
+/// refused by name.
+std::vector<TextSample> read_text(const std::string& path, bool whole = false,
+                                  const std::string& column = "");
 
 /// The objects of a JSONL stream; `name` is for errors.
 std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& name);

@@ -10,7 +10,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "tensors/norm.h"
 #include "train/fused_forward.h"
 

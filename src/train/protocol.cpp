@@ -35,17 +35,26 @@ double epoch_rate(const Protocol& p, int64_t step) {
   return p.lr * std::pow(kEpochFactor, static_cast<double>(passed));
 }
 
-// Heads are a reshape: trials that differ in them alone have parameters of the same shapes.
+std::vector<std::vector<int64_t>> shapes(const BranchSpec& branch, int64_t width) {
+  std::vector<std::vector<int64_t>> out;
+  for (const Parameter& p : program_of(branch, width).parameters) out.push_back(p.shape);
+  return out;
+}
+
+// Heads are a reshape: trials that differ in them alone have parameters of the same shapes, unless an option
+// of the part gives every head some of its own.
 void forget_heads(ModelSpec& spec) {
   for (BlockSpec& block : spec.blocks)
     for (BranchSpec& branch : block.branches) {
       AttentionSpec* a = branch.attention();
       if (a == nullptr || a->kv_heads != a->heads || !part_named(branch.part.name).heads_are_a_reshape)
         continue;
+      const BranchSpec before = branch;
       a->d_qk *= a->heads;
       a->d_v *= a->heads;
       a->heads = a->kv_heads = 1;
       a->scale = 1;
+      if (shapes(branch, spec.width) != shapes(before, spec.width)) branch = before;
     }
 }
 

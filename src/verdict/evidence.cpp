@@ -129,6 +129,12 @@ std::string Case::residual_text(double x) const {
 }
 
 const Row* Case::residual(std::string_view variant, const Place& p) const {
+  if (evidence.any("full", "residual_fro_rel_normed") != nullptr) {
+    const int left_by = path.pre_norm ? p.layer - 1 : p.layer;  // the block whose output is read here
+    return left_by < 0 ? nullptr
+                       : evidence.at_site(variant, "residual_fro_rel_normed",
+                                          fmt::format("blocks.{}.hook_resid_post", left_by), "content");
+  }
   return evidence.at_site(variant, "residual_fro_rel_trimmed", p.site, "content");
 }
 

@@ -91,7 +91,8 @@ struct Case {
   double floor() const { return 8 * measured.epsilon; }
   /// "4.2e-05", or where that is rounding "the rounding floor (1e-06)".
   std::string residual_text(double x) const;
-  /// The trimmed residual of the content tokens, or nullptr.
+  /// The residual of the content tokens behind the norm that reads them, without its gain and bias; in tables
+  /// from before that was measured, with them. Or nullptr.
   const Row* residual(std::string_view variant, const Place& p) const;
   /// ", baseline 0.43" or ", no baseline".
   std::string beside(const Row* r) const;

@@ -6,6 +6,7 @@
 #include "pass/pass.h"
 #include "pass/variants.h"
 #include "scan/ablate.h"
+#include "scan/use.h"
 #include "verdict/verdict.h"
 
 namespace rankscope::bank {
@@ -16,28 +17,42 @@ struct Said {
   Answers answers;
   std::vector<std::string> sentences;
   std::vector<at::Tensor> output;
+  ResultTable table;
 };
+
+constexpr uint64_t kNullSeed = 5;
 
 inline Said ask(Planted& p) {
   ScanRequest request;
   request.off = p.off;
   request.rank = p.rank;
+  std::unique_ptr<WeightSource> random;
   PassPlan plan;
   plan.variants = make_variants(request, p.spec);
   plan.sources = {p.weights.get()};
   plan.inputs = {make_batches(p.samples, p.spec, 8)};
-  std::vector<std::string> lenses{"readers", "margins", "head_writes", "massive"};
-  if (!p.off.empty()) lenses.emplace_back("trimmed");
+  std::vector<std::string> lenses{"readers", "margins", "head_writes"};
+  if (!p.off.empty()) lenses.insert(lenses.end(), {"normed", "trimmed"});
+  if (p.channels) lenses.emplace_back("massive");
+  if (p.null) {
+    lenses.emplace_back("logits");
+    random = random_source(p.spec, kNullSeed, "float32", "cpu");
+    plan.sources.push_back(random.get());
+    plan.variants.push_back({"null:init", p.spec, 1, 0});
+  }
   plan.lenses = choose_lenses(lenses);
   plan.layers.assign(static_cast<size_t>(p.spec.depth()), true);
   ResultTable table;
   std::vector<std::string> notes, names;
   std::vector<FinalState> states = run_pass(plan, table, notes, {});
   std::vector<const FinalState*> others;
-  for (size_t i = 1; i < states.size(); ++i) others.push_back(&states[i]);
+  for (size_t i = 1; i < states.size(); ++i)
+    if (plan.variants[states[i].variants.front()].source == 0) others.push_back(&states[i]);
   compare_outputs(states.front(), plan, others, plan, table, notes);
   const Thresholds limits;
-  if (p.ablate) ablate_heads({*p.weights, plan.inputs.front(), plan.layers, limits, {}}, table, notes, names);
+  const Ablation at{*p.weights, plan.inputs.front(), plan.layers, limits, {}};
+  if (p.ablate) ablate_heads(at, table, notes, names);
+  if (p.use) measure_use(at, table, notes);
   Said said;
   for (const Finding& f :
        judge(table, p.spec, limits, {static_cast<int64_t>(p.samples.front().ids.size()) - 1})) {
@@ -45,6 +60,7 @@ inline Said ask(Planted& p) {
     for (const Claim& c : f.claims) said.answers[c.subject] = c.answer;
   }
   said.output = *states.front().x;
+  said.table = std::move(table);
   return said;
 }
 
@@ -72,6 +88,11 @@ class Counts {
     return wrong;
   }
   const std::map<std::string, Count>& by_rule() const { return by_rule_; }
+  void add(const std::string& rule, const Count& more) {
+    for (int truth = 0; truth < 2; ++truth)
+      for (int answer = 0; answer < 3; ++answer)
+        by_rule_[rule].said[truth][answer] += more.said[truth][answer];
+  }
   std::string table() const {
     std::string text =
         "| statement | planted yes | yes | no | not known | planted no | yes | no | not known | false | not "

@@ -98,9 +98,9 @@ struct Planted {
   ModelSpec spec;
   std::unique_ptr<Stored> weights;
   std::vector<Sample> samples;
-  std::vector<std::pair<std::string, bool>> truth;  // "alike 0": yes
-  std::vector<std::string> off, rank;               // variants the verdict needs
-  bool ablate = false;
+  std::vector<std::pair<std::string, bool>> truth;                   // "alike 0": yes
+  std::vector<std::string> off, rank;                                // variants the verdict needs
+  bool ablate = false, use = false, null = false, channels = false;  // and what else it asks for
 };
 
 inline ModelSpec spec_of(Draw& draw, int64_t length, int64_t depth = 2) {
@@ -250,6 +250,7 @@ inline Planted massive(Draw& draw, int64_t samples, int64_t length) {
   const bool yes = draw.coin();
   const double size = yes ? draw.log_uniform(2000, 20000) : draw.uniform(1, 200);
   (*p.weights)["embed.W_pos"].select(1, 20).fill_(size);
+  p.channels = true;
   p.truth = {{"massive", yes}, {"alike 0", false}};
   if (yes) p.truth.emplace_back("unread 0", true);
   return p;
@@ -276,14 +277,17 @@ inline Planted sinks(Draw& draw, int64_t samples, int64_t length) {
   return p;
 }
 
-/// Heads that write nothing, a constant, or what the output needs.
+/// Heads that write nothing, a constant, what the output needs, or that could write and look where the same
+/// stands in every text.
 inline Planted idle(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("idle heads", draw, samples, length);
   p.ablate = true;
   Stored& w = *p.weights;
   mark_position(p, 0, 0);
+  for (Sample& s : p.samples) s.ids[0] = kMarkedWord;
   for (int64_t h = 0; h < kHeads; ++h) {
-    const int64_t kind = draw.below(4), at = h * kHeadWidth;  // busy, silent, constant, small but needed
+    const int64_t kind = draw.below(5),
+                  at = h * kHeadWidth;  // busy, silent, constant, small but needed, dormant
     at::Tensor W_V = w["blocks.0.attn.W_V"].narrow(0, at, kHeadWidth),
                W_O = w["blocks.0.attn.W_O"].narrow(1, at, kHeadWidth);
     if (kind == 1) W_V.zero_();
@@ -303,9 +307,11 @@ inline Planted idle(Draw& draw, int64_t samples, int64_t length) {
           w[block(l, name)] -= marker(3) * w[block(l, name)].dot(marker(3));
       }
     }
-    const bool idle = kind == 1 || kind == 2;
+    if (kind == 4) look_at_mark(p, h, 0, 60);
+    const bool idle = kind == 1 || kind == 2 || kind == 4;
     p.truth.emplace_back(fmt::format("idle L0H{}", h), idle);
     if (idle) p.truth.emplace_back(fmt::format("silent L0H{}", h), kind == 1);
+    if (idle) p.truth.emplace_back(fmt::format("dormant L0H{}", h), kind == 4);
   }
   return p;
 }
@@ -361,10 +367,117 @@ inline Planted held_up(Draw& draw, int64_t samples, int64_t length) {
   return p;
 }
 
+/// Keeps everybody from writing a direction, in both blocks, and, where asked for, from reading it.
+inline void reserve(Planted& p, const at::Tensor& e, bool unread) {
+  Stored& w = *p.weights;
+  for (int64_t l = 0; l < 2; ++l) {
+    for (const char* name : {"attn.W_O", "mlp.W_out"}) keep_off(w[block(l, name)], e);
+    for (const char* name : {"attn.b_O", "mlp.b_out"}) w[block(l, name)] -= e * w[block(l, name)].dot(e);
+    if (unread)
+      for (const char* name : {"attn.W_Q", "attn.W_K", "attn.W_V", "mlp.W_in"})
+        w[block(l, name)] -= at::outer(at::mv(w[block(l, name)], e), e);
+  }
+}
+
+/// Every word of a sample has the same sign along a direction, every other sample the other sign.
+inline void sign_samples(Planted& p, Draw& draw, double size, const at::Tensor& e) {
+  at::Tensor& words = (*p.weights)["embed.W_E"];
+  for (int64_t word = 0; word < kWords; ++word) words[word] += (word % 2 == 0 ? size : -size) * e;
+  for (size_t s = 0; s < p.samples.size(); ++s)
+    for (int64_t& id : p.samples[s].ids) id = 2 * draw.below(kWords / 2) + static_cast<int64_t>(s % 2);
+}
+
+/// Tokens that are alike or not, and an output that reads what tells them apart or not.
+inline Planted used(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("use", draw, samples, length);
+  p.use = true;
+  Stored& w = *p.weights;
+  const int64_t kind = draw.below(4);  // healthy, collapsed, alike but read, different but unread
+  const at::Tensor e = marker(3);
+  if (kind == 1) copy_first_token(p, draw.log_uniform(20, 300) * kMark / mark_read(p));
+  if (kind == 2) {
+    const double c = draw.log_uniform(4.5, 30);
+    w["embed.W_E"] += at::outer(draw.normal({kWords}), e);
+    copy_first_token(p, c * kMark / mark_read(p));
+    w["blocks.0.attn.W_V"] -= at::outer(e, e);
+    reserve(p, e, false);
+    w["unembed.W_U"] += 4 * c * at::outer(draw.normal({kWords}), e);
+  }
+  if (kind == 3) {
+    sign_samples(p, draw, 20, e);
+    reserve(p, e, true);
+    for (int64_t l = 0; l < 2; ++l)
+      for (const char* name : {"attn.W_O", "mlp.W_out"}) w[block(l, name)] *= 0.05;
+    w["unembed.W_U"] = draw.uniform(0.3, 0.8) * at::outer(draw.normal({kWords}), e);
+  }
+  p.truth = {{"alike 0", kind == 1 || kind == 2}, {"unused 0", kind == 1 || kind == 3}};
+  return p;
+}
+
+/// Weak heads that tell the output which of two kinds of text it reads. Where a saturated unit listens, one
+/// of them is as good as both, and without both the output is lost; where the output adds them up, costs add
+/// up and nothing more.
+inline Planted stand_ins(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("stand-ins", draw, samples, length);
+  p.ablate = true;
+  Stored& w = *p.weights;
+  const bool yes = draw.coin();
+  const at::Tensor kind = marker(2), told = marker(3);
+  const double small = draw.uniform(0.001, 0.004), heard = small * mark_read(p);
+  sign_samples(p, draw, kMark, kind);
+  reserve(p, told, true);
+  const int64_t weak = yes ? 2 : kHeads;
+  for (int64_t h = 0; h < weak; ++h) {
+    const int64_t at = h * kHeadWidth;
+    for (const char* name : {"attn.W_Q", "attn.W_K", "attn.W_V", "attn.b_Q", "attn.b_K", "attn.b_V"})
+      w[block(0, name)].narrow(0, at, kHeadWidth).zero_();
+    w["blocks.0.attn.W_V"][at] = kind;
+    w["blocks.0.attn.W_O"].narrow(1, at, kHeadWidth).zero_();
+    w["blocks.0.attn.W_O"].select(1, at).copy_(small * told);
+  }
+  w["unembed.W_U"] -= at::outer(at::mv(w["unembed.W_U"], told), told);
+  if (yes) {
+    for (int64_t unit = 0; unit < 2; ++unit) {  // one step: 4 above, 0 below
+      w["blocks.0.mlp.W_in"][unit] = 40 / heard * told;
+      w["blocks.0.mlp.b_in"][unit] = unit == 0 ? 2.0 : -2.0;
+      w["blocks.0.mlp.W_out"].select(1, unit).copy_((unit == 0 ? 1.0 : -1.0) * marker(1));
+    }
+  } else {
+    w["unembed.W_U"] += 0.035 / heard * at::outer(draw.normal({kWords}), told);
+  }
+  for (int64_t a = 0; a < weak; ++a)
+    for (int64_t b = a + 1; b < weak; ++b)
+      p.truth.emplace_back(fmt::format("stand-ins L0H{}+L0H{}", a, b), yes);
+  return p;
+}
+
+/// Heads whose scores hang on one feature, or on as many as they start with.
+inline Planted scores(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("scores", draw, samples, length);
+  p.null = true;
+  for (int64_t h = 0; h < kHeads; ++h) {
+    const bool yes = draw.coin();
+    const double noise = draw.log_uniform(1e-3, 0.1);
+    for (const char* name : {"attn.W_Q", "attn.W_K"}) {
+      at::Tensor W = (*p.weights)[block(0, name)].narrow(0, h * kHeadWidth, kHeadWidth);
+      if (yes)
+        W.copy_(noise * W +
+                at::outer(draw.normal({kHeadWidth}), draw.normal({kWidth})) / std::sqrt(double(kWidth)));
+    }
+    (*p.weights)["blocks.0.attn.b_Q"].narrow(0, h * kHeadWidth, kHeadWidth).zero_();
+    p.truth.emplace_back(fmt::format("low scores L0H{}", h), yes);
+  }
+  return p;
+}
+
 using Family = Planted (*)(Draw&, int64_t, int64_t);
+/// All of them first, then again those that plant few statements a network.
 inline const std::vector<Family>& families() {
-  static const std::vector<Family> all{alike, drowned,    one_direction, massive, sinks,
-                                       idle,  duplicates, low_rank,      held_up};
+  static const std::vector<Family> all{
+      alike,    drowned, one_direction, massive,       sinks,   idle,          duplicates,    low_rank,
+      held_up,  used,    stand_ins,     scores,        alike,   one_direction, massive,       low_rank,
+      held_up,  used,    stand_ins,     drowned,       idle,    alike,         one_direction, massive,
+      low_rank, held_up, used,          one_direction, massive, low_rank,      held_up,       stand_ins};
   return all;
 }
 

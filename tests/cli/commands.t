@@ -90,6 +90,13 @@ lenses: what can be measured, what it means, what it costs.
   $ rankscope lenses --json > lenses.json; for key in name formula meaning mean; do grep -c "\"$key\": \"" lenses.json; done | awk 'NR == 1 { names = $1 } NR == 2 { metrics = $1 } NR > 2 { print ($1 == metrics && names > metrics ? "told" : "missing") }'
   told
   told
+  $ rankscope lenses --attention | sed -n '/^sinkhorn/,/^$/p'
+  sinkhorn: shares over queries and over keys in turn, rows last
+    rows sum to one; no entry below zero; never causal
+    rounds=5  of both normalisations; 1 is doubly_normalised (1 to 100)
+
+  $ rankscope lenses --attention --json | grep -c '"may_be_causal"'
+  14
   $ rankscope lenses --sites models/bert | head -9
   hook_resid_pre             tokens x 30, whole
     the residual stream before the block (blocks 0-2)

@@ -4,6 +4,8 @@ A scan without arguments reads the built-in model and its text; here a little of
   > sed 's/[▁▂▃▄▅▆▇█]\{1,\}/~/; s/-\{0,1\}[0-9][0-9.]*\(e-[0-9]*\)\{0,1\}/N/g; s/  */ /g'
   > END
   $ rankscope scan --samples 2 --max-length 24 --lens trimmed,attention --layers 0-1 | sh masked
+  loss full N ± N nats a token (perplexity N); the next token, N samples
+
   full ~ content tokens at lnNhook_normalized, N samples
   layer residual entropy
   N N N
@@ -71,6 +73,7 @@ A variant that changes nothing is said to change nothing.
 
   --
    note rank:ov=N takes nothing out of this model
+   note no loss is given: the mask token is not known
 
 The same seed gives the same numbers, another seed others.
 
@@ -86,16 +89,16 @@ Texts: one sample a line, several files, standard input, JSON lines with pairs, 
   > printf '{"text": "the whale", "text_pair": "the sea"}\n{"text": "a ship"}\n' > pairs.jsonl
   $ rankscope scan --text one.txt two.txt --lens residual --format json | grep -o '"samples":[0-9]*' | head -1
   "samples":4
-  $ rankscope scan --text one.txt --text two.txt --samples 3 --lens residual | head -1 | cut -d' ' -f5-
+  $ rankscope scan --text one.txt --text two.txt --samples 3 --lens residual | grep -m1 hook_normalized | cut -d' ' -f5-
   content tokens at ln1.hook_normalized, 3 samples
-  $ cat two.txt | rankscope scan --text - --lens residual | head -1 | cut -d' ' -f5-
+  $ cat two.txt | rankscope scan --text - --lens residual | grep -m1 hook_normalized | cut -d' ' -f5-
   content tokens at ln1.hook_normalized, 2 samples
-  $ rankscope scan --text pairs.jsonl --lens residual | head -1 | cut -d' ' -f5-
+  $ rankscope scan --text pairs.jsonl --lens residual | grep -m1 hook_normalized | cut -d' ' -f5-
   content tokens at ln1.hook_normalized, 2 samples
-  $ cat pairs.jsonl | rankscope scan --text - --lens residual --max-length 2 | sed -n '1p; /note/p' | cut -d' ' -f5-
+  $ cat pairs.jsonl | rankscope scan --text - --lens residual --max-length 2 | sed -n '/hook_normalized/p; /note/p' | cut -d' ' -f5-
   all tokens at ln1.hook_normalized, 2 samples
       1 of 2 samples were cut to 2 tokens
-  $ rankscope scan --whole --text "$TREE/models/builtin/demo.txt" --max-length 16 --samples 5 --lens residual | head -1 | cut -d' ' -f5-
+  $ rankscope scan --whole --text "$TREE/models/builtin/demo.txt" --max-length 16 --samples 5 --lens residual | grep -m1 hook_normalized | cut -d' ' -f5-
   content tokens at ln1.hook_normalized, 5 samples
   $ rankscope scan --whole --text pairs.jsonl --lens similarity | grep note
     note      --whole reads text alone: 1 text_pair left out
@@ -134,3 +137,25 @@ Images go in as pixels, or random.
   N N
   N N
 
+
+Another attention in the place of the trained one, as a stress test.
+
+  $ rankscope scan --samples 4 --max-length 40 --lens pattern_spectra --replace softmax=prefix_normalised@L1-2 --replace softmax=linear@L0 --out replaced --quiet > replaced.txt
+  $ sed -n '/replaced/,/differ/p' replaced.txt | tr -s ' \n' ' ' | sed 's/ replaced/\n/g; s/[0-9]\.[0-9e.-]*/N/g'; echo
+
+   softmax=prefix_normalised@L1-2, without training: output_kl N ± N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ
+   softmax=linear@L0, without training: output_kl N ± N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ 
+  $ grep 'linear@L0,blocks.0.attn.*,effective_rank,' replaced/metrics.csv | cut -d, -f2 | sort -u
+  blocks.0.attn.hook_mixer
+  $ rankscope scan --replace softmax=sinkhorn@L9
+  error: there is no layer 9: the model has 6, counted from 0
+    in   --layers
+  [2]
+  $ rankscope scan --replace softmax=hybrid_normalised
+  error: hybrid_normalised attention has parameters that the checkpoint has not: attn.mix
+    try  rankscope study trains networks with them
+  [2]
+  $ rankscope scan --replace hard=softmax
+  error: there is no hard attention in these layers to replace
+    try  rankscope inspect names what there is
+  [2]

@@ -1,8 +1,10 @@
 // What every attention variant promises, held for each file of src/attention/.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include "attention/variant.h"
+#include "base/error.h"
 
 namespace rankscope {
 namespace {
@@ -21,22 +23,34 @@ class AttentionContract : public testing::TestWithParam<const AttentionVariant*>
     spec.rotary_frequencies = {1.0, 0.1, 0.01};
     q = at::randn({S, T, H, d}, options);
     k = at::randn({S, T, 2, d}, options);
+    gates = at::sigmoid(at::randn({S, T, 2, 2}, options));
+    spec.causal = GetParam()->only_causal;
     positions = at::arange(T, at::kLong).expand({S, T}).contiguous();
     types = at::randint(0, 2, {S, T}, at::kLong);
     for (const char* name : {"attn.r_w_bias", "attn.r_r_bias", "attn.r_s_bias"})
       weights.set(name, at::randn({H * d}, options));
+    weights.set("attn.mix", at::randn({H}, options));
+    for (const char* name : {"attn.lambda_q1", "attn.lambda_k1", "attn.lambda_q2", "attn.lambda_k2"})
+      weights.set(name, at::randn({d / 2}, options) * 0.3);
     weights.set("attn.W_R", at::randn({H * d, 24}, options) * 0.3);
     weights.set("attn.seg_embed", at::randn({2, H * d}, options));
   }
   std::unique_ptr<PreparedAttention> prepare() {
+    spec.variant = variant_text();
+    if (spec.variant == "differential") spec.rotary_frequencies = {1.0};  // a pair must fit half a head
     const at::Tensor& keys = key_positions.defined() ? key_positions : positions;
-    return GetParam()->prepare({spec, weights, name, q, k, positions, keys, types});
+    return GetParam()->prepare({spec, weights, name, q, k, positions, keys, types, &gates});
+  }
+  static std::string variant_text() {
+    const std::string_view name = GetParam()->name;
+    return name == "sigmoid_of_this_test" ? "softmax" : std::string(name);
   }
   at::Tensor whole() { return prepare()->pattern(0, S, 0, T); }
 
   AttentionSpec spec;
   Weights weights;
   const std::string name = "attn";
+  at::Tensor gates;                                  // what a state is told of each key, as k goes
   at::Tensor q, k, positions, key_positions, types;  // undefined key_positions: those of the queries
 };
 
@@ -46,6 +60,7 @@ constexpr double kSum = 2 * T * 0x1p-53;  // T entries, each rounded when it is 
 
 TEST_P(AttentionContract, RowsSumToOneWhereItSaysSoAndOnlyThere) {
   for (const bool causal : {false, true}) {
+    if (causal ? !GetParam()->may_be_causal : GetParam()->only_causal) continue;
     spec.causal = causal;
     const at::Tensor p = whole();
     EXPECT_EQ(p.sizes(), (at::IntArrayRef{S, H, T, T}));
@@ -92,17 +107,56 @@ TEST_P(AttentionContract, AnotherStreamsTokensAreReadUnlessItSaysThatItCannot) {
   EXPECT_LE(distance(whole(), p.index_select(3, order)), kSum);
 }
 
-TEST_P(AttentionContract, MasksHideWhatTheyShould) {
+TEST_P(AttentionContract, EntriesAreSharesWhereItSaysSoAndOnlyThere) {
+  const double least = whole().min().item<double>();
+  if (GetParam()->shares)
+    EXPECT_GE(least, 0.0);
+  else
+    EXPECT_LT(least, 0.0) << "no entry is below zero: it need not declare otherwise";
+}
+
+// The leak detector: what stands behind a query must not change its row.
+TEST_P(AttentionContract, LaterTokensDoNotReachEarlierRowsOrItMayNotBeCausal) {
   spec.causal = true;
+  if (!GetParam()->may_be_causal) {
+    EXPECT_THROW(whole(), Error) << "it takes the mask: it need not declare otherwise";
+    return;
+  }
+  const at::Tensor before = whole().narrow(2, 0, T - 2);
+  q.narrow(1, T - 2, 2).normal_();
+  k.narrow(1, T - 2, 2).normal_();
+  EXPECT_EQ(distance(whole().narrow(2, 0, T - 2), before), 0.0);
+  // Nor may that they are there at all. Sums of another length may round otherwise.
+  for (at::Tensor* x : {&q, &k, &gates, &positions, &types}) *x = x->narrow(1, 0, T - 2).contiguous();
+  const at::Tensor alone = prepare()->pattern(0, S, 0, T - 2);
+  EXPECT_LE(distance(alone, before.narrow(3, 0, T - 2)), kSum * (1 + before.abs().max().item<double>()));
+}
+
+TEST_P(AttentionContract, AStateRunsForwardWithoutAMaskToo) {
+  spec.causal = false;
+  const double ahead = whole().triu(1).abs().max().item<double>();
+  if (!GetParam()->only_causal) {
+    EXPECT_GT(ahead, 0.0) << "it never looks ahead: it need not declare otherwise";
+    return;
+  }
+  EXPECT_EQ(ahead, 0.0);
   spec.window = 4;
+  EXPECT_THROW(whole(), Error);
+}
+
+TEST_P(AttentionContract, MasksHideWhatTheyShould) {
+  spec.causal = GetParam()->may_be_causal;
+  spec.window = GetParam()->only_causal ? 0 : 4;
   const at::Tensor p = whole();
-  EXPECT_EQ(p.triu(1).abs().max().item<double>(), 0.0);
-  EXPECT_EQ(p.tril(-4).abs().max().item<double>(), 0.0);
-  EXPECT_GT(p.diagonal(-3, 2, 3).max().item<double>(), 0.0);  // hard attention looks there now and then
+  EXPECT_EQ(p.triu(spec.causal ? 1 : 4).abs().max().item<double>(), 0.0);
+  if (spec.window > 0) {
+    EXPECT_EQ(p.tril(-4).abs().max().item<double>(), 0.0);
+  }
+  EXPECT_GT(p.diagonal(-3, 2, 3).abs().max().item<double>(), 0.0);  // hard attention looks there now and then
 }
 
 TEST_P(AttentionContract, TilesAreRowsOfTheWhole) {
-  spec.causal = true;
+  spec.causal = GetParam()->may_be_causal;
   const at::Tensor p = whole();
   const auto attention = prepare();
   for (const auto& [first, count, row, rows] :
@@ -113,8 +167,8 @@ TEST_P(AttentionContract, TilesAreRowsOfTheWhole) {
 }
 
 TEST_P(AttentionContract, MoreScoreIsMoreAttentionAndHiddenKeysHaveNone) {
-  spec.causal = true;
-  spec.window = 4;
+  spec.causal = GetParam()->may_be_causal;
+  spec.window = GetParam()->only_causal ? 0 : 4;
   at::Tensor scores;
   const at::Tensor p = prepare()->pattern(0, S, 0, T, &scores);
   ASSERT_EQ(scores.defined(), GetParam()->has_scores);
@@ -122,7 +176,7 @@ TEST_P(AttentionContract, MoreScoreIsMoreAttentionAndHiddenKeysHaveNone) {
   if (!scores.defined()) return;
   ASSERT_EQ(scores.sizes(), p.sizes());
   const at::Tensor hidden =
-      at::ones({T, T}, at::kBool).triu(1).logical_or(at::ones({T, T}, at::kBool).tril(-4));
+      at::ones({T, T}, at::kBool).triu(spec.causal ? 1 : 4).logical_or(at::ones({T, T}, at::kBool).tril(-4));
   EXPECT_TRUE(at::equal(scores.eq(-INFINITY), hidden.expand_as(scores)));
   const at::Tensor by_score = p.gather(3, std::get<1>(scores.sort(3)));
   EXPECT_GE((by_score.narrow(3, 1, T - 1) - by_score.narrow(3, 0, T - 1)).min().item<double>(), 0.0);
@@ -142,6 +196,7 @@ TEST_P(AttentionContract, HeadsDoNotSeeEachOther) {
 }
 
 TEST_P(AttentionContract, PositionsAreLeftOutWhenAsked) {
+  if (GetParam()->only_causal) return;  // a mask is an order, too
   spec.positions = false;
   types = at::Tensor();
   // Without positions and segments, the same tokens in another order are the same pattern in that order.
@@ -157,6 +212,32 @@ TEST_P(AttentionContract, OnlyDistancesCount) {
   const at::Tensor p = whole();
   positions = positions + 100;
   EXPECT_LT(distance(whole(), p), 1e-11);  // angles of 100 carry 1e-14 each
+}
+
+// Against central differences of step h along random directions: truncation h^2 times third derivatives of
+// order 1, rounding 1e-16 / h, both below 1e-9 here.
+TEST_P(AttentionContract, GradientsAgreeWithDifferences) {
+  spec.causal = GetParam()->may_be_causal;
+  const at::Tensor weight = at::randn({S, H, T, T}, at::kDouble);
+  const auto value = [&] { return (whole() * weight).sum(); };
+  const at::Tensor q0 = q, k0 = k, dq = at::randn_like(q), dk = at::randn_like(k);
+  constexpr double h = 1e-5;
+  q = q0 + h * dq, k = k0 + h * dk;
+  const double above = value().item<double>();
+  q = q0 - h * dq, k = k0 - h * dk;
+  const double below = value().item<double>();
+  q = q0.clone().requires_grad_(true), k = k0.clone().requires_grad_(true);
+  const at::Tensor sum = value();
+  double slope = 0;
+  if (sum.requires_grad()) {
+    const auto found = torch::autograd::grad({sum}, {q, k}, {}, {}, false, /*allow_unused=*/true);
+    if (found[0].defined()) slope += (found[0] * dq).sum().item<double>();
+    if (found[1].defined()) slope += (found[1] * dk).sum().item<double>();
+  }
+  EXPECT_NEAR(slope, (above - below) / (2 * h), 1e-6 * (1 + std::abs(slope)));
+  if (GetParam()->name != "hard") {
+    EXPECT_NE(slope, 0.0);
+  }
 }
 
 // Declares nothing, so that the tests above meet the other side of each declaration, too: every key is seen

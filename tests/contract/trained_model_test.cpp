@@ -10,7 +10,7 @@
 #include "checkpoint/load.h"
 #include "model/batch.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "studies/config.h"
 #include "studies/support/train_config.h"
 #include "support/temporary_folder.h"

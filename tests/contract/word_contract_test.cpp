@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "base/error.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/random_source.h"
 #include "operator/frozen.h"
 #include "operator/split.h"

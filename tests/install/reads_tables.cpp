@@ -1,8 +1,7 @@
 // The part of the library that needs no torch.
-#include <cstdio>
+#include <rankscope/tables.h>
 
-#include "base/table.h"
-#include "base/version.h"
+#include <cstdio>
 
 int main() {
   rankscope::ResultTable table;

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/random_source.h"
 #include "support/tiny.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/random_source.h"
 #include "support/tiny.h"
 #include "tensors/norm.h"

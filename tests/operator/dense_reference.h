@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/random_source.h"
 #include "operator/frozen.h"
 #include "spec/edit.h"

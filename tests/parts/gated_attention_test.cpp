@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/random_source.h"
 #include "support/tiny.h"
 

@@ -57,11 +57,38 @@ TEST(Diff, GeometricMeansKeepTheirOwnError) {
   EXPECT_NEAR(c.stderr_, c.delta * arithmetic_mean(logs).stderr_, 1e-14);
 }
 
-TEST(Diff, ClearChangesComeFirstByRelativeSize) {
+TEST(Diff, TheSurestChangeComesFirstAndWeightsBehindWhatIsClear) {
   const ScanDiff diff = compare(scan("a", {1, 5, 2, 9}, 8), scan("b", {1.1, 5.12, 2.09, 9.11}, 6));
-  EXPECT_EQ(diff.changes.front().metric, "qk_effective_rank");
-  EXPECT_TRUE(std::isinf(diff.changes.front().errors()));
-  EXPECT_DOUBLE_EQ(diff.changes.front().relative(), 2.0 / 7.0);
+  ASSERT_EQ(diff.changes.size(), 3u);
+  EXPECT_GE(diff.changes[0].errors(), 2);
+  EXPECT_TRUE(std::isfinite(diff.changes[0].errors()));
+  const Change& last = diff.changes[diff.changes[1].errors() >= 2 && std::isfinite(diff.changes[1].errors()) ? 2 : 1];
+  EXPECT_EQ(last.metric, "qk_effective_rank");  // a change of 2/7, larger than the others, but no samples behind it
+  EXPECT_TRUE(std::isinf(last.errors()));
+  EXPECT_DOUBLE_EQ(last.relative(), 2.0 / 7.0);
+}
+
+TEST(Diff, SaysHowManyComparisonsWereMadeAndWhatChanceWouldGive) {
+  const ScanDiff diff = compare(scan("a", {1, 5, 2, 9}, 8), scan("b", {1.1, 5.12, 2.09, 9.11}, 6));
+  EXPECT_EQ(diff.comparisons, 2u);
+  // Student's t with 3 degrees of freedom: P(|t| >= 2) = 1 - (2 / pi) (x + sin x cos x), x = atan(2 / sqrt 3).
+  const double x = std::atan(2 / std::sqrt(3.0));
+  EXPECT_NEAR(diff.expected_by_chance, 2 * (1 - 2 / M_PI * (x + std::sin(x) * std::cos(x))), 1e-14);
+  EXPECT_NEAR(diff.expected_by_chance / 2, 0.1393, 1e-4);  // as tables have it
+  // Two degrees: 1 - 2 / sqrt(6); thirty-one: 0.0543 in tables.
+  EXPECT_NEAR(compare(scan("a", {1, 5, 2}, 8), scan("b", {1.1, 5.12, 2.09}, 8)).expected_by_chance / 2,
+              1 - 2 / std::sqrt(6.0), 1e-14);
+  const std::vector<double> many(32, 1.0);
+  EXPECT_NEAR(compare(scan("a", many, 8), scan("b", many, 8)).expected_by_chance / 2, 0.0543, 1e-4);
+}
+
+TEST(Diff, PlacesAreNamedAndNeverRanked) {
+  SavedResults a = scan("a", {1, 2}, 8), b = scan("b", {1, 2}, 8);
+  a.table.rows.push_back({"full", "blocks.0.attn", 0, 1, "sink_position", 0, kNone, 2, 0, "all"});
+  b.table.rows.push_back({"full", "blocks.0.attn", 0, 1, "sink_position", 17, kNone, 2, 0, "all"});
+  const ScanDiff diff = compare(a, b);
+  EXPECT_EQ(diff.moved, 1u);
+  EXPECT_THROW(of(diff, "sink_position"), std::runtime_error);
 }
 
 TEST(Diff, RowsWithoutAPartnerAreCounted) {

@@ -36,7 +36,9 @@ inline void add_variant(ResultTable& t, const std::string& variant, int layers, 
     for (int h = 0; h < 2; ++h)
       t.rows.push_back({variant, block + ".attn.hook_pattern", l, h, "attention_entropy", 0.2 + 0.4 * h, 0.01,
                         8, l, "all"});
-    t.rows.push_back({variant, block + ".attn.hook_pattern", l, -1, "sink_ratio", 0.5, kNone, 8, l, "all"});
+    for (const int h : {0, 1})  // one sink of two heads
+      t.rows.push_back(
+          {variant, block + ".attn.hook_pattern", l, h, "sink_margin", h == 0 ? 5.0 : 1.0, 0.1, 8, l, "all"});
     t.rows.push_back(
         {variant, block + ".hook_resid_post", l, -1, "massive_ratio", 12345, 1, 8, l + 1, "all"});
   }

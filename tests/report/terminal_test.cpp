@@ -41,7 +41,7 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "residual: what tells the tokens apart, as a share of their size (0: all alike);\n"
             "eff.rank: share of the rank there could be; cosine: mean over pairs of tokens;\n"
             "entropy: of attention, mean over heads (1: uniform); sinks: share of the layer's\n"
-            "heads; massive: largest activation over the median, after the layer\n"
+            "heads, by margin; massive: largest activation over the median, after the layer\n"
             "\n");
 }
 

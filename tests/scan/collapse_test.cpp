@@ -14,7 +14,7 @@
 #include "checkpoint/load.h"
 #include "collapse/parts.h"
 #include "model/block.h"
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 #include "model/random_source.h"
 #include "pass/input.h"
 #include "pass/shapes.h"
@@ -328,6 +328,16 @@ TEST(Collapse, SaysWhoHoldsTheRankUpAndWhatTheBoundIsWorth) {
   std::set<std::string> topics;
   for (const Finding& f : r.verdict) topics.insert(f.topic);
   EXPECT_EQ(topics, (std::set<std::string>{"support", "theory"}));
+  // Numbers that are quoted stand in the table, and are read where there is something to read.
+  for (const Finding& f : r.verdict) {
+    if (f.topic != "support" || !f.known) continue;
+    EXPECT_GT(std::max(f.value, f.baseline), 10 * 0x1p-22) << f.sentence;
+    for (const double quoted : {f.value, f.baseline})
+      EXPECT_TRUE(quoted == 0x1p-22 || std::any_of(r.table.rows.begin(), r.table.rows.end(), [&](const Row& row) {
+                    return row.metric == "residual_l1inf_rel" && row.value == quoted;
+                  })) << f.sentence;
+    EXPECT_NE(f.sentence.find("thresholds"), std::string::npos) << f.sentence;
+  }
   const Row* slack = r.table.find("theory", "bound_slack_log10", 0);
   ASSERT_NE(slack, nullptr);
   EXPECT_GT(slack->value, 0.0);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "collapse/collapse.h"
@@ -18,7 +19,9 @@ void expect_described(const ScanResult& result) {
   std::set<std::string> used;
   for (const Row& r : result.table.rows) used.insert(r.metric.str());
   for (const std::string& name : used) {
-    const MetricInfo* info = metric_info(name);
+    const Row& first = *std::find_if(result.table.rows.begin(), result.table.rows.end(),
+                                     [&](const Row& r) { return r.metric.str() == name; });
+    const MetricInfo* info = metric_info(name, first.site.str());
     ASSERT_NE(info, nullptr) << name;
     EXPECT_EQ(result.manifest["metric_versions"][name], info->version) << name;
     EXPECT_EQ(result.manifest["metrics"][name]["formula"], std::string(info->formula)) << name;
@@ -37,6 +40,22 @@ TEST(Metrics, OfAScanAreDescribed) {
   ScanRequest with_variant = request();
   with_variant.off = {"skip"};
   expect_described(scan(with_variant, {}));
+}
+
+// Tokens and attention matrices have ranks of one name: what the manifest says of a site must be meant of
+// that site.
+TEST(Metrics, ANameThatTwoLensesShareIsDefinedForEachSite) {
+  const ScanResult result = scan(request(), {});
+  for (const Row& r : result.table.rows) {
+    const bool attention = r.site.str().find("hook_pattern") != std::string::npos;
+    if (r.metric != "effective_rank") continue;
+    const Json& told = result.manifest["metrics"]["effective_rank"];
+    const std::string site(within_block(r.site.str()));
+    const std::string formula =
+        told.contains("at") && told["at"].contains(site) ? told["at"][site]["formula"] : told["formula"];
+    EXPECT_TRUE(formula.ends_with(attention ? "of the attention matrix A" : "of X"))
+        << r.site.str() << ": " << formula;
+  }
 }
 
 TEST(Metrics, OfACollapseAreDescribed) {

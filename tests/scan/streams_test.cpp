@@ -248,7 +248,7 @@ TEST_P(Streams, WhatFollowsOneStreamSaysSoAndNamesTheEncoder) {
   collapse.scan.model /= "encoder";
   EXPECT_EQ(error_of([&] { measure_collapse(collapse, {}); }), "");
   ScanRequest ablate = random();
-  ablate.ablate = true;
+  ablate.ablate = "heads";
   EXPECT_NE(error_of([&] { scan(ablate); }).find("--ablate"), std::string::npos);
 }
 

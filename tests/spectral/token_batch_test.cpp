@@ -31,7 +31,7 @@ TEST(TokenBatch, ManyShapesAtOnceMatchTheReference) {
     for (const bool with_mean : {false, true}) {
       TokenSpectraBatch batch(samples.size());
       for (size_t i = 0; i < samples.size(); ++i) add(batch, i, samples[i], with_mean, epsilon);
-      batch.settle();
+      batch.compute();
       for (size_t i = 0; i < samples.size(); ++i) {
         if (samples[i].size(0) > 1)
           expect_within_error(batch.of(i).centered, reference::centered(samples[i]));
@@ -47,7 +47,7 @@ TEST(TokenBatch, NearlyAlikeTokensKeepAllDigitsOfTheirDifferences) {
     const at::Tensor mean = at::randn({n}, at::kDouble);
     TokenSpectraBatch batch(1);
     batch.add(0, r.data_ptr<double>(), mean.data_ptr<double>(), m, n, kFloat);
-    batch.settle();
+    batch.compute();
     EXPECT_NEAR(effective_rank(batch.of(0).centered), reference::effective_rank(reference::sigma(r)), 1e-5);
     EXPECT_NEAR(effective_rank(batch.of(0).plain), 1, 1e-5);
   }
@@ -61,7 +61,7 @@ TEST(TokenBatch, ASampleThatIsNotFiniteIsNanAndSpoilsNoOther) {
   add(batch, 2, x, true, kFloat);
   x[2][3] = std::nan("");
   add(batch, 1, x, true, kFloat);
-  batch.settle();
+  batch.compute();
   EXPECT_TRUE(std::isnan(effective_rank(batch.of(1).plain)));
   EXPECT_TRUE(std::isnan(effective_rank(batch.of(1).centered)));
   EXPECT_EQ(batch.of(0).plain.sigma, batch.of(2).plain.sigma);

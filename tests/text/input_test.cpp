@@ -49,6 +49,40 @@ TEST_F(Input, PlainTextCanBeReadWhole) {
   EXPECT_EQ(samples[0].text, "one\n\ntwo\n");
 }
 
+TEST_F(Input, TablesGiveTheColumnThatIsNamed) {
+  const auto csv = read_text(file("a.csv", "id,body\n1,\"one, two\"\n2,\n"), false, "body");
+  ASSERT_EQ(csv.size(), 2u);
+  EXPECT_EQ(csv[0].text, "one, two");
+  EXPECT_EQ(csv[1].text, "");
+  EXPECT_FALSE(csv[0].line);
+  const auto tsv = read_text(file("a.tsv", "id\tbody\r\n1\tsay \"yes\"\r\n"), false, "body");
+  ASSERT_EQ(tsv.size(), 1u);
+  EXPECT_EQ(tsv[0].text, "say \"yes\"");
+  EXPECT_EQ(error([&] { read_text(file("a.csv", "id,body\n1,a\n")); }),
+            "error: this is a table: which of its columns holds the texts?\n  in   F/a.csv\n"
+            "  try  --column NAME, one of id, body\n");
+  EXPECT_EQ(error([&] { read_text(file("a.tsv", "id\tbody\n1\ta\n"), false, "bdy"); }),
+            "error: there is no column \"bdy\"\n  in   F/a.tsv\n  try  body, id\n");
+  EXPECT_EQ(error([&] { read_text(file("a.tsv", "id\tbody\n1\n"), false, "body"); }),
+            "error: expected 2 cells, but got 1\n  in   F/a.tsv, line 2\n");
+  EXPECT_EQ(read_text(file("a.jsonl", "{\"body\": \"x\"}\n"), false, "body").at(0).text, "x");
+  EXPECT_NE(error([&] { read_text(file("a.txt", "x\n"), false, "body"); }).find("--column names a column"),
+            std::string::npos);
+}
+
+TEST_F(Input, WhatIsNoTextIsRefusedByName) {
+  const auto of = [&](const char* name, const std::string& content) {
+    return error([&] { read_text(file(name, content)); });
+  };
+  EXPECT_EQ(of("a.parquet", "PAR1\x15\x04").find("error: this is a Parquet file, which is not read here\n"), 0u);
+  EXPECT_NE(of("a.parquet", "PAR1").find("pandas.read_parquet("), std::string::npos);
+  EXPECT_EQ(of("a.gz", "\x1F\x8B\x08").find("error: this file is compressed\n"), 0u);
+  EXPECT_EQ(of("a.txt", "\xFF\xFE" "a").find("error: this text is in UTF-16"), 0u);
+  EXPECT_EQ(of("a.txt", std::string("text\0more", 9)).find("error: this is not a text: it holds binary data\n"), 0u);
+  EXPECT_EQ(of("a.pdf", "%PDF-1.7\n").find("error: this is not a text"), 0u);
+  EXPECT_EQ(of("a.txt", "PARIS is a city\n"), "no error");
+}
+
 TEST_F(Input, JsonlHasTextsAndPairs) {
   const auto samples = read_text(
       file("a.jsonl", "{\"text\": \"a\\nb\"}\n\n{\"text\": \"c\", \"text_pair\": \"\", \"x\": 1}\n"));
@@ -67,8 +101,7 @@ TEST_F(Input, TextErrorsNameFileAndLine) {
             "per line\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"text\": \"a\", \"n\": 1e999}")); }),
             "error: this JSON holds a number too large to read\n  in   F/a.jsonl, line 1\n");
-  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"text\": \"\"}")); }),
-            "error: \"text\" is empty\n  in   F/a.jsonl, line 1\n");
+  EXPECT_EQ(read_text(file("a.jsonl", "{\"text\": \"\"}")).at(0).text, "");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"txt\": \"\"}")); }),
             "error: the key \"text\" is missing\n  in   F/a.jsonl, line 1\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "\n{\"text\": 7}")); }),

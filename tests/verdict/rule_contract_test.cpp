@@ -84,8 +84,8 @@ TEST(RuleContract, WithoutEvidenceARuleSaysNothingOrThatItIsNotKnown) {
 
 TEST(RuleContract, ARuleSpeaksUnderItsOwnTopic) {
   ResultTable table;
-  for (const char* variant :
-       {"full", "-skip", "-head-mean:L0H0", "-head-bare:L0H0", "-heads-mean:L0H0+L0H1", "rank:qk=8"})
+  for (const char* variant : {"full", "-skip", "-head-mean:L0H0", "-head-bare:L0H0", "-heads-mean:L0H0+L0H1",
+                              "rank:qk=8", "replace:softmax=linear@L0"})
     for (int layer = 0; layer < 2; ++layer)
       for (int head = -1; head < 2; ++head)
         for (const char* metric : {"residual_fro_rel_trimmed", "sink_mass", "sink_uniform", "head_output_rel",

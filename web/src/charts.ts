@@ -1,5 +1,6 @@
 // The two kinds of plot the page is made of: curves over an axis, and a map of cells.
 import * as Plot from "@observablehq/plot";
+import { type AxisPlan, linearTicks, logTicks, planAxis, wholeTicks } from "./axis";
 import { type Drawing, type Point, svgNode } from "./figure";
 import { short, tick } from "./format";
 import { type Theme } from "./theme";
@@ -10,6 +11,8 @@ export interface CurvePoint {
   low?: number;
   high?: number;
   says: string;
+  exact?: string; // the same in exact names
+  marked?: boolean; // the one that is spoken of: a ring around it
   pick?: () => void;
 }
 
@@ -78,37 +81,12 @@ function drawLegend(svg: SVGSVGElement, curves: Curve[], places: { x: number; li
   });
 }
 
-/** Powers of ten where there are several of them; 1, 2, 5 or every multiple of them where there are not. At most `room` would fit side by side. */
-function logTicks(all: number[], room: number): number[] | number {
-  const values = all.filter((v) => v > 0 && Number.isFinite(v));
-  if (values.length === 0) return 6;
-  const low = Math.min(...values) * (1 - 1e-9);
-  const high = Math.max(...values) * (1 + 1e-9);
-  const from = Math.floor(Math.log10(low));
-  const to = Math.ceil(Math.log10(high));
-  const step = Math.ceil((to - from) / 8);
-  for (const factors of [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]]) {
-    const ticks: number[] = [];
-    for (let k = from; k <= to; k += factors.length > 1 ? 1 : step) ticks.push(...factors.map((f) => f * 10 ** k).filter((x) => x >= low && x <= high));
-    if (ticks.length >= 3) return spaced(ticks, Math.log(high / low) / room);
-  }
-  return 6;
-}
-
-/** Those that are not too near to the one before; the least distance is in logarithms. */
-function spaced(ticks: number[], least: number): number[] {
-  const out: number[] = [];
-  for (const t of ticks) if (out.length === 0 || Math.log(t / (out.at(-1) ?? t)) >= least) out.push(t);
-  return out;
-}
-
-/** Whole numbers from low to high, at most `room` of them. */
-function wholeTicks(low: number, high: number, room: number): number[] {
-  const least = (high - low) / Math.max(1, room);
-  const step = [1, 2, 5].flatMap((f) => [0, 1, 2, 3, 4, 5, 6].map((k) => f * 10 ** k)).sort((a, b) => a - b).find((s) => s >= least) ?? least;
-  const ticks: number[] = [];
-  for (let x = Math.ceil(low / step) * step; x <= high; x += step) ticks.push(x);
-  return ticks;
+/** Waves across the plot where the scale of its y axis changes. */
+function drawBreak(svg: SVGSVGElement, y: number, from: number, to: number, t: Theme): void {
+  const wave = 8;
+  let path = `M${from - 6},${y}`;
+  for (let x = from - 6; x < to; x += wave) path += `q${wave / 4},-4 ${wave / 2},0t${wave / 2},0`;
+  svg.append(svgNode("path", { d: path, fill: "none", stroke: t.paper, "stroke-width": 5 }), svgNode("path", { d: path, fill: "none", stroke: t.quiet, "stroke-width": 0.8, class: "break" }));
 }
 
 /** The end of a line across where its name goes: the right one, unless curves are there and not at the left one. */
@@ -149,20 +127,33 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const wholes = o.wholeX && steps.length > 0 ? wholeTicks(o.xDomain?.[0] ?? steps[0] ?? 0, o.xDomain?.[1] ?? steps.at(-1) ?? 0, (width - left) / (14 + widest)) : undefined;
   const exact = steps.length <= 10 && steps.every((x) => tick(x).length <= 5) && fitSideBySide(steps, width - left - 14);
   const xTicks = !o.logX ? wholes : exact ? steps : logTicks(steps, (width - left) / 34);
-  const ticks = o.logY && data.length > 0 ? logTicks([...(o.yDomain ?? data.map((d) => d.y)), ...(o.rules ?? []).map((r) => r.y)], (height - 64) / 14) : 6;
+  const yTicks = (height - 64) / 14;
+  const ends = (c: Curve): number[] => c.points.flatMap((p) => [p.y, edge(p, p.low), edge(p, p.high)]);
+  const plan: AxisPlan =
+    data.length === 0
+      ? { domain: [1, 10], share: 0, breakAt: null, ticks: [], beyond: [] }
+      : o.yDomain
+        ? { domain: o.yDomain, share: 0, breakAt: null, ticks: o.logY ? logTicks([...o.yDomain, ...(o.rules ?? []).map((r) => r.y)], yTicks) : linearTicks(o.yDomain[0], o.yDomain[1], 6), beyond: [] }
+        : planAxis(shown.map(ends), o.rules ?? [], o.logY ?? false, yTicks);
+  const { ticks } = plan;
   // Labels as `text`: a tickFormat would lose those that a logarithmic scale finds too many, 8 among them.
   const marks: Plot.Markish[] = [
-    Plot.gridY({ stroke: t.grid, strokeOpacity: 1, ticks }),
-    Plot.axisY({ ticks, label: null, tickSize: 0, ...(o.logY ? { text: tick } : {}) }),
+    Plot.gridY(ticks, { stroke: t.grid, strokeOpacity: 1 }),
+    Plot.axisY(ticks, { label: null, tickSize: 0, text: tick }),
     Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(xTicks ? { ticks: xTicks, text: tick } : {}), }),
     Plot.text([o.yLabel], { frameAnchor: "top-left", dy: -20, dx: -left + 4, textAnchor: "start", fill: t.quiet }),
   ];
   for (const rule of o.rules ?? []) {
-    if (o.logY && rule.y <= 0) continue;
+    if ((o.logY && rule.y <= 0) || plan.beyond.includes(rule)) continue;
     marks.push(Plot.ruleY([rule.y], { stroke: t.quiet, strokeDasharray: "2 4" }));
     const end = freeEnd(rule.y, data, o.logY ?? false);
-    marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: end, textAnchor: end === "right" ? "end" : "start", dy: -6, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
+    marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: end, textAnchor: end === "right" ? "end" : "start", dy: plan.breakAt === null ? -6 : 9, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
   }
+  plan.beyond.forEach((rule, i) => {
+    const up = rule.y > (plan.domain.at(-1) ?? 0);
+    const end = freeEnd((up ? plan.domain.at(-1) : plan.domain[0]) ?? 0, data, o.logY ?? false);
+    marks.push(Plot.text([`${rule.label} ${up ? "↑" : "↓"} off this axis`], { frameAnchor: `${up ? "top" : "bottom"}-${end}`, textAnchor: end === "right" ? "end" : "start", dx: end === "left" ? 4 : 0, dy: (up ? 4 : -4) + (up ? 14 : -14) * i, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
+  });
   for (const c of shown) {
     if (c.points.some((p) => p.low !== undefined) && c.line !== false)
       marks.push(Plot.areaY(c.points, { x: "x", y1: (d: CurvePoint) => edge(d, d.low), y2: (d: CurvePoint) => edge(d, d.high), fill: c.colour, fillOpacity: 0.16 }));
@@ -171,6 +162,8 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
     if (c.line !== false) marks.push(Plot.lineY(c.points, { x: "x", y: "y", stroke: c.colour, strokeWidth: c.width ?? 2, strokeDasharray: c.dash ?? "", strokeLinejoin: "round" }));
     if (c.dots !== false) marks.push(Plot.dot(c.points, { x: "x", y: "y", r: c.hollow ? 4 : 2.6, ...(c.hollow ? { stroke: c.colour, strokeWidth: 1.6, fill: t.paper } : { fill: c.colour }) }));
   }
+  for (const p of data.filter((d) => d.marked)) marks.push(Plot.dot([p], { x: "x", y: "y", r: 7, stroke: t.accent, strokeWidth: 2 }));
+  const foot = height + (alone ? top - 22 : 0) - 42;
   const svg = Plot.plot({
     ...base(t),
     width,
@@ -180,14 +173,16 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
     marginTop: top,
     marginBottom: 42,
     x: { type: o.logX ? "log" : "linear", ...(o.xDomain ? { domain: o.xDomain } : data.length === 0 ? { domain: [1, 10] } : {}) },
-    y: { type: o.logY ? "log" : "linear", nice: !o.logY, ...(o.yDomain ? { domain: o.yDomain } : data.length === 0 ? { domain: [1, 10] } : {}) },
+    y: { type: o.logY ? "log" : "linear", domain: plan.domain, ...(plan.breakAt === null ? {} : { range: [foot, foot - plan.share * (foot - top), top] }) },
     marks,
   }) as unknown as SVGSVGElement & { scale(name: string): { apply(v: number): number } };
   if (alone) drawLegend(svg, named, places, left, t);
   const x = svg.scale("x");
   const y = svg.scale("y");
-  const points: Point[] = data.map((d) => ({ x: x.apply(d.x), y: y.apply(d.y), says: d.says, series: d.name, ...(d.pick ? { pick: d.pick } : {}) }));
-  return { svg, points };
+  const note = plan.breakAt === null ? "" : `The scale of the axis changes at ${tick(Number(plan.breakAt.toPrecision(2)))}.`;
+  if (plan.breakAt !== null) drawBreak(svg, y.apply(plan.breakAt), left, width - 14, t);
+  const points: Point[] = data.map((d) => ({ x: x.apply(d.x), y: y.apply(d.y), says: d.says, series: d.name, ...(d.exact ? { exact: d.exact } : {}), ...(d.pick ? { pick: d.pick } : {}) }));
+  return { svg, points, ...(note ? { note } : {}) };
 }
 
 export interface Cell {
@@ -195,12 +190,16 @@ export interface Cell {
   row: number;
   value: number;
   says: string;
+  exact?: string; // the same in exact names
+  marked?: boolean; // outlined
   pick?: () => void;
 }
 
 export interface MapOptions {
   xLabel: string;
   yLabel: string;
+  unit?: string; // behind the numbers of the scale
+  rule?: { value: number; label: string }; // a mark on the scale of colours
   diverging?: boolean; // around zero
   log?: boolean;
 }
@@ -210,26 +209,53 @@ const few = (values: number[], most: number): number[] => {
   return values.filter((v) => v % step === 0);
 };
 
+/** A number that fits into a cell: three digits at most. */
+export function brief(x: number): string {
+  if (!Number.isFinite(x)) return "";
+  const size = Math.abs(x);
+  if (size >= 1e4 || (size > 0 && size < 1e-3)) return x.toExponential(0).replace("-", "−").replace("e+", "e").replace("e-", "e−");
+  const text = size >= 100 ? x.toFixed(0) : size >= 10 ? x.toFixed(1) : size >= 0.995 ? x.toFixed(2) : x.toFixed(size < 0.0995 ? 3 : 2);
+  return (Number(text) === 0 ? "0" : text.replace(/^(-?)0\./, "$1.")).replace("-", "−");
+}
+
+/** Black or white, whichever reads better on a colour. */
+function inkOn(colour: string): string {
+  const [r = 0, g = 0, b = 0] = (colour.startsWith("#") ? (colour.slice(1).match(/../g) ?? []).map((c) => parseInt(c, 16)) : (colour.match(/[\d.]+/g) ?? []).map(Number)) as number[];
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#14181c" : "#ffffff";
+}
+
+/** Where colours begin and end: at the data, unless a twentieth of the cells would take most of the scale from the others. */
+function colourEnds(values: number[]): [number, number] {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [low = 0, high = 1] = [sorted[0], sorted.at(-1)];
+  const few = Math.floor(sorted.length / 20);
+  const [inner, outer] = [sorted[few] ?? low, sorted[sorted.length - 1 - few] ?? high];
+  const spread = outer - inner;
+  return [inner - low > spread && spread > 0 ? inner : low, high - outer > spread && spread > 0 ? outer : high];
+}
+
+/** As wide as its card; numbers stand in the cells where they fit. */
 export function drawMap(cells: Cell[], o: MapOptions, t: Theme, width: number, alone: boolean): Drawing {
   const columns = [...new Set(cells.map((c) => c.column))].sort((a, b) => a - b);
   const rows = [...new Set(cells.map((c) => c.row))].sort((a, b) => a - b);
   const finite = cells.map((c) => c.value).filter((v) => Number.isFinite(v) && (!o.log || v > 0));
-  const low = Math.min(...finite);
-  const high = Math.max(...finite);
+  const [low, high] = colourEnds(finite);
+  const [cutLow, cutHigh] = [low > Math.min(...finite), high < Math.max(...finite)];
   const reach = Math.max(Math.abs(low), Math.abs(high)) || 1;
-  const left = 46;
-  const size = Math.max(7, Math.min(46, (width - left - 14) / Math.max(1, columns.length)));
+  const left = 34;
+  const size = Math.max(7, (width - left - 4) / Math.max(1, columns.length));
   const inner = size * columns.length;
+  const tall = Math.max(8, Math.min(34, size, 560 / Math.max(1, rows.length)));
   const bar = 46;
-  const height = bar + rows.length * Math.max(8, Math.min(30, size)) + 40;
+  const height = bar + rows.length * tall + 40;
   const inset = size > 12 ? 1 : 0.4;
   const type = o.diverging ? "diverging" : o.log ? "log" : "linear";
   const svg = Plot.plot({
     ...base(t),
-    width: Math.min(width, left + inner + 14),
+    width: left + inner + 4,
     height,
     marginLeft: left,
-    marginRight: 14,
+    marginRight: 4,
     marginTop: bar,
     marginBottom: 36,
     padding: 0,
@@ -240,21 +266,23 @@ export function drawMap(cells: Cell[], o: MapOptions, t: Theme, width: number, a
       scheme: o.diverging ? "BuRd" : "viridis",
       domain: o.diverging ? [-reach, reach] : low === high ? [low - 1, high + 1] : [low, high],
       ...(o.diverging ? { pivot: 0 } : {}),
+      clamp: true,
       unknown: t.grid,
     },
     marks: [
       Plot.axisX({ ticks: few(columns, inner / 27), label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 0 }),
-      Plot.axisY({ ticks: few(rows, (height - 80) / 12), label: null, tickSize: 0 }),
+      Plot.axisY({ ticks: few(rows, (rows.length * tall) / 12), label: null, tickSize: 0 }),
       Plot.cell(cells, { x: "column", y: "row", fill: "value", inset, rx: size > 12 ? 2 : 0 }),
+      Plot.cell(cells.filter((c) => c.marked), { x: "column", y: "row", fill: "none", stroke: t.accent, strokeWidth: size > 12 ? 2 : 1, inset: inset + 0.5, rx: size > 12 ? 2 : 0 }),
     ],
   }) as unknown as SVGSVGElement & { scale(name: string): { apply(v: number): number & string; bandwidth?: number; interpolate?: unknown } };
   const colour = svg.scale("color");
-  const text = (x: number, y: number, words: string, anchor: string, ink = t.quiet): void => {
-    const node = svgNode("text", { x, y, fill: ink, "font-size": 11, "text-anchor": anchor, "font-family": "system-ui, sans-serif" });
+  const text = (x: number, y: number, words: string, anchor: string, ink = t.quiet, pixels = 11): void => {
+    const node = svgNode("text", { x, y, fill: ink, "font-size": pixels, "text-anchor": anchor, "font-family": "system-ui, sans-serif", "pointer-events": "none" });
     node.textContent = words;
     svg.append(node);
   };
-  const wide = Math.min(220, Math.max(120, inner));
+  const wide = Math.min(220, Math.max(120, inner / 2));
   const from = o.diverging ? -reach : low;
   const to = o.diverging ? reach : high;
   for (let i = 0; i < 48; i++) {
@@ -263,17 +291,73 @@ export function drawMap(cells: Cell[], o: MapOptions, t: Theme, width: number, a
     svg.append(svgNode("rect", { x: left + (wide * i) / 48, y: 6, width: wide / 48 + 0.5, height: 9, fill: colour.apply(value) }));
   }
   if (finite.length > 0) {
-    text(left, 28, short(from), "start");
-    text(left + wide, 28, short(to), "end");
+    text(left, 28, `${cutLow && !o.diverging ? "≤ " : ""}${short(from)}`, "start");
+    text(left + wide, 28, `${cutHigh && !o.diverging ? "≥ " : ""}${short(to)}${o.unit ? ` ${o.unit}` : ""}`, "end");
   }
   text(4, bar - 6, o.yLabel, "start");
+  if (o.rule && o.rule.value > from && o.rule.value < to && !o.log) {
+    const at = left + (wide * (o.rule.value - from)) / (to - from);
+    svg.append(svgNode("path", { d: `M${at},3v15`, stroke: t.ink, "stroke-width": 1.5 }));
+    text(left + wide + 8, 15, o.rule.label, "start");
+    svg.append(svgNode("path", { d: `M${left + wide + 4},3v15`, stroke: t.ink, "stroke-width": 1.5 }));
+  }
   const x = svg.scale("x");
   const y = svg.scale("y");
   const w = x.bandwidth ?? size;
   const b = y.bandwidth ?? size;
+  const labels = cells.map((c) => brief(c.value));
+  const widths = labels.map(textWidth).sort((a, b) => a - b);
+  const usual = Math.max(1, widths[Math.floor(widths.length * 0.9)] ?? 1); // a few long ones are left out
+  const pixels = Math.min(11, (11 * (w - 4)) / usual);
+  if (pixels >= 8.5 && b >= 14)
+    cells.forEach((c, i) => {
+      if (labels[i] && (textWidth(labels[i] ?? "") * pixels) / 11 <= w - 3) text(Number(x.apply(c.column)) + w / 2, Number(y.apply(c.row)) + b / 2 + 3.5, labels[i] ?? "", "middle", inkOn(colour.apply(c.value)), pixels);
+    });
   if (alone) svg.setAttribute("data-alone", "");
   return {
     svg,
-    points: cells.map((c) => ({ x: Number(x.apply(c.column)) + w / 2, y: Number(y.apply(c.row)) + b / 2, box: [w, b], says: c.says, ...(c.pick ? { pick: c.pick } : {}) })),
+    points: cells.map((c) => ({ x: Number(x.apply(c.column)) + w / 2, y: Number(y.apply(c.row)) + b / 2, box: [w, b], says: c.says, ...(c.exact ? { exact: c.exact } : {}), ...(c.pick ? { pick: c.pick } : {}) })),
   };
+}
+
+export interface Bar {
+  name: string;
+  exact: string;
+  value: number;
+  error: number;
+  says: string;
+  marked?: boolean;
+}
+
+/** Bars from the left, one below the other, each with its name above it and its number behind it. */
+export function drawBars(bars: Bar[], o: { unit: string; rule?: { x: number; label: string } | undefined; log?: boolean }, t: Theme, width: number): Drawing {
+  const step = 36;
+  const [left, right, top] = [4, 76, o.rule ? 16 : 2];
+  const values = [...bars.map((b) => b.value), ...(o.rule ? [o.rule.x] : [])].filter((v) => Number.isFinite(v) && v > 0);
+  const most = Math.max(...values, Number.MIN_VALUE);
+  const least = Math.min(...values, most);
+  const log = o.log ?? most / least > 100;
+  const place = (v: number): number => (!(v > 0) ? 0 : log ? Math.max(0.02, Math.log((v / least) * 2) / Math.log((most / least) * 2)) : v / most) * (width - left - right);
+  const svg = svgNode("svg", { width, height: top + bars.length * step + 6, viewBox: `0 0 ${width} ${top + bars.length * step + 6}`, "font-family": "system-ui, sans-serif", "font-size": 11 });
+  const text = (x: number, y: number, words: string, ink: string): void => {
+    const node = svgNode("text", { x, y, fill: ink });
+    node.textContent = words;
+    svg.append(node);
+  };
+  const points: Point[] = bars.map((bar, i) => {
+    const y = top + i * step;
+    const w = Math.max(2, place(bar.value));
+    text(left, y + 11, bar.name, bar.marked ? t.ink : t.quiet);
+    svg.append(svgNode("rect", { x: left, y: y + 16, width: w, height: 12, rx: 2, fill: bar.marked ? t.accent : (t.series[0] ?? t.ink) }));
+    text(left + w + 6, y + 26, `${short(bar.value)}${o.unit ? ` ${o.unit}` : ""}`, t.ink);
+    return { x: left + w / 2, y: y + 22, box: [w, 12], says: bar.says, exact: bar.exact };
+  });
+  if (o.rule && o.rule.x > 0) {
+    const x = left + place(o.rule.x);
+    svg.append(svgNode("line", { x1: x, x2: x, y1: top, y2: top + bars.length * step, stroke: t.quiet, "stroke-dasharray": "2 4" }));
+    const label = svgNode("text", { x: Math.min(x, width - 90), y: 10, fill: t.quiet });
+    label.textContent = o.rule.label;
+    svg.append(label);
+  }
+  return { svg, points };
 }

@@ -31,12 +31,12 @@ export function token(text: string | undefined): string {
 }
 
 export function option(value: string, label: string, selected: boolean): HTMLOptionElement {
-  return h("option", { value, selected }, label);
+  return h("option", { value, selected, title: value }, label);
 }
 
-/** A labelled choice. `choices` are values, or [value, label]. */
+/** A labelled choice. `choices` are values, or [value, label]: then the value is on hover. */
 export function choice(label: string, choices: (string | [string, string])[], chosen: string, changed: (value: string) => void): HTMLLabelElement {
-  const select = h("select", { onchange: () => changed(select.value) });
+  const select = h("select", { title: chosen, onchange: () => ((select.title = select.value), changed(select.value)) });
   for (const c of choices) {
     const [value, text] = typeof c === "string" ? [c, outside(c)] : c;
     select.append(option(value, text, value === chosen));

@@ -9,6 +9,7 @@ export interface Point {
   x: number;
   y: number;
   says: string;
+  exact?: string; // in exact names, on hover
   series?: string;
   box?: [number, number]; // width and height of a cell; a ring is drawn where there is none
   pick?: () => void;
@@ -17,11 +18,13 @@ export interface Point {
 export interface Drawing {
   svg: SVGSVGElement;
   points: Point[];
+  note?: string; // behind the hint: what one has to know to read it
 }
 
 export interface FigureSpec {
   name: string; // of the files
   title: string;
+  exact?: string; // the exact name of what is drawn, on hover
   about?: string; // what is drawn, for those who do not see it
   hint?: string; // readout before anything is pointed at
   draw(theme: Theme, width: number, alone: boolean): Drawing; // alone: for a file, with its own legend
@@ -128,6 +131,7 @@ export class Figure {
     if (this.width === 0) return;
     this.drawing = this.spec.draw(theme(), this.width, false);
     this.heading.textContent = this.spec.title;
+    if (this.spec.exact) this.heading.title = this.spec.exact;
     this.plot.setAttribute("aria-label", `${this.spec.title}. ${this.spec.about ?? ""} Arrow keys read the values.`);
     this.plot.replaceChildren(this.drawing.svg);
     this.element.dataset["points"] = String(this.drawing.points.length);
@@ -172,7 +176,9 @@ export class Figure {
     this.current = point;
     this.mark?.remove();
     this.mark = undefined;
-    this.readout.textContent = point?.says ?? this.spec.hint ?? "";
+    this.readout.textContent = point?.says ?? [this.spec.hint, this.drawing?.note].filter(Boolean).join(" · ");
+    if (point?.exact) this.plot.title = this.readout.title = point.exact;
+    else for (const e of [this.plot, this.readout]) e.removeAttribute("title");
     this.readout.classList.toggle("idle", point === undefined);
     this.plot.style.cursor = point?.pick ? "pointer" : "";
     if (!point || !this.drawing) return;

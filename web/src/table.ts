@@ -12,6 +12,7 @@ export interface Column {
   numeric?: boolean;
   hint?: string;
   minor?: boolean; // on a narrow screen under the others
+  name?: (exact: string) => string; // what stands for a value; the value itself is on hover and in the file
 }
 
 export interface TableSpec {
@@ -81,7 +82,7 @@ export class Table {
 
   private rows(): Value[][] {
     const rows = this.spec.rows.filter((r) => {
-      const line = r.join(" ").toLowerCase();
+      const line = [...r, ...this.spec.columns.map((c, i) => (c.name && typeof r[i] === "string" ? c.name(r[i] as string) : ""))].join(" ").toLowerCase();
       return this.words.every((w) => line.includes(w));
     });
     if (!this.sort) return rows;
@@ -114,15 +115,22 @@ export class Table {
     const { across, under } = this.places();
     const numeric = (i: number): string | null => (this.spec.columns[i]?.numeric ? "num" : null);
     const sorted = (i: number): string | null => (this.sort?.[0] !== i ? null : this.sort[1] === "up" ? "ascending" : "descending");
-    const exact = (v: Value | undefined): string | null => (typeof v === "number" && !Number.isInteger(v) ? String(v) : null);
+    const exact = (row: Value[], i: number): string | null => {
+      const v = row[i];
+      return typeof v === "number" ? (Number.isInteger(v) ? null : String(v)) : this.spec.columns[i]?.name && v ? v : null;
+    };
+    const shown = (row: Value[], i: number): string => {
+      const [v, name] = [row[i] ?? null, this.spec.columns[i]?.name];
+      return typeof v === "string" && name ? name(v) : text(v);
+    };
     const line = (row: Value[]): HTMLTableRowElement[] => {
       const pick = this.spec.pick?.(row);
       const cell = (i: number): HTMLElement => {
-        const words = text(row[i] ?? null);
-        return h("td", { class: numeric(i), title: exact(row[i]) }, i === 0 && pick ? h("button", { type: "button", class: "link", onclick: pick }, words) : h("bdi", {}, words));
+        const words = shown(row, i);
+        return h("td", { class: numeric(i), title: exact(row, i) }, i === 0 && pick ? h("button", { type: "button", class: "link", onclick: pick }, words) : h("bdi", {}, words));
       };
       const rest = under.filter((i) => !isEmpty(row[i]));
-      const named = (i: number): HTMLElement => h("span", { title: exact(row[i]) }, h("i", {}, `${outside(this.spec.columns[i]?.title ?? "")} `), h("bdi", {}, text(row[i] ?? null)));
+      const named = (i: number): HTMLElement => h("span", { title: exact(row, i) }, h("i", {}, `${outside(this.spec.columns[i]?.title ?? "")} `), h("bdi", {}, shown(row, i)));
       const main = h("tr", { class: rest.length > 0 ? "folded" : null }, ...across.map(cell));
       return rest.length > 0 ? [main, h("tr", { class: "under" }, h("td", { colspan: across.length }, h("div", {}, ...rest.map(named))))] : [main];
     };

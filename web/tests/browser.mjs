@@ -11,6 +11,7 @@ export const launch = () =>
 export async function openPage(browser, file, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
   const page = await context.newPage();
+  page.setDefaultTimeout(10_000); // what is not there by then will not come
   const faults = [];
   page.on("console", (m) => m.type() === "error" && faults.push(m.text()));
   page.on("pageerror", (e) => faults.push(String(e)));

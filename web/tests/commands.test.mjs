@@ -60,7 +60,8 @@ test("collapse in split arithmetic: the bound beside what it bounds, and values 
 test("paths: each reading against the length", async () => {
   const { file, rows } = run("paths", "--samples", "2");
   const { page, faults } = await openPage(browser, file);
-  assert.deepEqual(await page.locator(".entry").allInnerTexts(), ["only", "upto", "allbut"]);
+  assert.deepEqual(await page.locator(".entry").evaluateAll((entries) => entries.map((e) => e.title)), ["only", "upto", "allbut"]);
+  assert.deepEqual(await page.locator(".entry").allInnerTexts(), ["paths of that length alone", "paths up to that length", "all but those paths"]);
   assert.equal(Number(await page.locator('[data-figure="paths"]').getAttribute("data-points")), 7);
   await page.locator('[data-figure="paths"] select').selectOption("output_kl");
   const kl = rows.filter((r) => r.metric === "output_kl" && r.depth !== "" && Number(r.value) > 0).length;
@@ -99,7 +100,7 @@ test("a scan of attention alone: the bound beside what it bounds, and in words",
     const path = new URL(`../../tests/fixtures/models/${model}`, import.meta.url).pathname;
     rankscope("scan", path, "--random-tokens", "--samples", "2", "--off", "skip", "--off", "skip+mlp+norm", "--null", "--quiet", "--out", folder);
     const { page, faults } = await openPage(browser, join(folder, "report.html"));
-    assert.ok((await page.locator(".entry").allInnerTexts()).includes("null:init"));
+    assert.ok((await page.locator(".entry").allInnerTexts()).includes("random initialisation"));
     const theory = page.locator("#depth .theory");
     assert.match(await theory.innerText(), points > 0 ? /the cubic bound (says nothing at this size|holds and shrinks): sqrt\(c\) r0 = / : /does not speak of this attention/);
     const figure = theory.locator('[data-figure="theory"]');
@@ -151,7 +152,7 @@ test("operator: the singular values and what they say", async () => {
   await figure.locator(".plot").press("ArrowRight");
   const [, value] = /^σ1 = (\S+) ·/.exec(await figure.locator(".readout").innerText());
   assert.equal(numberIn(value), shown(Number(sigma[0].value)));
-  const line = page.locator('[data-table="operator"] tbody tr', { hasText: "operator_stable_rank" });
+  const line = page.locator('[data-table="operator"] tbody tr', { has: page.locator('[title="operator_stable_rank"]') });
   assert.equal(numberIn(await line.locator("td").nth(1).innerText()), shown(Number(rows.find((r) => r.metric === "operator_stable_rank").value)));
   assert.deepEqual(faults, []);
 });

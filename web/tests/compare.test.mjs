@@ -31,16 +31,36 @@ test("three results are three curves", async () => {
   assert.deepEqual(faults, []);
 });
 
+test("several scans stand in one table and one figure, before what is said of each", async () => {
+  const { page, faults } = await openPage(browser, join(base, "three.html"));
+  const first = page.locator("main section").first();
+  const lines = first.locator('[data-table="summary"] tbody tr');
+  assert.equal(await lines.count(), 3);
+  for (const [i, folder] of [a, b, c].entries()) {
+    const cells = await lines.nth(i).locator("td").allInnerTexts();
+    const rows = readTable(join(folder, "metrics.csv")).filter((r) => r.variant === "full");
+    const least = Math.min(...rows.filter((r) => r.metric === "spread").map((r) => Number(r.value)));
+    const sinks = rows.filter((r) => r.metric === "sink_margin" && Number(r.value) > 3).length;
+    assert.equal(numberIn(cells[1]), shown(least));
+    assert.equal(numberIn(cells[4]), sinks);
+  }
+  assert.equal(await first.locator('[data-figure="depth-1"]').count(), 1);
+  assert.equal(await first.locator("details.one").count(), 3);
+  assert.equal(await page.locator("h1").innerText(), "The built-in model: single · double · again");
+  assert.deepEqual(faults, []);
+});
+
 test("any variant of each can be compared, or every one", async () => {
   const { page, faults } = await openPage(browser, join(base, "three.html"));
   const figure = page.locator('[data-figure="depth-1"]');
-  const choose = page.locator("#depth select").first();
-  assert.deepEqual(await choose.locator("option").allInnerTexts(), ["full", "-skip", "every variant"]);
+  const choose = page.locator("#verdict select").first();
+  assert.deepEqual(await choose.locator("option").allInnerTexts(), ["whole network", "without skips", "every variant"]);
   await choose.selectOption("-skip");
   assert.deepEqual(await page.locator(".entry").allInnerTexts(), ["single", "double", "again"]);
   await figure.locator(".plot").focus();
   await figure.locator(".plot").press("ArrowRight");
-  const [, name, site, value] = /^(\S+) · depth \d+ \((\S+)\) · (\S+)/.exec(await figure.locator(".readout").innerText());
+  const [, name, value] = /^(\S+) · depth \d+ \([^)]*\) · (\S+)/.exec(await figure.locator(".readout").innerText());
+  const [, site] = (await figure.locator(".readout").getAttribute("title")).split(" ");
   const row = readTable(join(base, name, "metrics.csv")).find((r) => r.variant === "-skip" && r.site === site && r.metric === "residual_fro_rel_trimmed" && r.tokens === "content");
   assert.equal(numberIn(value), shown(Number(row.value)));
   await choose.selectOption({ label: "every variant" });
@@ -105,7 +125,8 @@ test("a diff shows the pairs, their change and its error", async () => {
   const now = readTable(join(b, "metrics.csv"));
   const table = page.locator('[data-table="diff"]');
   for (const line of (await table.locator("tbody tr").all()).slice(0, 5)) {
-    const [place, variant, metric, site, tokens, first, second] = await line.locator("td").allInnerTexts();
+    const [place, , , , tokens, first, second] = await line.locator("td").allInnerTexts();
+    const [variant, metric, site] = await line.locator("td[title]").evaluateAll((cells) => cells.slice(0, 3).map((c) => c.title));
     const head = /H(\d+)$/.exec(place)?.[1] ?? "";
     const find = (rows) => rows.find((r) => r.variant === variant && r.metric === metric && r.site === site && r.tokens === tokens && r.head === head);
     assert.equal(numberIn(first), shown(Number(find(before).value)), metric);
@@ -151,7 +172,7 @@ test("null models and the baseline are dashed in every figure, and named as they
       return [e.textContent, borderTopColor, borderTopStyle];
     }),
   );
-  assert.deepEqual(names.map(([name, , style]) => [name, style]), [["full", "solid"], ["-skip", "solid"], ["null:init", "dashed"], ["baseline", "dashed"]]);
+  assert.deepEqual(names.map(([name, , style]) => [name, style]), [["whole network", "solid"], ["without skips", "solid"], ["random initialisation", "dashed"], ["baseline", "dashed"]]);
   const drawn = (lines) => lines.map((line) => [getComputedStyle(line).stroke, getComputedStyle(line).strokeDasharray === "none" ? "solid" : "dashed"]);
   const massive = page.locator('[data-figure="massive"] svg');
   const expected = names.map(([, ...look]) => look);
@@ -173,6 +194,6 @@ test("bounds are drawn with their curve, paths by their length", async () => {
   assert.equal(Number(await paths.getAttribute("data-points")), 4);
   await paths.locator(".plot").focus();
   await paths.locator(".plot").press("ArrowRight");
-  assert.equal(await paths.locator(".readout").innerText(), "full · length 0 · 0.1000 ± 0.01");
+  assert.equal(await paths.locator(".readout").innerText(), "whole network · length 0 · 0.1000 ± 0.01");
   assert.deepEqual(faults, []);
 });

@@ -43,8 +43,8 @@ test("nothing planted runs, and all of it can be read", async () => {
     for (const value of await metric.locator("option").evaluateAll((options) => options.map((o) => o.value))) await metric.selectOption(value);
   assert.equal(await page.evaluate(() => window.ran), undefined);
   assert.equal(await page.locator("img").count(), 0);
-  assert.ok((await page.locator(".verdict").innerText()).includes("</script><script>window.ran=1</script>"), "it is shown as text");
-  assert.ok((await page.locator(".verdict").innerText()).includes("\\u202egnp\u2400"), "marks and control characters are spelled out");
+  assert.ok((await page.locator(".headline").innerText()).includes("</script><script>window.ran=1</script>"), "it is shown as text");
+  assert.ok((await page.locator(".headline").innerText()).includes("\\u202egnp\u2400"), "marks and control characters are spelled out");
   const [download] = await Promise.all([page.waitForEvent("download"), page.locator('#head [data-figure^="attention"] button:text("SVG")').click()]);
   assert.ok(!readFileSync(await download.path(), "utf8").includes("<script"), "nor in a downloaded figure");
   assert.deepEqual(faults, []);

@@ -20,17 +20,51 @@ after(async () => {
   await browser.close();
 });
 
-test("the verdict comes first, with the number behind it", async () => {
+/** What is said before the first colon outside of brackets: the statement, without its numbers. */
+const statement = (sentence) => sentence.replace(/: .*/, "").replace(/ \([^()]*\)?$/, "").slice(1);
+
+test("the point comes first: at most three findings, a picture each, and every other sentence once", async () => {
   const first = page.locator("main section").first();
   assert.equal(await first.getAttribute("id"), "verdict");
   const { verdict } = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
-  const items = page.locator(".verdict li:not(.note)");
-  assert.equal(await items.count(), verdict.length);
-  for (const [i, sentence] of verdict.entries()) {
-    const item = items.nth(i);
-    assert.ok((await item.innerText()).includes(sentence.sentence));
-    if (sentence.value !== null) assert.equal(numberIn(await item.locator(".behind b").first().innerText()), shown(sentence.value));
+  const cards = first.locator(".card");
+  assert.equal(await cards.count(), 3);
+  for (const card of await cards.all()) assert.equal(await card.locator("[data-figure] svg").count(), 1);
+  const found = verdict.filter((s) => s.known && !/^no |do(es)? not hold/.test(s.sentence));
+  assert.ok(found.length > 0, "without its skips this network loses its rank");
+  for (const [i, s] of found.slice(0, 3).entries()) assert.ok((await cards.nth(i).locator("h3").innerText()).includes(statement(s.sentence)));
+  const text = await first.evaluate((e) => e.textContent);
+  for (const s of verdict) assert.equal(text.split(statement(s.sentence)).length, 2, s.sentence);
+  const folded = first.locator(".said.normal details, .said.more details");
+  assert.equal(await folded.count(), verdict.filter((s) => s.known).length - 3);
+  assert.equal(await first.locator("details[open]").count(), 0);
+  for (const line of await first.locator(".said.unknown p.line").all()) assert.match(await line.innerText(), /would decide|--|run with|scan with/);
+  assert.equal(await first.locator(".said.unknown li").count(), verdict.filter((s) => !s.known).length);
+});
+
+test("a finding is drawn from the row that its sentence was read from", async () => {
+  const { verdict } = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
+  for (const card of await page.locator(".card").all()) {
+    const said = await card.locator("h3").innerText();
+    const { value, topic } = verdict.find((s) => said.includes(statement(s.sentence)));
+    const row = rows.find((r) => Number(r.value) === value);
+    assert.ok(row, topic);
+    const [download] = await Promise.all([page.waitForEvent("download"), card.locator('button:text("CSV")').click()]);
+    const drawn = readTable(await download.path());
+    assert.ok(drawn.some((r) => Number(r.value) === value && (r.variant === undefined || r.variant === row.variant)), `${topic}: ${value} is among what is drawn`);
+    assert.equal(await card.locator('svg [aria-label="dot"] circle[r="7"], svg [aria-label="cell"]:last-of-type rect[stroke], svg [aria-label="cell"][stroke] rect').count(), 1, "and it is the one that is marked");
   }
+});
+
+test("no number of the verdict is said twice", async () => {
+  const { verdict } = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
+  const text = await page.locator("#verdict").evaluate((e) => [...e.querySelectorAll("h3, .detail, .line")].map((x) => x.textContent).join(" "));
+  for (const [, number] of verdict.flatMap((s) => [...s.sentence.matchAll(/(\d\.\d{3,}) ±/g)])) assert.equal(text.split(`${number} ±`).length, 2, number);
+});
+
+test("the title is the model", async () => {
+  assert.equal(await page.locator("h1").innerText(), "The built-in model");
+  assert.match(await page.title(), /^The built-in model/);
 });
 
 test("arrow keys read the curves, and the values are those of metrics.csv", async () => {
@@ -42,14 +76,39 @@ test("arrow keys read the curves, and the values are those of metrics.csv", asyn
   for (let i = 0; i < 7; i++) {
     await plot.press("ArrowRight");
     const text = await figure.locator(".readout").innerText();
-    const [, variant, depth, site, value, n] = /^(\S+) · depth (\d+) \((\S+)\) · (\S+)(?: ± \S+)? · n (\d+)$/.exec(text);
-    const row = rows.find((r) => r.variant === variant && r.site === site && r.metric === "residual_fro_rel_trimmed" && r.tokens === "content");
+    const [, depth, value, n] = /^[^·]+ · depth (\d+) \([^)]+\) · (\S+)(?: ± \S+)? · n (\d+)$/.exec(text);
+    const [variant, site, metric] = (await figure.locator(".readout").getAttribute("title")).split(" ");
+    const row = rows.find((r) => r.variant === variant && r.site === site && r.metric === metric && r.tokens === "content");
     assert.equal(numberIn(value), shown(Number(row.value)), text);
     assert.equal(depth, row.depth);
     assert.equal(n, row.n);
     seen.add(depth);
   }
   assert.equal(seen.size, 7);
+});
+
+test("readable names are told apart, and the exact one is on hover", async () => {
+  for (const select of await page.locator("select").all()) {
+    const options = await select.locator("option").evaluateAll((all) => all.map((o) => [o.textContent, o.value, o.title]));
+    assert.equal(new Set(options.map(([text]) => text)).size, options.length, `${options}`);
+    for (const [, value, title] of options) assert.equal(title, value);
+  }
+  const known = new Set(rows.map((r) => r.metric));
+  for (const metric of await page.locator("#head .named").evaluateAll((all) => all.map((e) => e.title))) assert.ok(known.has(metric), metric);
+});
+
+test("the axis breaks where one curve would flatten the others", async () => {
+  const figure = page.locator('[data-figure="depth-1"]');
+  const heights = (name) => figure.evaluate((f, at) => { const dots = f.querySelectorAll('[aria-label="dot"]')[at]; return [...dots.querySelectorAll("circle")].map((c) => Number(c.getAttribute("cy"))); }, name);
+  const spread = (ys) => Math.max(...ys) - Math.min(...ys);
+  const before = spread(await heights(0));
+  assert.equal(await figure.locator("path.break").count(), 1, "without its skips the network falls far below the others");
+  await figure.locator(".plot").press("Escape");
+  assert.match(await figure.locator(".readout").innerText(), /scale of the axis changes at/);
+  await page.locator('.entry[data-track="-skip"]').click();
+  assert.equal(await figure.locator("path.break").count(), 0, "the others alone need no break");
+  assert.ok(before > 0.15 * spread(await heights(0)), "the whole network keeps room that it can be read in");
+  await page.locator('.entry[data-track="-skip"]').click();
 });
 
 test("every figure has as many points as the table has rows", async () => {
@@ -76,7 +135,7 @@ test("the map of heads shows any metric, and a click opens the head", async () =
   const box = await figure.locator("svg").boundingBox();
   await figure.locator("svg").hover({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
   const text = await figure.locator(".readout").innerText();
-  const [, layer, head, value] = /^L(\d+)H(\d+) · sink_mass (\S+)/.exec(text);
+  const [, layer, head, value] = /^L(\d+)H(\d+) · Attention on the strongest key \(share\) (\S+)/.exec(text);
   const row = rows.find((r) => r.variant === "full" && r.metric === "sink_mass" && r.layer === layer && r.head === head);
   assert.equal(numberIn(value), shown(Number(row.value)));
   await figure.locator("svg").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
@@ -84,7 +143,7 @@ test("the map of heads shows any metric, and a click opens the head", async () =
   for (const line of await page.locator('#head table[data-table="head"] tbody tr').all()) {
     const metric = await line.getAttribute("data-metric");
     const expected = rows.find((r) => r.variant === "full" && r.metric === metric && r.layer === layer && r.head === head);
-    const [number] = (await line.locator("td").nth(1).innerText()).split(" ± ");
+    const [number] = (await line.locator("td").nth(1).innerText()).split(" ");
     assert.equal(numberIn(number), shown(Number(expected.value)), metric);
   }
 });
@@ -178,10 +237,10 @@ test("on a phone a table's minor columns stand under each row, with every value 
   const table = other.page.locator('[data-table="sinks"]');
   const lines = table.locator("tbody tr");
   assert.equal(await lines.count(), 20, "two lines a head");
-  assert.deepEqual(await lines.first().locator("td").allInnerTexts(), wide.slice(0, 4));
-  assert.deepEqual(await lines.nth(1).locator("span").allTextContents(), [`position ${wide[4]}`, `token there ${wide[5]}`]);
+  assert.deepEqual(await lines.first().locator("td").allInnerTexts(), wide.slice(0, 3));
+  assert.deepEqual(await lines.nth(1).locator("span").allTextContents(), [`uniform ${wide[3]}`, `above ${wide[4]}`, `position ${wide[5]}`, `token there ${wide[6]}`]);
   await table.locator('th button:text("position")').click();
-  const positions = (await table.locator(".under span:first-child bdi").allInnerTexts()).map(Number);
+  const positions = (await table.locator(".under span:nth-child(3) bdi").allInnerTexts()).map(Number);
   assert.deepEqual(positions, [...positions].sort((a, b) => b - a));
   await other.page.setViewportSize({ width: 1280, height: 844 });
   await other.page.waitForFunction(() => document.querySelectorAll('[data-table="sinks"] tbody tr').length === 10);
@@ -202,7 +261,7 @@ test("paths by length are there, with the share of the output that each has", as
   await plot.focus();
   for (let i = 0; i < 7; i++) {
     await plot.press("ArrowRight");
-    const [, length, value] = /^full · length (\d+) · (\S+)$/.exec(await figure.locator(".readout").innerText());
+    const [, length, value] = /^whole network · length (\d+) · (\S+)$/.exec(await figure.locator(".readout").innerText());
     assert.equal(numberIn(value), shown(Number(expected.find((r) => r.depth === length).value)));
   }
 });

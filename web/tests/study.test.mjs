@@ -34,6 +34,16 @@ test("the question stands first, with how far the study is", async () => {
   assert.equal(await page.locator("#study progress").getAttribute("max"), "24");
 });
 
+test("the ends of what was found stand with the question, and are means over seeds", async () => {
+  const [, low, rank] = /^test_mse goes from (\S+) at rank (\d+) /.exec(await page.locator("[data-found]").innerText());
+  const points = new Set(done.map((t) => `${t.rank},${t.layers}`));
+  const means = [...points].map((point) => done.filter((t) => `${t.rank},${t.layers}` === point));
+  const geometric = (trials) => Math.exp(trials.reduce((sum, t) => sum + Math.log(Number(t.test_mse)), 0) / trials.length);
+  const least = means.sort((a, b) => geometric(a) - geometric(b))[0];
+  assert.equal(numberIn(low), shown(geometric(least)));
+  assert.equal(rank, least[0].rank);
+});
+
 test("the figure shows seeds, means, published values and the bound", async () => {
   const figure = page.locator('[data-figure="figure"]');
   // 21 seeds, 7 means, 8 published, 7 bounds

@@ -25,7 +25,7 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kBelow =
+constexpr const char* kBelowBench =
     "Cases: L=layers W=modules heads=heads of the rank-against-heads study (d = 64, 16 tokens, batch 256, "
     "MLP "
     "2048),\n"
@@ -42,7 +42,7 @@ constexpr const char* kBelow =
     "more\n"
     "With --growth the cases are tokens, width, heads and stack: the time of our step as that grows.\n";
 
-struct Options {
+struct BenchOptions {
   BenchRequest request;
   std::string out;
   bool json = false;
@@ -122,7 +122,7 @@ Json as_json(const BenchResult& r, const Io& io) {
   return out;
 }
 
-int run(const Options& o, Io& io) {
+int run_bench(const BenchOptions& o, Io& io) {
   if (!o.out.empty()) require_writable(o.out);  // before the work, not after it
   BenchResult result;
   {
@@ -147,8 +147,8 @@ int run(const Options& o, Io& io) {
   return std::any_of(result.rows.begin(), result.rows.end(), faulty) ? 1 : 0;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_bench(CLI::App& app) {
+  auto o = std::make_shared<BenchOptions>();
   BenchRequest& r = o->request;
   app.add_option("--device", r.device, "cpu, cuda or cuda:N")->type_name("NAME")->capture_default_str();
   app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
@@ -165,8 +165,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_flag("--growth", r.growth, "How our step's time grows with tokens, width, heads and stack size");
   app.add_option("--out", o->out, "Folder for bench.json")->check(some_name())->type_name("FOLDER");
   app.add_flag("--json", o->json, "One JSON object instead of a table");
-  app.footer(kBelow + std::string("\n") + app.get_footer());
-  return [o](Io& io) { return run(*o, io); };
+  app.footer(kBelowBench + std::string("\n") + app.get_footer());
+  return [o](Io& io) { return run_bench(*o, io); };
 }
 
 }  // namespace
@@ -176,6 +176,6 @@ extern const Command command_bench{
     .summary = "Time training beside LibTorch and beside what the machine could do, in one table",
     .examples = {"rankscope bench", "rankscope bench --device cuda --case W=64",
                  "rankscope bench --quick --case attention", "rankscope bench --growth --case tokens --json"},
-    .prepare = prepare};
+    .prepare = prepare_bench};
 
 }  // namespace rankscope

@@ -17,7 +17,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-struct Options {
+struct BoundOptions {
   LayerQuestion question;
   std::string heads, target = "nearest";
   bool json = false;
@@ -86,7 +86,8 @@ void print_text(const Certificate& c, std::ostream& out) {
         "What is left when the linear part is learned. Trained rank-1 heads stop there from d heads on.");
   }
   page.line("no selection", number(c.no_selection_floor),
-            "What comes without looking at scores at all: a trained value here means that no selection was learned.");
+            "What comes without looking at scores at all: a trained value here means that no selection was "
+            "learned.");
   page.line("temperature", number(c.temperature_coefficient),
             "Divide it by the inverse temperature: the error of one full-rank head with that score scale.");
   if (c.vote_error)
@@ -128,8 +129,8 @@ OrderedJson as_json(const Certificate& c) {
   return json;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+std::function<int(Io&)> prepare_bound(CLI::App& app) {
+  const auto options = std::make_shared<BoundOptions>();
   app.add_option("--d", options->question.d, "Width of the points")->required()->check(whole_number(2));
   app.add_option("--rank", options->question.rank, "Dimensions of a head's queries and keys")
       ->required()
@@ -164,6 +165,6 @@ extern const Command command_bound{
     .examples = {"rankscope bound --d 64 --rank 8 --heads 64",
                  "rankscope bound --d 64 --rank 1 --heads 1e6 --json",
                  "rankscope bound --d 64 --rank 8 --heads 8 --n 16 --target farthest"},
-    .prepare = prepare};
+    .prepare = prepare_bound};
 
 }  // namespace rankscope

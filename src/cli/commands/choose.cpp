@@ -15,7 +15,7 @@
 namespace rankscope {
 namespace {
 
-struct Options {
+struct ChooseOptions {
   TransformerSize size;
   std::vector<int64_t> heads;
   bool json = false;
@@ -33,11 +33,11 @@ std::string scaled(double value) {
 
 void print(const HeadChoices& result, std::ostream& out) {
   out << fmt::format("{:>6} {:>6} {:>11} {:>11} {:>9} {:>8} {:>16}\n", "heads", "rank", "parameters",
-                     "FLOP/token", "KV/token", "bound", "proxy error");
+                     "FLOP/token", "KV/token", "bound", "proxy (95 %)");
   for (const HeadChoice& c : result.choices) {
     const std::string proxy = !c.proxy ? "-"
-                                       : fmt::format("{}{:.3f} +- {:.4f}", c.proxy->between ? "~" : "",
-                                                     c.proxy->mean, c.proxy->stderr_);
+                                       : fmt::format("{}{:.3f} +- {:.3f}", c.proxy->between ? "~" : "",
+                                                     c.proxy->mean, c.proxy->half);
     out << fmt::format("{:>6} {:>6} {:>11} {:>11} {:>9} {:>8.4f} {:>16}\n", c.heads, c.rank,
                        scaled(c.parameters), scaled(c.flops), scaled(c.kv_bytes) + "B", c.bound, proxy);
   }
@@ -58,7 +58,7 @@ Json as_json(const HeadChoices& result) {
                 {"proxy_error", nullptr}};
     if (c.proxy) {
       row["proxy_error"] = c.proxy->mean;
-      row["proxy_stderr"] = c.proxy->stderr_;
+      row["proxy_half_width_95"] = c.proxy->half;
       row["proxy_seeds"] = c.proxy->seeds;
       row["proxy_interpolated"] = c.proxy->between;
     }
@@ -67,8 +67,8 @@ Json as_json(const HeadChoices& result) {
   return out;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_choose(CLI::App& app) {
+  auto o = std::make_shared<ChooseOptions>();
   app.add_option("--width", o->size.width, "Width of the residual stream")
       ->required()
       ->check(whole_number(2, 1 << 16));
@@ -106,6 +106,6 @@ extern const Command command_choose{
     .summary = "How many heads: cost, bound and trained error of each choice",
     .examples = {"rankscope choose --width 1024 --layers 24 --heads 4,8,16,32",
                  "rankscope choose --width 4096 --layers 32 --heads 32,64 --kv-heads 8 --json"},
-    .prepare = prepare};
+    .prepare = prepare_choose};
 
 }  // namespace rankscope

@@ -20,7 +20,7 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kBelow =
+constexpr const char* kBelowCollapse =
     "Presets:\n"
     "  factorial  attention skip on or off, MLP with its skip, without it or off, norms on or off: 12 "
     "networks\n"
@@ -36,7 +36,7 @@ constexpr const char* kBelow =
     "last two steps of its logarithm: 3 is the cubic law, 1 a geometric one. The split arithmetic keeps\n"
     "X = 1 x^T + R apart and follows R where float32 stalls near 2e-07.\n";
 
-struct Options {
+struct CollapseOptions {
   InputOptions input;
   CollapseRequest request;
   bool no_theory = false;
@@ -134,8 +134,8 @@ void print(const ScanResult& result, std::ostream& out) {
   print_sentences(result, terminal_style(STDOUT_FILENO), out);
 }
 
-int run(Options& o, Io& io) {
-  settle(o.input);
+int run_collapse(CollapseOptions& o, Io& io) {
+  fill_in_request(o.input, io);
   o.request.scan = o.input.request;
   o.request.init = o.input.init;
   o.request.theory = !o.no_theory;
@@ -144,8 +144,8 @@ int run(Options& o, Io& io) {
       print);
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_collapse(CLI::App& app) {
+  auto o = std::make_shared<CollapseOptions>();
   o->input.request.samples = 8;
   add_input_options(app, o->input);
   app.add_option("--arithmetic", o->request.arithmetic, "float32, float64 or split")
@@ -163,8 +163,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_flag("--positions", o->request.positions, "factorial: without positions, too");
   app.add_flag("--minimiser", o->request.minimiser, "Residuals at the norms' own minimisers, too");
   app.add_flag("--no-theory", o->no_theory, "Leave the cubic bound out");
-  app.footer(kBelow + std::string("\n") + app.get_footer());
-  return [o](Io& io) { return run(*o, io); };
+  app.footer(kBelowCollapse + std::string("\n") + app.get_footer());
+  return [o](Io& io) { return run_collapse(*o, io); };
 }
 
 }  // namespace
@@ -176,6 +176,6 @@ extern const Command command_collapse{
                  "rankscope collapse --init bert-base --samples 32",
                  "rankscope collapse --init albert-base --preset published --networks 5 --zipf",
                  "rankscope collapse --init bert-base --arithmetic split"},
-    .prepare = prepare};
+    .prepare = prepare_collapse};
 
 }  // namespace rankscope

@@ -12,12 +12,12 @@
 namespace rankscope {
 namespace {
 
-struct Options {
+struct DiffOptions {
   std::string a, b, out;
   int64_t top = 12;
 };
 
-int run(const Options& o, Io& io) {
+int run_diff(const DiffOptions& o, Io& io) {
   SavedFolders folders;
   for (const std::string& folder : {o.a, o.b})
     folders.scans.push_back(read_scan_folder(folder, Samples::read));
@@ -32,8 +32,8 @@ int run(const Options& o, Io& io) {
   return 0;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_diff(CLI::App& app) {
+  auto o = std::make_shared<DiffOptions>();
   app.add_option("A", o->a, "Folder of the first scan")->required();
   app.add_option("B", o->b, "Folder of the second scan, of the same tokens")->required();
   app.add_option("--out", o->out, "Write the comparison as a page, too")
@@ -42,7 +42,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--top", o->top, "Rows to print of each kind")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
-  return [o](Io& io) { return run(*o, io); };
+  return [o](Io& io) { return run_diff(*o, io); };
 }
 
 }  // namespace
@@ -51,6 +51,6 @@ extern const Command command_diff{
     .name = "diff",
     .summary = "Compare two scans of the same tokens: the layers and heads that changed",
     .examples = {"rankscope diff out/base out/tuned", "rankscope diff out/base out/tuned --out diff.html"},
-    .prepare = prepare};
+    .prepare = prepare_diff};
 
 }  // namespace rankscope

@@ -12,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/parity_records.h"
 #include "cli/command.h"
+#include "cli/model_folder.h"
 
 namespace rankscope {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-struct Options {
+struct InspectOptions {
   std::string folder;
   bool json = false, tensors = false, architectures = false;
 };
@@ -147,7 +148,7 @@ std::string listed(const std::vector<std::string>& names) {
   return shown < names.size() ? out + ", ...   (--json lists all)" : out;
 }
 
-void print_text(const Checkpoint& checkpoint, const Options& options, std::ostream& out) {
+void print_text(const Checkpoint& checkpoint, const InspectOptions& options, std::ostream& out) {
   const ModelSpec& spec = checkpoint.spec();
   const Counts c = counts_of(spec);
   const auto line = [&](std::string_view name, const std::string& text) {
@@ -183,7 +184,7 @@ void print_text(const Checkpoint& checkpoint, const Options& options, std::ostre
   }
 }
 
-OrderedJson as_json(const Checkpoint& checkpoint, const Options& options) {
+OrderedJson as_json(const Checkpoint& checkpoint, const InspectOptions& options) {
   const ModelSpec& spec = checkpoint.spec();
   const Counts c = counts_of(spec);
   OrderedJson json{
@@ -220,8 +221,8 @@ OrderedJson as_json(const Checkpoint& checkpoint, const Options& options) {
   return json;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+std::function<int(Io&)> prepare_inspect(CLI::App& app) {
+  const auto options = std::make_shared<InspectOptions>();
   app.add_option("FOLDER", options->folder, "Hugging Face folder: config.json and *.safetensors");
   app.add_flag("--json", options->json, "One JSON object instead of lines");
   app.add_flag("--architectures", options->architectures,
@@ -233,7 +234,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       return 0;
     }
     if (options->folder.empty()) throw usage_error("FOLDER is required").hint("rankscope inspect --help");
-    const Checkpoint checkpoint(options->folder);
+    const Checkpoint checkpoint(model_folder(options->folder, io));
     if (options->json) {
       io.out << as_json(checkpoint, *options).dump(2, ' ', false, OrderedJson::error_handler_t::replace)
              << '\n';
@@ -251,6 +252,6 @@ extern const Command command_inspect{
     .summary = "Show what a checkpoint is, without reading its weights",
     .examples = {"rankscope inspect models/builtin", "rankscope inspect models/builtin --tensors --json",
                  "rankscope inspect --architectures"},
-    .prepare = prepare};
+    .prepare = prepare_inspect};
 
 }  // namespace rankscope

@@ -11,6 +11,7 @@
 #include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
+#include "cli/model_folder.h"
 
 namespace rankscope {
 namespace {
@@ -36,6 +37,43 @@ void print_json(std::ostream& out) {
                     {"cost", lens.cost},
                     {"on_request", lens.on_request},
                     {"metrics", metrics}});
+  }
+  out << list.dump(2) << "\n";
+}
+
+std::string promises(const AttentionInfo& a) {
+  return fmt::format("{}; {}; {}", a.rows_sum_to_one ? "rows sum to one" : "rows do not sum to one",
+                     a.shares ? "no entry below zero" : "entries may be below zero",
+                     a.only_causal     ? "always causal"
+                     : a.may_be_causal ? "may be causal"
+                                       : "never causal");
+}
+
+void print_attention(std::ostream& out) {
+  for (const AttentionInfo& a : engine().attention()) {
+    out << fmt::format("{}: {}\n  {}\n", a.name, a.summary, promises(a));
+    if (!a.rank_law.empty()) out << fmt::format("  rank {}\n", a.rank_law);
+    for (const AttentionInfo::Option& o : a.options)
+      out << fmt::format("  {}={}  {} ({})\n", o.name, o.otherwise, o.meaning, o.values);
+    out << "\n";
+  }
+}
+
+void print_attention_json(std::ostream& out) {
+  Json list = Json::array();
+  for (const AttentionInfo& a : engine().attention()) {
+    Json options = Json::array();
+    for (const AttentionInfo::Option& o : a.options)
+      options.push_back(
+          {{"name", o.name}, {"default", o.otherwise}, {"values", o.values}, {"meaning", o.meaning}});
+    list.push_back({{"name", a.name},
+                    {"summary", a.summary},
+                    {"rank_law", a.rank_law},
+                    {"rows_sum_to_one", a.rows_sum_to_one},
+                    {"shares", a.shares},
+                    {"may_be_causal", a.may_be_causal},
+                    {"only_causal", a.only_causal},
+                    {"options", options}});
   }
   out << list.dump(2) << "\n";
 }
@@ -76,11 +114,11 @@ void print_sites_json(std::ostream& out, const std::vector<SiteLine>& sites) {
 }
 
 struct LensOptions {
-  bool json = false;
+  bool json = false, attention = false;
   std::string model;
 };
 
-std::function<int(Io&)> prepare(CLI::App& app) {
+std::function<int(Io&)> prepare_lenses(CLI::App& app) {
   auto o = std::make_shared<LensOptions>();
   app.add_flag("--json", o->json, "One JSON array instead of text");
   const CLI::Option* sites =
@@ -89,11 +127,17 @@ std::function<int(Io&)> prepare(CLI::App& app) {
              "Instead: what of a model (none: the built-in one) can be looked at, and which lenses do")
           ->expected(0, 1)
           ->type_name("FOLDER");
+  app.add_flag(
+      "--attention", o->attention,
+      "Instead: the kinds of attention that studies train and --replace takes, their options and what they "
+      "promise");
   return [o, sites](Io& io) {
     if (sites->count() > 0) {
       const std::vector<SiteLine> list =
-          engine().sites(o->model.empty() ? builtin_model() : std::filesystem::path(o->model));
+          engine().sites(o->model.empty() ? builtin_model() : model_folder(o->model, io));
       o->json ? print_sites_json(io.out, list) : print_sites(io.out, list);
+    } else if (o->attention) {
+      o->json ? print_attention_json(io.out) : print_attention(io.out);
     } else {
       o->json ? print_json(io.out) : print_table(io.out);
     }
@@ -106,7 +150,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
 extern const Command command_lenses{
     .name = "lenses",
     .summary = "List what can be measured, what each metric means and what it costs",
-    .examples = {"rankscope lenses", "rankscope lenses --json", "rankscope lenses --sites bert/"},
-    .prepare = prepare};
+    .examples = {"rankscope lenses", "rankscope lenses --json", "rankscope lenses --sites bert/",
+                 "rankscope lenses --attention"},
+    .prepare = prepare_lenses};
 
 }  // namespace rankscope

@@ -23,7 +23,7 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kBelow =
+constexpr const char* kBelowOperator =
     "With attention matrices, norm statistics and activation gains held at what the input gave, the network "
     "is\n"
     "an affine map: y = T x + b, exactly. It is applied, never formed. With --out the token-to-token maps go "
@@ -34,7 +34,7 @@ constexpr const char* kBelow =
 
 constexpr size_t kMostSources = 5;
 
-struct Options {
+struct OperatorOptions {
   InputOptions input;
   OperatorRequest request;
   bool no_map = false;
@@ -106,8 +106,8 @@ void write_maps(const std::filesystem::path& folder, const std::vector<TokenMap>
   write_safetensors(folder / "token_maps.safetensors", tensors);
 }
 
-int run(Options& o, Io& io) {
-  settle(o.input);
+int run_operator(OperatorOptions& o, Io& io) {
+  fill_in_request(o.input, io);
   o.request.scan = o.input.request;
   o.request.init = o.input.init;
   o.request.scan.show = !o.input.out.empty();
@@ -133,8 +133,8 @@ int run(Options& o, Io& io) {
       });
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_operator(CLI::App& app) {
+  auto o = std::make_shared<OperatorOptions>();
   o->input.request.samples = 1;
   o->input.request.dtype = "float64";
   add_input_options(app, o->input);
@@ -159,8 +159,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--dtype", o->input.request.dtype, "Arithmetic: float32 or float64")
       ->type_name("TYPE")
       ->capture_default_str();
-  app.footer(kBelow + std::string("\n") + app.get_footer());
-  return [o](Io& io) { return run(*o, io); };
+  app.footer(kBelowOperator + std::string("\n") + app.get_footer());
+  return [o](Io& io) { return run_operator(*o, io); };
 }
 
 }  // namespace
@@ -170,6 +170,6 @@ extern const Command command_operator{
     .summary = "Read the network as one linear map: spectrum, ranks, which token is made of which",
     .examples = {"rankscope operator", "rankscope operator bert/ --text FILE --top 16",
                  "rankscope operator bert/ --text FILE --samples 4 --out out/operator"},
-    .prepare = prepare};
+    .prepare = prepare_operator};
 
 }  // namespace rankscope

@@ -21,7 +21,7 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kBelow =
+constexpr const char* kBelowPaths =
     "A path goes, at every attention, along the skip or through one head. Semantics:\n"
     "  frozen    attention, norms and gains held at this input: the exact sum of all paths of each length\n"
     "  rerun     the network run again along sampled paths: attention recomputed, no skips, norms without "
@@ -36,7 +36,7 @@ constexpr const char* kBelow =
     "(the\n"
     "output less those paths). output_kl compares the model's output distribution with the whole one's.\n";
 
-struct Options {
+struct PathsOptions {
   InputOptions input;
   PathsRequest request;
   bool count = false, published = false;
@@ -177,7 +177,7 @@ void print(const ScanResult& result, const PathsRequest& request, std::ostream& 
   print_sentences(result, terminal_style(STDOUT_FILENO), out);
 }
 
-int run(Options& o, Io& io) {
+int run_paths(PathsOptions& o, Io& io) {
   const bool sizes = o.layers > 0 || o.heads > 0;
   if (sizes && !o.count) throw usage_error("--layers and --heads belong to --count");
   if (o.published && !o.count) throw usage_error("--published belongs to --count");
@@ -192,7 +192,7 @@ int run(Options& o, Io& io) {
   }
   if (o.count && (sizes || (o.published && o.input.model.empty() && o.input.init.empty()))) return 0;
   if (o.published) io.out << '\n';
-  settle(o.input);
+  fill_in_request(o.input, io);
   o.request.scan = o.input.request;
   o.request.init = o.input.init;
   return run_and_report(
@@ -200,8 +200,8 @@ int run(Options& o, Io& io) {
       [&](const ScanResult& result, std::ostream& out) { print(result, o.request, out); });
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_paths(CLI::App& app) {
+  auto o = std::make_shared<PathsOptions>();
   o->input.request.samples = 8;
   o->input.request.batch_size = 1;
   add_input_options(app, o->input);
@@ -240,8 +240,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->delimiter(',')
       ->check(between_zero_and_one())
       ->type_name("A[,A...]");
-  app.footer(kBelow + std::string("\n") + app.get_footer());
-  return [o](Io& io) { return run(*o, io); };
+  app.footer(kBelowPaths + std::string("\n") + app.get_footer());
+  return [o](Io& io) { return run_paths(*o, io); };
 }
 
 }  // namespace
@@ -253,6 +253,6 @@ extern const Command command_paths{
                  "rankscope paths bert/ --text FILE --semantics rerun --paths 20 --repeats 5",
                  "rankscope paths --init bert-base --chained",
                  "rankscope paths --count --layers 12 --heads 12", "rankscope paths --count --published"},
-    .prepare = prepare};
+    .prepare = prepare_paths};
 
 }  // namespace rankscope

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr int kRows = 16;  // of a plot in the terminal
 
-struct Options {
+struct PlotOptions {
   std::vector<std::string> tables, where;
   FigureRequest request;
   FigureStyle style;
@@ -70,7 +70,7 @@ bool has_streams(const CellTable& table) {
 }
 
 // Tables are told apart by their folder; one table by its variants, and by its streams where it has several.
-void name_curves(std::vector<CellTable>& tables, const Options& o, FigureRequest& request) {
+void name_curves(std::vector<CellTable>& tables, const PlotOptions& o, FigureRequest& request) {
   for (size_t i = 0; i < tables.size(); ++i) {
     if (tables[i].find("table")) continue;
     tables[i].columns.emplace_back("table");
@@ -99,7 +99,7 @@ void draw_in_terminal(const std::vector<FigureCurve>& curves, const FigureStyle&
     io.out << line << "\n";
 }
 
-int run(Options& o, Io& io) {
+int run_plot(PlotOptions& o, Io& io) {
   parse_size(o.size, o.style);
   FigureRequest& request = o.request;
   for (const std::string& text : o.where) {
@@ -126,8 +126,8 @@ int run(Options& o, Io& io) {
   return 0;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_plot(CLI::App& app) {
+  auto o = std::make_shared<PlotOptions>();
   FigureRequest& r = o->request;
   app.add_option("TABLE", o->tables, "CSV tables, or folders with metrics.csv or trials.csv")->required();
   app.add_option("--y", r.y, "A metric (residual_l1inf_rel) or, of other tables, a column (test_mse)")
@@ -159,7 +159,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--out", o->out, "A file that ends in .svg or .pdf; the terminal when left out")
       ->check(some_name())
       ->type_name("FILE");
-  return [o](Io& io) { return run(*o, io); };
+  return [o](Io& io) { return run_plot(*o, io); };
 }
 
 }  // namespace
@@ -171,6 +171,6 @@ extern const Command command_plot{
         {"rankscope plot out/bert --y residual_l1inf_rel --site resid_post --band stderr --log --out fig.pdf",
          "rankscope plot out/base out/tuned --y effective_rank_rel --site resid_post --where variant=full",
          "rankscope plot out/fig1 --x rank --y test_mse --by layers,width --log --log-x --out fig1.svg"},
-    .prepare = prepare};
+    .prepare = prepare_plot};
 
 }  // namespace rankscope

@@ -12,12 +12,12 @@
 namespace rankscope {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> folders;
   std::string out;
 };
 
-int run(const Options& o, Io& io) {
+int run_report(const ReportOptions& o, Io& io) {
   std::filesystem::path out = o.out;
   if (o.out.empty())
     out = o.folders.size() == 1 ? std::filesystem::path(o.folders.front()) / "report.html" : "report.html";
@@ -28,14 +28,14 @@ int run(const Options& o, Io& io) {
   return 0;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_report(CLI::App& app) {
+  auto o = std::make_shared<ReportOptions>();
   app.add_option("FOLDER", o->folders, "Folders that scan --out or study wrote; several are compared")
       ->required();
   app.add_option("--out", o->out, "The page; report.html in the folder, or here for several folders")
       ->check(some_name())
       ->type_name("FILE");
-  return [o](Io& io) { return run(*o, io); };
+  return [o](Io& io) { return run_report(*o, io); };
 }
 
 }  // namespace
@@ -45,6 +45,6 @@ extern const Command command_report{
     .summary = "Show saved results as one HTML page, several folders side by side",
     .examples = {"rankscope report out/bert",
                  "rankscope report out/step-1000 out/step-2000 out/step-4000 --out series.html"},
-    .prepare = prepare};
+    .prepare = prepare_report};
 
 }  // namespace rankscope

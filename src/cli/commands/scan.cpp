@@ -19,10 +19,12 @@
 #include "cli/command.h"
 #include "cli/engine.h"
 #include "cli/input_options.h"
+#include "cli/model_folder.h"
 #include "cli/options.h"
 #include "cli/parity.h"
 #include "report/csv.h"
 #include "report/json.h"
+#include "report/loss_line.h"
 #include "report/read.h"
 #include "report/terminal.h"
 #include "report/write.h"
@@ -31,7 +33,7 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kBelow =
+constexpr const char* kBelowScan =
     "Parts of --off, joined by + (post-norm: u = N1(x + attn x), y = N2(u + mlp u);\n"
     "pre-norm: u = x + attn(N1 x), y = u + mlp(N2 u)):\n"
     "  attention-skip  post: u = N1(attn x)     pre: u = attn(N1 x)\n"
@@ -42,7 +44,12 @@ constexpr const char* kBelow =
     "  position        learned positions are not added, rotary and relative terms left out\n"
     "  head:L5H3       head 3 of layer 5 writes zero; head:encoder.L5H3, head:cross.L5H3: of\n"
     "                  another stream, where a decoder reads an encoder\n"
-    "  expert:L3E5     expert 5 of layer 3 writes zero\n";
+    "  expert:L3E5     expert 5 of layer 3 writes zero\n"
+    "Alone, one after another, for the verdict:\n"
+    "  tokens          each layer's tokens become their mean: whether the output needs what tells\n"
+    "                  them apart (`use`); (L + 1) / 2 forward passes and one\n"
+    "  length          half of every text, half of that, ...: how sinks fare, and what they drain;\n"
+    "                  under one forward pass\n";
 
 // "  collapse=0.1        residual below this: ..."
 std::string thresholds_in_words() {
@@ -55,12 +62,12 @@ std::string thresholds_in_words() {
   return text;
 }
 
-struct Options {
+struct ScanOptions {
   ScanRequest request;
   std::string model, out, format = "table";
   std::string lenses, baseline, token_ids, pixels, against;
   std::vector<std::string> thresholds;
-  bool json = false;
+  bool json = false, force = false;
 };
 
 std::vector<std::string> split_commas(const std::string& text) {
@@ -86,7 +93,7 @@ void set_threshold(Thresholds& t, const std::string& text) {
 }
 
 // What the model and the input are when nothing was said: the built-in ones.
-void fill_in(Options& o) {
+void fill_in(ScanOptions& o, Io& io) {
   ScanRequest& r = o.request;
   const bool input =
       !r.texts.empty() || !o.token_ids.empty() || !o.pixels.empty() || r.features || r.random_tokens;
@@ -95,19 +102,19 @@ void fill_in(Options& o) {
     r.random_tokens = r.random_tokens || !input;
     if (!o.against.empty()) throw usage_error("--verify compares a checkpoint, and --init has none");
   } else {
-    r.model = o.model.empty() ? builtin_model() : std::filesystem::path(o.model);
+    r.model = o.model.empty() ? builtin_model() : model_folder(o.model, io);
   }
-  if (!o.baseline.empty()) r.baseline = o.baseline;
+  if (!o.baseline.empty()) r.baseline = model_folder(o.baseline, io);
   if (!o.token_ids.empty()) r.token_ids = o.token_ids;
   if (!o.pixels.empty()) r.pixels = o.pixels;
   r.lenses = split_commas(o.lenses);
   for (const std::string& text : o.thresholds) set_threshold(r.thresholds, text);
   if (o.model.empty() && r.init.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
-  settle_batch(r);
+  set_batch_size(r);
   if (o.json) o.format = "json";
   require_format(o.format);
   refuse_folders(r.texts);
-  if (!o.out.empty()) require_writable(o.out);  // before the work, not after it
+  check_out(o.out, o.force, io);
 }
 
 void print(const ScanResult& result, const std::string& format, Io& io) {
@@ -118,7 +125,7 @@ void print(const ScanResult& result, const std::string& format, Io& io) {
 }
 
 // Before the work: a network that is computed wrongly is not worth scanning in silence.
-Json parity(const Options& o) {
+Json parity(const ScanOptions& o) {
   if (o.against.empty()) return parity_not_checked();
   const ScanRequest& r = o.request;
   const std::vector<LayerError> errors = engine().verify({r.model, o.against, r.dtype, r.device, r.threads});
@@ -134,8 +141,8 @@ void note_parity(ScanResult& result) {
   result.manifest["notes"] = result.notes;
 }
 
-int run(Options& o, Io& io) {
-  fill_in(o);
+int run_scan(ScanOptions& o, Io& io) {
+  fill_in(o, io);
   const Json agreement = parity(o);
   std::optional<ResultFolder> folder;  // made before the work: the exact attention is written as it passes
   if (!o.out.empty()) {
@@ -152,6 +159,7 @@ int run(Options& o, Io& io) {
   }
   result.manifest["parity"] = agreement;
   note_parity(result);
+  if (const std::string loss = loss_line(result.table); !loss.empty()) result.manifest["loss"] = loss;
   result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
   if (!o.out.empty()) {
     Results results(result);
@@ -165,8 +173,8 @@ int run(Options& o, Io& io) {
   return 0;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_scan(CLI::App& app) {
+  auto o = std::make_shared<ScanOptions>();
   ScanRequest& r = o->request;
   app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
   app.add_option("--init", r.init,
@@ -178,8 +186,13 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->type_name("PARTS")
       ->allow_extra_args(false);
   app.add_option("--rank", r.rank,
-                 "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; repeat for more")
+                 "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; qk=auto tries 1, 2, 4, ...; "
+                 "repeat for more")
       ->type_name("RANKS")
+      ->allow_extra_args(false);
+  app.add_option("--replace", r.replace,
+                 "A variant with another attention, untrained: softmax=fastmax:p=2@L3-5; repeat for more")
+      ->type_name("OLD=NEW")
       ->allow_extra_args(false);
   app.add_option("--baseline", o->baseline, "Judge against this checkpoint on the same input")
       ->type_name("FOLDER");
@@ -188,9 +201,12 @@ std::function<int(Io&)> prepare(CLI::App& app) {
          "Compare every layer with these saved activations first (rankscope verify); part of the report")
       ->type_name("FILE");
   app.add_flag("--null", r.null_models, "Add the null models: random weights, shuffled tokens");
-  app.add_flag(
-      "--ablate", r.ablate,
-      "Put their mean in the place of heads that vary little, alone and together: what the output loses");
+  app.add_option(
+         "--ablate", r.ablate,
+         "Take every part out, one at a time: heads (when nothing is named), mlps, layers, experts, all")
+      ->type_name("KINDS")
+      ->expected(0, 1)
+      ->default_str("heads");
   app.add_option("--layers", r.layers, "Layers the lenses look at: 0-5,11")->type_name("LIST");
   app.add_option(
          "--lens", o->lenses,
@@ -211,16 +227,13 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--seed", r.seed, "Seed of random tokens, null models and sampled rows")
       ->check(whole_number(0))
       ->capture_default_str();
-  app.add_option("--out", o->out,
-                 "Folder for report.html, the tables, the manifest and the arrays behind them")
-      ->check(some_name())
-      ->type_name("FOLDER");
+  add_out_options(app, o->out, o->force);
   const auto format = app.add_option("--format", o->format, "What is printed: table, csv or json")
                           ->type_name("NAME")
                           ->capture_default_str();
   app.add_flag("--json", o->json, "The same as --format json")->excludes(format);
-  app.footer(fmt::format("{}\n{}\n{}", kBelow, thresholds_in_words(), app.get_footer()));
-  return [o](Io& io) { return run(*o, io); };
+  app.footer(fmt::format("{}\n{}\n{}", kBelowScan, thresholds_in_words(), app.get_footer()));
+  return [o](Io& io) { return run_scan(*o, io); };
 }
 
 }  // namespace
@@ -232,6 +245,6 @@ extern const Command command_scan{
                  "rankscope scan bert/ --text FILE --rank qk=8 --rank ov=16",
                  "rankscope scan tuned/ --baseline base/ --text FILE --out out/tuned",
                  "rankscope scan bert/ --random-tokens --layers 0-5,11 --lens residual,spectra --json"},
-    .prepare = prepare};
+    .prepare = prepare_scan};
 
 }  // namespace rankscope

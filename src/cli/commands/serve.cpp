@@ -11,12 +11,12 @@
 namespace rankscope {
 namespace {
 
-struct Options {
+struct ServeOptions {
   std::string folder;
   int port = 8765;
 };
 
-int run(const Options& o, Io& io) {
+int run_serve(const ServeOptions& o, Io& io) {
   FolderPages pages(o.folder);
   serve_pages(pages, o.port, [&](int port) {
     io.out << fmt::format("http://127.0.0.1:{}/\n", port) << std::flush;
@@ -25,14 +25,14 @@ int run(const Options& o, Io& io) {
   return 0;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_serve(CLI::App& app) {
+  auto o = std::make_shared<ServeOptions>();
   app.add_option("FOLDER", o->folder, "Results of a scan or a study, or a folder of such folders")
       ->required();
   app.add_option("--port", o->port, "On 127.0.0.1; 0 takes a free one")
       ->check(whole_number(0, 65535))
       ->capture_default_str();
-  return [o](Io& io) { return run(*o, io); };
+  return [o](Io& io) { return run_serve(*o, io); };
 }
 
 }  // namespace
@@ -41,6 +41,6 @@ extern const Command command_serve{
     .name = "serve",
     .summary = "Show a folder of results in the browser and follow it while a study runs",
     .examples = {"rankscope serve out/", "rankscope serve out/fig1 --port 0"},
-    .prepare = prepare};
+    .prepare = prepare_serve};
 
 }  // namespace rankscope

@@ -46,7 +46,7 @@ CLI::App* on_folder(CLI::App& app, const char* name, const char* summary, StudyO
   return sub;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
+std::function<int(Io&)> prepare_study(CLI::App& app) {
   auto o = std::make_shared<StudyOptions>();
   auto action = std::make_shared<Action>(nullptr);
   const auto does = [&](CLI::App* sub, Action what) {
@@ -105,6 +105,6 @@ extern const Command command_study{
                  "rankscope study resume out/fig1", "rankscope study show out/fig1",
                  "rankscope study export out/fig1 --format jsonl",
                  "rankscope study export out/fig1 --model ID DIR       a folder that scan reads"},
-    .prepare = prepare};
+    .prepare = prepare_study};
 
 }  // namespace rankscope

@@ -10,19 +10,20 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/model_folder.h"
 #include "text/input.h"
 #include "text/tokenizer.h"
 
 namespace rankscope {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::string folder, jsonl = "-";
   std::vector<std::string> texts;
   bool no_special = false, tokens = false;
 };
 
-std::vector<TextSample> samples(const Options& options, Io& io) {
+std::vector<TextSample> samples(const TokenizeOptions& options, Io& io) {
   std::vector<TextSample> out;
   for (const std::string& text : options.texts) out.push_back({text, std::nullopt, "--text"});
   if (!out.empty()) return out;
@@ -30,10 +31,10 @@ std::vector<TextSample> samples(const Options& options, Io& io) {
   return read_text_jsonl(options.jsonl);
 }
 
-int run(const Options& options, Io& io) {
+int run_tokenize(const TokenizeOptions& options, Io& io) {
   if (!std::filesystem::exists(options.folder))
     throw Error("there is no such folder").in(options.folder).hint("check the path");
-  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(options.folder);
+  const std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(model_folder(options.folder, io));
   for (const TextSample& sample : samples(options, io)) {
     const Encoding encoding = sample.pair
                                   ? tokenizer->encode_pair(sample.text, *sample.pair, !options.no_special)
@@ -50,8 +51,8 @@ int run(const Options& options, Io& io) {
   return 0;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+std::function<int(Io&)> prepare_tokenize(CLI::App& app) {
+  const auto options = std::make_shared<TokenizeOptions>();
   app.add_option("FOLDER", options->folder,
                  "Folder with tokenizer.json, vocab.txt, or vocab.json and merges.txt")
       ->required();
@@ -63,7 +64,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->excludes(jsonl);
   app.add_flag("--no-special", options->no_special, "Leave out [CLS], <s> and the like");
   app.add_flag("--tokens", options->tokens, "Show the tokens beside their ids");
-  return [options](Io& io) { return run(*options, io); };
+  return [options](Io& io) { return run_tokenize(*options, io); };
 }
 
 }  // namespace
@@ -73,6 +74,6 @@ extern const Command command_tokenize{
     .summary = "Turn texts into token ids, one JSON line each",
     .examples = {"rankscope tokenize models/builtin --text \"the whale\" --tokens",
                  "rankscope tokenize models/builtin --jsonl texts.jsonl"},
-    .prepare = prepare};
+    .prepare = prepare_tokenize};
 
 }  // namespace rankscope

@@ -9,19 +9,20 @@
 
 #include "cli/command.h"
 #include "cli/engine.h"
+#include "cli/model_folder.h"
 #include "cli/options.h"
 #include "cli/parity.h"
 
 namespace rankscope {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   VerifyRequest request;
   double tolerance = kParityTolerance;
   bool json = false;
 };
 
-void print(const std::vector<LayerError>& errors, const Options& o, Io& io) {
+void print(const std::vector<LayerError>& errors, const VerifyOptions& o, Io& io) {
   if (o.json) {
     io.out << parity_list(errors, o.tolerance).dump(2) << "\n";
     return;
@@ -33,7 +34,8 @@ void print(const std::vector<LayerError>& errors, const Options& o, Io& io) {
                           e.magnitude, e.relative(), passes(e, o.tolerance) ? "" : "  FAIL");
 }
 
-int run(const Options& o, Io& io) {
+int run_verify(VerifyOptions& o, Io& io) {
+  o.request.model = model_folder(o.request.model, io);
   const std::vector<LayerError> errors = engine().verify(o.request);
   print(errors, o, io);
   const LayerError& worst = worst_of(errors);
@@ -44,8 +46,8 @@ int run(const Options& o, Io& io) {
   return all ? 0 : 1;
 }
 
-std::function<int(Io&)> prepare(CLI::App& app) {
-  auto o = std::make_shared<Options>();
+std::function<int(Io&)> prepare_verify(CLI::App& app) {
+  auto o = std::make_shared<VerifyOptions>();
   app.add_option("FOLDER", o->request.model, "Hugging Face folder")->required();
   app.add_option("--against", o->request.against, "safetensors file of saved activations (below)")
       ->type_name("FILE")
@@ -65,7 +67,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       "hidden_states.0 to L, attentions.0 to L-1, last_hidden_state, logits. What is not there is not "
       "compared.\n\n" +
       app.get_footer());
-  return [o](Io& io) { return run(*o, io); };
+  return [o](Io& io) { return run_verify(*o, io); };
 }
 
 }  // namespace
@@ -76,6 +78,6 @@ extern const Command command_verify{
     .examples =
         {"rankscope verify bert/ --against activations.safetensors",
          "rankscope verify bert/ --against activations.safetensors --dtype float64 --tolerance 1e-10"},
-    .prepare = prepare};
+    .prepare = prepare_verify};
 
 }  // namespace rankscope

@@ -103,7 +103,7 @@ at::Tensor measure_tokens(const WholeView& view, size_t metrics, const TokenStep
     content_slot[at] = sample.content_is_everything() ? 2 * at : 2 * at + 1;
     if (content_slot[at] != 2 * at) steps.look(sample.content(), content_slot[at]);
   });
-  steps.settle();
+  steps.finish();
   Numbers numbers(view.packing.count(), 0, metrics, kRules);
   parallel_over(view.packing.count(), [&](int64_t s) {
     const auto at = static_cast<size_t>(s);
@@ -126,7 +126,7 @@ at::Tensor measure_content(const WholeView& view, size_t metrics, const ContentS
     seen[static_cast<size_t>(s)] = 1;
     steps.look(sample.content(), sample.massive(), static_cast<size_t>(s), numbers.of(s, 0, kContent));
   });
-  steps.settle();
+  steps.finish();
   for (int64_t s = 0; s < view.packing.count(); ++s)
     if (seen[static_cast<size_t>(s)]) steps.read(static_cast<size_t>(s), numbers.of(s, 0, kContent));
   return numbers.tensor();

@@ -31,11 +31,11 @@ using TokenMeasure = std::function<void(const Tokens&, double* out)>;
 at::Tensor measure_tokens(const WholeView& view, size_t metrics, const TokenMeasure& measure);
 
 /// The same for numbers that are found faster together. `look` sees the tokens of every sample under every
-/// rule, in parallel, and leaves what it needs under the slot, of which there are token_slots(view); `settle`
+/// rule, in parallel, and leaves what it needs under the slot, of which there are token_slots(view); `finish`
 /// is called once; `read` then fills the numbers of a slot.
 struct TokenSteps {
   std::function<void(const Tokens&, size_t slot)> look;
-  std::function<void()> settle;
+  std::function<void()> finish;
   std::function<void(size_t slot, double* out)> read;
 };
 size_t token_slots(const WholeView& view);
@@ -45,7 +45,7 @@ at::Tensor measure_tokens(const WholeView& view, size_t metrics, const TokenStep
 /// out; `look` may fill numbers already.
 struct ContentSteps {
   std::function<void(const Tokens&, int64_t massive, size_t slot, double* out)> look;
-  std::function<void()> settle;
+  std::function<void()> finish;
   std::function<void(size_t slot, double* out)> read;
 };
 at::Tensor measure_content(const WholeView& view, size_t metrics, const ContentSteps& steps);

@@ -19,18 +19,19 @@ double spread_in(const PartBuilder& b) {
 
 }  // namespace
 
-Value attended(PartBuilder& b) {
+Value attended(PartBuilder& b, const std::function<Value(char, Value)>& changed, Value gates) {
   const AttentionSpec& a = b.attention();
   const double spread = spread_in(b);
   const auto map = [&](const char* letter, Value from, int64_t heads, int64_t d, bool kv, const char* site,
                        bool values = false) {
-    return b.linear(letter, from, heads * d,
-                    {.bias = a.bias && (letter[0] != 'K' || a.key_bias),
-                     .spread = spread,
-                     .carries_values = values,
-                     .head_axis = 0,
-                     .per_kv_head = kv,
-                     .site = site});
+    const Value made = b.linear(letter, from, heads * d,
+                                {.bias = a.bias && (letter[0] != 'K' || a.key_bias),
+                                 .spread = spread,
+                                 .carries_values = values,
+                                 .head_axis = 0,
+                                 .per_kv_head = kv,
+                                 .site = site});
+    return changed ? changed(letter[0], made) : made;
   };
   const auto normed = [&](const char* name, Value from, int64_t heads, bool kv) {
     const bool all = a.qk_norm_span == NormSpan::all;
@@ -41,7 +42,7 @@ Value attended(PartBuilder& b) {
   const Value v = a.value_map ? map("V", kOther, a.kv_heads, a.d_v, true, "hook_v", true) : kOther;
   if (a.sinks) b.parameter("sinks", {a.heads}, 0);
   if (a.buckets > 0) b.parameter("bucket_bias", {a.buckets, a.heads}, 1);
-  return b.attend(normed("q_norm", q, a.heads, false), normed("k_norm", k, a.kv_heads, true), v);
+  return b.attend(normed("q_norm", q, a.heads, false), normed("k_norm", k, a.kv_heads, true), v, gates);
 }
 
 Value output_map(PartBuilder& b, Value z) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "parts/program.h"
+#include "spec/variant_text.h"
 
 namespace rankscope {
 namespace {
@@ -102,6 +103,10 @@ class Check {
     if (b.before.there() && b.behind.there())
       refuse(fmt::format("the branch {} has a norm before and one behind, which share their gains", b.name));
     if (const AttentionSpec* a = b.attention()) {
+      const std::string variant = read_variant(a->variant).name;
+      const auto& known = attention_names();
+      if (std::find(known.begin(), known.end(), variant) == known.end())
+        throw unknown_name("attention variant", variant, known).in(place_);
       if (a->heads % a->kv_heads != 0)
         refuse(fmt::format("{} key and value heads do not divide {} heads", a->kv_heads, a->heads));
       if (a->heads % a->modules != 0)

@@ -35,6 +35,7 @@ double branch_flops(const BranchSpec& branch, int64_t width, int64_t tokens, int
       case Operation::Kind::beside:
       case Operation::Kind::multiply:
       case Operation::Kind::norm:
+      case Operation::Kind::repeat:
       case Operation::Kind::share:
         break;  // a few operations a number
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "spec/variant_text.h"
 
 namespace rankscope {
 namespace {
@@ -55,11 +56,12 @@ void check_part(const BranchSpec& branch) {
   if ((part.kind == Part::Kind::attention) != (branch.attention() != nullptr))
     throw Error(
         fmt::format("the branch {} has not the words that the part {} needs", branch.name, part.name));
-  if (!part.variant.empty() && branch.attention()->variant != part.variant)
-    throw Error(fmt::format("the part {} goes with {} attention, not with {}", part.name, part.variant,
-                            branch.attention()->variant));
+  const std::string variant = branch.attention() ? read_variant(branch.attention()->variant).name : "";
+  if (!part.variant.empty() && variant != part.variant)
+    throw Error(
+        fmt::format("the part {} goes with {} attention, not with {}", part.name, part.variant, variant));
   for (const Part* other : parts())
-    if (branch.attention() && branch.attention()->variant == other->variant && part.variant != other->variant)
+    if (branch.attention() && variant == other->variant && part.variant != other->variant)
       throw Error(fmt::format("{} attention has parameters of its own: it goes with the part {}, not with {}",
                               other->variant, other->name, part.name));
   for (const auto& [name, value] : branch.part.options) {
@@ -154,6 +156,11 @@ Value PartBuilder::multiply(Value carried, Value held, std::string_view site) {
               .site = site_named_after(branch_, site)});
 }
 
+Value PartBuilder::repeat(Value from, int64_t times) {
+  return add(
+      {.kind = Operation::Kind::repeat, .from = from, .width = width_of(from) * times, .groups = times});
+}
+
 Value PartBuilder::norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups,
                         bool own_gains, bool per_kv_head) {
   if (!norm.there()) return from;
@@ -176,11 +183,12 @@ Value PartBuilder::norm(std::string_view name, Value from, const NormSpec& norm,
               .groups = groups});
 }
 
-Value PartBuilder::attend(Value q, Value k, Value v) {
+Value PartBuilder::attend(Value q, Value k, Value v, Value gates) {
   return add({.kind = Operation::Kind::attend,
               .from = q,
               .second = k,
               .third = v,
+              .fourth = gates,
               .width = attention().heads * attention().d_v});
 }
 
@@ -242,10 +250,11 @@ std::string PartBuilder::bias_parameter(std::string_view name, int64_t size) {
   return full;
 }
 
-void PartBuilder::parameter(std::string_view name, std::vector<int64_t> shape, int head_axis) {
+void PartBuilder::parameter(std::string_view name, std::vector<int64_t> shape, int head_axis, double spread) {
   program_.parameters.push_back({.name = fmt::format("{}.{}", branch_.name, name),
                                  .shape = std::move(shape),
                                  .role = Role::matrix,
+                                 .spread = spread,
                                  .head_axis = head_axis});
 }
 

@@ -12,6 +12,7 @@
 #include "base/philox.h"
 #include "parts/check.h"
 #include "parts/program.h"
+#include "spec/variant_text.h"
 #include "theory/certificate.h"
 #include "theory/limits.h"
 #include "train/networks.h"
@@ -111,6 +112,17 @@ HeadShapeKeys heads_of(const Config& c, int64_t D, bool encoder) {
   return out;
 }
 
+// "soft" was its name before there were others, and is part of the ids of trials.
+std::string variant_of(const Config& c) {
+  const std::string& told = text(c, "attention");
+  if (told == "soft") return "softmax";
+  const std::string name = read_variant(told).name;
+  const auto& known = attention_names();
+  if (std::find(known.begin(), known.end(), name) == known.end())
+    throw unknown_name("attention variant", name, known).in("attention=" + told);
+  return told;
+}
+
 ModelSpec layer_of(const Config& c, const TaskSpec& task, const Task& t) {
   const std::string& positions = text(c, "positions");
   if (integer(c, "layers") != 1 || integer(c, "width") != 1 || integer(c, "mlp") > 0 ||
@@ -129,7 +141,7 @@ ModelSpec layer_of(const Config& c, const TaskSpec& task, const Task& t) {
   const HeadShapeKeys h = heads_of(c, d + width, false);
   ModelSpec s = points_layer(d, h.heads, h.rank, h.scale, t.answer_width(task),
                              places ? token_count(task) : 0, width, flag(c, "bias"));
-  if (text(c, "attention") == "hard") s.blocks.front().attention().variant = "hard";
+  s.blocks.front().attention().variant = variant_of(c);
   return s;
 }
 
@@ -140,7 +152,7 @@ ModelSpec encoder_of(const Config& c, const TaskSpec& task, const Task& t) {
   const int64_t D = embed > 0 ? embed : d + beside;
   const HeadShapeKeys h = heads_of(c, D, true);
   AttentionSpec a;
-  a.variant = text(c, "attention") == "hard" ? "hard" : "softmax";
+  a.variant = variant_of(c);
   a.modules = integer(c, "width");
   a.heads = a.kv_heads = a.modules * h.heads;
   a.d_qk = h.rank;
@@ -158,10 +170,10 @@ ModelSpec encoder_of(const Config& c, const TaskSpec& task, const Task& t) {
   const Part& part = part_named(text_or(c, "part", kUsualAttention));
   block.attention_branch()->part.name = part.name;
   if (!part.variant.empty()) {
-    if (a.variant != "softmax")
+    if (a.variant == "softmax") block.attention().variant = part.variant;
+    if (read_variant(block.attention().variant).name != part.variant)
       throw usage_error(fmt::format("the part {} has a pattern of its own", part.name))
           .hint("attention=soft");
-    block.attention().variant = part.variant;
   }
   ModelSpec s = points_encoder(d, block, integer(c, "layers"), answer);
   s.width = D;
@@ -213,7 +225,9 @@ std::vector<Key> train_keys() {
        0,
        0,
        {"rank", "width"}},
-      {"attention", std::string("soft"), "softmax, or the largest score takes all", 0, 0, {"soft", "hard"}},
+      {"attention", std::string("soft"),
+       "softmax, hard (the largest score takes all), or another file of attention/ with its options: "
+       "fastmax:p=2"},
       {"part", std::string(kUsualAttention), "file of parts/ that attends", 0, 0,
        part_names(Part::Kind::attention), true},
       {"mlp_part", std::string(kUsualMlp), "file of parts/ that is the MLP", 0, 0,

@@ -38,7 +38,8 @@ class MpiTransport : public Transport {
   // out. It also waits for every process to come, and a dead one sometimes counts among those: after a while
   // this process leaves all the same, with the status it has.
   ~MpiTransport() override {
-    for (int i = 0; i < 100 && !settle(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 100 && !forget_sent(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (!sending_.empty()) return;
     std::signal(SIGALRM, [](int) { ::_exit(exit_status); });
     ::alarm(kPatience);
@@ -53,14 +54,14 @@ class MpiTransport : public Transport {
     const int code = MPI_Isend(s.text.data(), static_cast<int>(s.text.size()), MPI_BYTE, to, kTag,
                                MPI_COMM_WORLD, &s.request);
     if (code != MPI_SUCCESS) sending_.pop_back();  // its lease will end
-    settle();
+    forget_sent();
   }
 
   // Polls: a blocking probe spins on a core that the workers could use.
   std::optional<Message> receive(double seconds) override {
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     for (;;) {
-      settle();
+      forget_sent();
       int there = 0;
       MPI_Status status;
       if (MPI_Iprobe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &there, &status) == MPI_SUCCESS && there != 0) {
@@ -82,7 +83,7 @@ class MpiTransport : public Transport {
     MPI_Request request;
   };
 
-  bool settle() {
+  bool forget_sent() {
     for (auto s = sending_.begin(); s != sending_.end();) {
       int sent = 0;
       MPI_Test(&s->request, &sent, MPI_STATUS_IGNORE);

@@ -1,6 +1,7 @@
 // Where tokens become alike, by numbers that do not change when the network is written down in another way:
 // how far the tokens of a sample differ beside the corpus (spread), whether the layer's units notice
-// (unit_sd_rel), and in how many directions (unit_rank). docs/CONVENTIONS.md argues why they do not change.
+// (unit_sd_rel) and the output needs it (use, where it was measured), and in how many directions (unit_rank).
+// docs/CONVENTIONS.md argues why they do not change.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,6 +17,7 @@ struct Seen {
   int layer = 0;
   std::string where;  // "in the MLP of layer 3", "after layer 5", "at the final norm"
   const Row *spread = nullptr, *read = nullptr, *rank = nullptr, *baseline = nullptr;
+  const Row* use = nullptr;  // decides whether tokens are read; without it the units do
 };
 
 /// The MLPs, the blocks that have none, and the end of the network.
@@ -26,6 +28,8 @@ std::vector<Seen> places(const Case& c, std::string_view variant) {
       return c.evidence.at_site(v, metric, site, tokens);
     };
     Seen s{layer, where, of(variant, "spread", "all"), nullptr, of(variant, "unit_rank", "content"), nullptr};
+    for (const Row* r : c.evidence.all(variant, "use"))
+      if (r->layer == layer && layer < c.path.final_layer) s.use = r;
     // Only an MLP's units have a zero of their own; a channel's is a matter of the norm's bias.
     if (units) s.read = of(variant, "unit_sd_rel", "content");
     if (!c.evidence.baseline().empty()) s.baseline = of(c.evidence.baseline(), "spread", "all");
@@ -76,14 +80,17 @@ std::string list_places(const std::vector<const Seen*>& all) {
   return text;
 }
 
-enum class Kind { healthy, collapsed, alike, unread, usual, unclear };
+enum class Kind { healthy, collapsed, alike, needed, unread, usual, unclear };
 
 Kind kind_of(const Case& c, const Seen& s) {
   const Side low = low_beside(c, *s.spread, s.baseline);
   if (low == Side::above && side(*s.spread, c.limit("spread")) == Side::below) return Kind::usual;
-  const Side read = s.read == nullptr ? Side::unclear : side(*s.read, c.limit("read"));
-  if (low == Side::unclear) return Kind::unclear;
-  if (low == Side::below) return read == Side::below ? Kind::collapsed : Kind::alike;
+  const Side read = s.use != nullptr    ? side(*s.use, c.limit("use"))
+                    : s.read != nullptr ? side(*s.read, c.limit("read"))
+                                        : Side::unclear;
+  if (low == Side::unclear || (s.use != nullptr && read == Side::unclear)) return Kind::unclear;
+  if (low == Side::below)
+    return read == Side::below ? Kind::collapsed : s.use != nullptr ? Kind::needed : Kind::alike;
   if (s.read != nullptr && read == Side::unclear) return Kind::unclear;
   return read == Side::below ? Kind::unread : Kind::healthy;
 }
@@ -98,7 +105,10 @@ const Seen& least(const std::vector<const Seen*>& all, const Row* Seen::*row) {
 std::string numbers(const Case& c, const Seen& s) {
   std::string text = fmt::format("spread {} {}, threshold {}{}", with_error(*s.spread), s.where,
                                  number(c.limit("spread")), c.beside(s.baseline));
-  if (s.read != nullptr)
+  if (s.use != nullptr)
+    text += fmt::format("; their mean in their place costs the output {} of what it has, threshold {}",
+                        with_error(*s.use), number(c.limit("use")));
+  else if (s.read != nullptr)
     text += fmt::format("; its units differ by {} of what they read, threshold {}", with_error(*s.read),
                         number(c.limit("read")));
   return text;
@@ -115,8 +125,11 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
                                                              : yes              ? Claim::Answer::yes
                                                                                 : Claim::Answer::no});
     };
-    claim("alike", k == Kind::collapsed || k == Kind::alike);
-    if (s.read != nullptr) claim("unread", k == Kind::collapsed || k == Kind::unread);
+    claim("alike", k == Kind::collapsed || k == Kind::alike || k == Kind::needed);
+    if (s.use != nullptr)
+      claim("unused", k == Kind::collapsed || k == Kind::unread);
+    else if (s.read != nullptr)
+      claim("unread", k == Kind::collapsed || k == Kind::unread);
   }
   const auto say = [&](Kind k, std::string_view what, std::string_view why, bool known = true) {
     const auto found = by_kind.find(k);
@@ -131,7 +144,9 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
   say(Kind::collapsed, "the tokens of a sample have collapsed to one",
       ", and nothing there tells them apart");
   say(Kind::alike, "the tokens of a sample are nearly all alike", "");
-  if (by_kind.contains(Kind::collapsed) || by_kind.contains(Kind::alike))
+  say(Kind::needed, "the tokens of a sample are nearly all alike",
+      ", but the output reads what tells them apart");
+  if (by_kind.contains(Kind::collapsed) || by_kind.contains(Kind::alike) || by_kind.contains(Kind::needed))
     if (c.evidence.baseline().empty())
       c.say("collapse",
             "not known whether that is unusual: there is nothing to hold it against; scan with --null or "
@@ -206,6 +221,7 @@ extern const Rule rule_collapse{
                     "... and below this share of the baseline's, where there is one"},
                    {"read", 0.1, "share",
                     "units that differ by less than this between tokens: they tell nothing apart"},
+                   {"use", 0.1, "share", "use below this: the output does not need what tells tokens apart"},
                    {"dimension", 2, "directions", "unit_rank below this: tokens differ along one direction"}},
     .judge = verdict::judge_collapse};
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "verdict/rule.h"
 
 namespace rankscope::verdict {
@@ -18,9 +19,12 @@ double epsilon_for(const Case& c, const Row& cost) {
   return c.limit(cost.metric == "output_kl" ? "epsilon" : "epsilon_error");
 }
 
+constexpr double kAble = 3;  // times `dead`: a head that could write so much is not idle for want of weights
+
 struct Group {
   std::vector<std::string> heads;
   double most = 0, least = INFINITY;
+  double able = INFINITY;  // dormant: the least that one of them could write
   const Row* cost = nullptr;
 
   void add(const Row& head, const Row& c) {
@@ -31,29 +35,44 @@ struct Group {
   }
 };
 
-/// How much more (or less) heads cost together than one by one, with the error of that over samples: both are
-/// read off the same samples, so their differences are.
-struct Interaction {
-  double value = 0, error = kNone;
-};
-Interaction interaction(const Case& c, std::string_view all, const std::vector<std::string>& alone,
-                        std::string_view metric) {
-  const std::map<int64_t, double> together = c.evidence.samples(all, metric);
-  std::map<int64_t, double> sums;
-  for (const std::string& head : alone)
-    for (const auto& [sample, value] : c.evidence.samples("-head-mean:" + head, metric))
-      sums[sample] += value;
-  double mean = 0, squares = 0;
-  double n = 0;
-  for (const auto& [sample, value] : together) {
-    if (!sums.contains(sample)) continue;
-    const double d = value - sums[sample];
-    ++n;
-    const double step = d - mean;
-    mean += step / n;
-    squares += step * (d - mean);
+/// Pairs of heads that can go alone and not together, though their effects do not merely add up
+/// (scan/stand_ins.h). Whether any pair was tried.
+bool stand_ins(Case& c, std::vector<Claim>& claims) {
+  std::vector<const Row*> rows;
+  for (const std::string_view variant : c.evidence.variants())
+    if (const Row* r = variant.starts_with("-heads-mean:") ? c.evidence.any(variant, "stand_in") : nullptr)
+      rows.push_back(r);
+  if (rows.empty()) return false;
+  const double epsilon = c.limit(rows.front()->site == "unembed.hook_out" ? "epsilon" : "epsilon_error");
+  const std::vector<Side> sides = sides_of(rows, epsilon);
+  std::vector<std::string> found, unclear;
+  const Row* most = rows.front();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::string pair =
+        printable(std::string_view(rows[i]->variant.str()).substr(std::string_view("-heads-mean:").size()));
+    if (rows[i]->value > most->value) most = rows[i];
+    if (sides[i] == Side::above) found.push_back(pair);
+    if (sides[i] == Side::unclear) unclear.push_back(pair);
+    claims.push_back({fmt::format("stand-ins {}", pair), answer_of(sides[i], Side::above)});
   }
-  return {mean, n > 1 ? std::sqrt(squares / (n - 1) / n) : kNone};
+  const std::string text = fmt::format("at most {} more than their effects add up to (epsilon {})",
+                                       with_error(*most), number(epsilon));
+  if (!found.empty())
+    about(
+        c.say("head", fmt::format("{} stand in for each other: each alone can go, and together they cost {}",
+                                  list_of(found), text)),
+        *most, epsilon);
+  else if (unclear.empty())
+    about(c.say("head",
+                fmt::format("no two of them stand in for each other: pairs cost {}, so small costs add up",
+                            text)),
+          *most, epsilon);
+  if (!unclear.empty())
+    c.say("head",
+          fmt::format("not known whether {} stand in for each other: too near epsilon for the error",
+                      list_of(unclear)),
+          false);
+  return true;
 }
 
 void together(Case& c, const std::vector<std::string>& accepted) {
@@ -62,24 +81,18 @@ void together(Case& c, const std::vector<std::string>& accepted) {
     if (cost == nullptr) continue;
     const double epsilon = epsilon_for(c, *cost);
     const size_t count = static_cast<size_t>(std::count(variant.begin(), variant.end(), '+')) + 1;
-    const Interaction more = interaction(c, variant, accepted, cost->metric.str());
-    const std::string text = fmt::format("together they cost {} {} (epsilon {}), {} {} than one by one",
-                                         cost->metric.str(), with_error(*cost), number(epsilon),
-                                         number(std::fabs(more.value)), more.value < 0 ? "less" : "more");
+    const std::string text = fmt::format("together they cost {} {} (epsilon {})", cost->metric.str(),
+                                         with_error(*cost), number(epsilon));
     const Side s = side(*cost, epsilon);
-    const bool differs = std::isfinite(more.error) && std::fabs(more.value) > 2 * more.error;
     Finding& f =
         s == Side::below ? c.say("head", fmt::format("these {} heads can go together: {}", count, text))
         : s == Side::unclear
             ? c.say("head", fmt::format("not known whether these {} heads can go together: {}", count, text),
                     false)
-        : differs && more.value > epsilon
-            ? c.say("head",
-                    fmt::format("these {} heads cannot all go, though each can: some stand in for others; {}",
-                                count, text))
-            : c.say("head",
-                    fmt::format("these {} heads cannot all go: {}, so small costs add up", count, text));
+            : c.say("head", fmt::format("these {} heads cannot all go, though each can: {}", count, text));
     about(f, *cost, epsilon);
+    std::vector<Claim> claims;
+    if (stand_ins(c, claims)) c.findings.back().claims = std::move(claims);
     return;
   }
   if (accepted.size() > 1)
@@ -157,7 +170,7 @@ void judge_heads(Case& c) {
                                   c.beside(c.evidence.of_head(c.evidence.baseline(), "head_varied_rel",
                                                               weakest.layer, weakest.head)))),
         weakest, dead);
-  Group silent, constant, needed, half;
+  Group silent, constant, dormant, needed, half;
   std::vector<std::string> unclear;
   const std::vector<Side> sides =
       costs.empty() ? std::vector<Side>() : sides_of(costs, epsilon_for(c, *costs.front()));
@@ -171,17 +184,35 @@ void judge_heads(Case& c) {
     const Row* bare = cost_of(c, "-head-bare:" + label(head));
     const Side nothing = bare == nullptr ? Side::unclear : side(*bare, epsilon_for(c, *bare));
     claims.push_back({fmt::format("silent {}", label(head)), answer_of(nothing, Side::below)});
-    (nothing == Side::below ? silent : nothing == Side::above ? constant : half).add(head, *costs[i]);
+    // A head that could write, and does not: where it looks keeps it quiet on this text, not its maps.
+    const Row* able = c.evidence.of_head("full", "head_able_rel", head.layer, head.head);
+    const Side could = able == nullptr ? Side::below : side(*able, kAble * dead);
+    if (able != nullptr)
+      claims.push_back({fmt::format("dormant {}", label(head)), answer_of(could, Side::above)});
+    (could == Side::above     ? dormant
+     : nothing == Side::below ? silent
+     : nothing == Side::above ? constant
+                              : half)
+        .add(head, *costs[i]);
+    if (could == Side::above) dormant.able = std::min(dormant.able, able->value);
   }
   say_cost(c, silent, "silent on this text",
            "with nothing but its biases in its place, and with its mean, the cost is at most", silent.most);
   say_cost(c, constant, "constant on this text", "its mean in its place costs at most", constant.most);
+  if (!dormant.heads.empty())
+    say_cost(
+        c, dormant,
+        fmt::format(
+            "dormant on this text, writing nothing that matters though able to write {} of what the stream "
+            "varies or more",
+            number(dormant.able)),
+        "its mean in its place costs at most", dormant.most);
   say_cost(c, half, "idle on this text, silent or constant", "its mean in its place costs at most",
            half.most);
   say_cost(c, needed, fmt::format("needed, though varying by less than {} of the stream", number(dead)),
            "with its mean in its place the cost is at least", needed.least);
   std::vector<std::string> accepted;
-  for (const Group* g : {&silent, &constant, &half})
+  for (const Group* g : {&silent, &constant, &dormant, &half})
     accepted.insert(accepted.end(), g->heads.begin(), g->heads.end());
   if (accepted.size() > 1) together(c, accepted);
   if (!unclear.empty())
@@ -198,7 +229,8 @@ void judge_heads(Case& c) {
                     undecided.size() == 1 ? "it" : "them"),
                 false),
           *first_undecided, dead);
-  c.findings.back().claims = std::move(claims);
+  auto& told = c.findings.back().claims;
+  told.insert(told.end(), claims.begin(), claims.end());
   duplicates(c);
 }
 

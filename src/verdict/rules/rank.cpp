@@ -1,6 +1,7 @@
 // How much of their width the heads' maps use.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "verdict/rule.h"
@@ -39,8 +40,71 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
   about(f, *lowest, c.limit("low_rank"), baseline);
 }
 
+/// The scores themselves: what the maps make of these tokens, without what softmax does not see. Low beside
+/// random initialisation, which has the same width, texts and mask.
+void low_scores(Case& c, const std::vector<const Row*>& rows) {
+  const double limit = c.limit("low_scores");
+  std::vector<Row> ratios;
+  std::vector<const Row*> tested, own;
+  for (const Row* r : rows)
+    if (const Row* random = c.evidence.of_head("null:init", "logit_rank", r->layer, r->head);
+        random != nullptr) {
+      Row ratio = *r;
+      ratio.value = r->value / random->value;
+      ratio.stderr_ = ratio.value * std::hypot(r->stderr_ / r->value, random->stderr_ / random->value);
+      ratio.n = std::min(r->n, random->n);
+      ratios.push_back(std::move(ratio));
+      own.push_back(r);
+    }
+  const auto lowest_of = [](const std::vector<const Row*>& all) {
+    return *std::min_element(all.begin(), all.end(),
+                             [](const Row* a, const Row* b) { return a->value < b->value; });
+  };
+  if (ratios.empty()) {
+    const Row& least = *lowest_of(rows);
+    about(c.say("rank",
+                fmt::format("not known whether scores are low in rank: the lowest are those of {} with "
+                            "logit_rank {}, and there "
+                            "is no random initialisation to hold it against; scan with --null",
+                            label(least), with_error(least)),
+                false),
+          least, limit);
+    return;
+  }
+  for (const Row& r : ratios) tested.push_back(&r);
+  const std::vector<Side> sides = sides_of(tested, limit);
+  std::vector<std::string> low, unclear;
+  std::vector<Claim> claims;
+  size_t lowest = 0;
+  for (size_t i = 0; i < ratios.size(); ++i) {
+    if (ratios[i].value < ratios[lowest].value) lowest = i;
+    if (sides[i] == Side::below) low.push_back(label(*own[i]));
+    if (sides[i] == Side::unclear) unclear.push_back(label(*own[i]));
+    claims.push_back({fmt::format("low scores {}", label(*own[i])), answer_of(sides[i], Side::below)});
+  }
+  const std::string text = fmt::format(
+      "the lowest are those of {} with logit_rank {}, {} of random initialisation's (threshold {})",
+      label(*own[lowest]), with_error(*own[lowest]), with_error(ratios[lowest]), number(limit));
+  Finding& f =
+      low.empty()
+          ? c.say("rank", fmt::format("no head's scores are low in rank: {}", text))
+          : c.say("rank", fmt::format("the scores of {} of {} heads are low in rank ({}): {}; --rank qk=auto "
+                                      "tells what rank the output needs",
+                                      low.size(), ratios.size(), list_of(low), text));
+  about(f, *own[lowest], limit);
+  f.claims = std::move(claims);
+  if (!unclear.empty())
+    c.say("rank",
+          fmt::format("not known for the scores of {}: too near {} for their errors", list_of(unclear),
+                      number(limit)),
+          false);
+}
+
 void judge_rank(Case& c) {
-  low_rank(c, "qk_effective_rank", "QK", [](const AttentionSpec& a) { return a.d_qk; });
+  if (const auto& scores = c.evidence.all("full", "logit_rank"); !scores.empty())
+    low_scores(c, scores);
+  else
+    low_rank(c, "qk_effective_rank", "QK", [](const AttentionSpec& a) { return a.d_qk; });
   low_rank(c, "ov_effective_rank", "OV", [](const AttentionSpec& a) { return a.d_v; });
 }
 
@@ -53,7 +117,8 @@ extern const Rule rule_rank{
     .order = 60,
     .topic = "rank",
     .question = "How much of their width do the heads' maps use?",
-    .thresholds = {{"low_rank", 0.1, "share",
+    .thresholds = {{"low_scores", 0.5, "ratio", "logit_rank below this share of random initialisation's"},
+                   {"low_rank", 0.1, "share",
                     "effective rank of a QK or OV map below this share of the head's width"}},
     .judge = verdict::judge_rank};
 

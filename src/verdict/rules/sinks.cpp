@@ -33,6 +33,12 @@ std::string described(const Case& c, const Row& r) {
     text += fmt::format("; keys in random order: {}", number(null->value));
   if (const Row* slope = c.evidence.of_head("full", "sink_slope", r.layer, r.head))
     text += fmt::format("; slope in log length {}", with_error(*slope));
+  if (const Row* slope = c.evidence.of_head("full", "sink_slope_lengths", r.layer, r.head))
+    text += fmt::format("; slope in log length {}, over halved texts", with_error(*slope));
+  if (const Row* scatter = c.evidence.of_head("full", "sink_scatter", r.layer, r.head))
+    text += fmt::format("; queries scatter by {}", number(scatter->value));
+  if (const Row* value = c.evidence.of_head("full", "sink_drained", r.layer, r.head))
+    text += fmt::format("; its value writes {} of what others do", with_error(*value));
   if (const Row* mass = c.evidence.of_head("full", "sink_mass", r.layer, r.head))
     text += fmt::format("; mass {} at this length", number(mass->value));
   return text + ")";

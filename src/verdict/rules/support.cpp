@@ -49,12 +49,12 @@ struct Left {
   double slope = 0;  // of log ratio a place
 };
 
-Left left_of(const Case& c, std::string_view variant, std::string_view metric) {
+template <class Rows>
+Left left_of(const Case& c, std::string_view variant, Rows row) {
   Left out;
   std::vector<double> logs;
   for (const Place& p : c.path.places) {
-    const Row *without = c.evidence.at_site(variant, metric, p.site, "content"),
-              *full = c.evidence.at_site("full", metric, p.site, "content");
+    const Row *without = row(variant, p), *full = row("full", p);
     if (without == nullptr || full == nullptr || !(full->value > 0)) continue;
     const double ratio = without->value / full->value;
     logs.push_back(std::log(std::max(ratio, 1e-300)));
@@ -76,8 +76,10 @@ Left left_of(const Case& c, std::string_view variant, std::string_view metric) {
 
 /// Where no fixed threshold decides: the share of the full network's residual and rank that is left.
 std::optional<Left> least_left(const Case& c, std::string_view variant) {
-  Left residual = left_of(c, variant, "residual_fro_rel_trimmed"),
-       rank = left_of(c, variant, "effective_rank_centered_rel_trimmed");
+  Left residual = left_of(c, variant, [&](std::string_view v, const Place&p) { return c.residual(v, p); }),
+       rank = left_of(c, variant, [&](std::string_view v, const Place&p) {
+         return c.evidence.at_site(v, "effective_rank_centered_rel_trimmed", p.site, "content");
+       });
   residual.name = "residual", rank.name = "effective rank";
   const Left& least = rank.ratio < residual.ratio ? rank : residual;
   if (least.place == nullptr) return std::nullopt;
@@ -97,8 +99,7 @@ class Support {
 
   Claim::Answer judge() {
     look();
-    if (lowest_ == nullptr)
-      return unknown("no residual_fro_rel_trimmed was measured with and without", nullptr);
+    if (lowest_ == nullptr) return unknown("no residual was measured with and without", nullptr);
     if (c_.too_short())
       return unknown(
           fmt::format("the texts are too short; without {} the lowest residual is {} at {} (full: {})", them_,

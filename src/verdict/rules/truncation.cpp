@@ -1,11 +1,65 @@
 // What cutting every head's maps to a rank costs the output.
 #include <fmt/format.h>
 
+#include <charconv>
+#include <map>
+#include <optional>
+
 #include "base/error.h"
 #include "verdict/rule.h"
 
 namespace rankscope::verdict {
 namespace {
+
+/// "qk", 8 of "rank:qk=8"; nothing where several maps are cut.
+std::optional<std::pair<std::string, int64_t>> one_map(std::string_view variant) {
+  const size_t at = variant.find('=');
+  if (!variant.starts_with("rank:") || at == std::string_view::npos ||
+      variant.find('+') != std::string_view::npos)
+    return {};
+  int64_t rank = 0;
+  const auto [end, error] = std::from_chars(variant.data() + at + 1, variant.data() + variant.size(), rank);
+  if (error != std::errc{} || end != variant.data() + variant.size()) return {};
+  return std::pair(printable(variant.substr(5, at - 5)), rank);
+}
+
+/// Of several ranks of one map: the smallest within epsilon of the output.
+void smallest(Case& c) {
+  std::map<std::string, std::map<int64_t, Side>> tried;
+  double epsilon = 0;
+  for (const std::string_view variant : c.evidence.variants()) {
+    const auto map = one_map(variant);
+    const Row* cost = c.evidence.any(variant, "output_kl");
+    if (cost == nullptr) cost = c.evidence.any(variant, "output_error");
+    if (!map || cost == nullptr) continue;
+    epsilon = c.limit(cost->metric == "output_kl" ? "epsilon" : "epsilon_error");
+    tried[map->first][map->second] = side(*cost, epsilon);
+  }
+  for (const auto& [map, ranks] : tried) {
+    if (ranks.size() < 2) continue;
+    std::vector<std::string> list;
+    std::optional<int64_t> least;
+    bool unclear = false;
+    for (const auto& [rank, s] : ranks) {
+      list.push_back(std::to_string(rank));
+      if (least) continue;
+      if (s == Side::below) least = rank;
+      unclear = unclear || s == Side::unclear;
+      if (s == Side::above) unclear = false;
+    }
+    const std::string of = fmt::format("of {} tried for every head's {} map", list_of(list), map);
+    if (!least)
+      c.say("rank",
+            fmt::format("{} rank {} keeps the output within epsilon {}",
+                        unclear ? "not known whether any" : "no", of, number(epsilon)),
+            !unclear);
+    else
+      c.say("rank",
+            fmt::format("{}{} is the smallest rank within epsilon {} of the output, {}",
+                        unclear ? "not known below it: " : "", *least, number(epsilon), of),
+            !unclear);
+  }
+}
 
 void judge_truncation(Case& c) {
   for (const std::string_view variant : c.evidence.variants()) {
@@ -33,6 +87,7 @@ void judge_truncation(Case& c) {
     about(f, *kl, epsilon);
     f.claims = {{fmt::format("keeps {}", printable(variant)), answer_of(s, Side::below)}};
   }
+  smallest(c);
 }
 
 }  // namespace

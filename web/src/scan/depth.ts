@@ -1,20 +1,22 @@
 // Residual and rank against depth, one curve a track, with null models, bounds and thresholds drawn in.
 import { type Curve, drawCurves } from "../charts";
 import { type Row, type Scan } from "../data";
-import { choice, h, outside, toggle } from "../dom";
+import { choice, h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { tick, withError } from "../format";
+import { axisName, metricName, siteName, variantName, withUnit } from "../names";
 import { type Theme, theme, onTheme } from "../theme";
+import { isLogarithmic } from "./evidence";
 import { everyVariant, family, isDepthRow, judgedFamily, type Track, trackLook, tracksOf, variantsOf } from "./tracks";
 
+const ownPlace = "*"; // where each network is judged
+
 interface View {
-  family: string;
+  family: string; // of sites, or ownPlace
   metric: string;
   tokens: string;
   log: boolean;
 }
-
-const isLogarithmic = (metric: string): boolean => /^(residual|massive|offset|effective_rank|stable_rank)/.test(metric);
 
 export class Depth {
   readonly element: HTMLElement;
@@ -33,7 +35,9 @@ export class Depth {
     const rank = pick("effective_rank_rel", "effective_rank", "stable_rank", "token_cosine");
     const metrics = [...new Set([residual, rank])].filter((m) => m !== "");
     const xLabel = first?.data.manifest["paths"] === undefined ? "depth (blocks passed)" : "path length";
-    this.panels = metrics.map((metric, i) => new Panel(`depth-${i + 1}`, xLabel, () => this.tracks, this.off, () => fill(), { family: judged, metric, tokens: "content", log: isLogarithmic(metric) }));
+    // Networks with their norms before and behind are judged at different places: each at its own, in one figure.
+    const mixed = scans.some((s) => judgedFamily(s) !== judged);
+    this.panels = metrics.map((metric, i) => new Panel(`depth-${i + 1}`, xLabel, () => this.tracks, this.off, () => fill(), { family: mixed ? ownPlace : judged, metric, tokens: "content", log: isLogarithmic(metric) }));
     const legend = h("div", { class: "legend", role: "group", "aria-label": "Curves" });
     // A name for every curve that one of the panels has, and for no other.
     const fill = (): void => legend.replaceChildren(...this.tracks.filter((track) => this.panels.some((p) => p.has(track))).map((track) => this.entry(track, theme())));
@@ -44,7 +48,7 @@ export class Depth {
       for (const panel of this.panels) panel.refresh();
       fill();
     };
-    const chooser = scans.length > 1 && variants.length > 1 && h("div", { class: "controls" }, choice("variant of each", [...variants.map((v): [string, string] => [v, outside(v)]), [everyVariant, "every variant"]], this.tracks[0]?.variant ?? "", choose));
+    const chooser = scans.length > 1 && variants.length > 1 && h("div", { class: "controls" }, choice("variant of each", [...variants.map((v): [string, string] => [v, variantName(v)]), [everyVariant, "every variant"]], this.tracks[0]?.variant ?? "", choose));
     this.element = h("div", {}, chooser, legend, h("div", { class: "pair" }, ...this.panels.map((p) => p.figure.element)));
   }
 
@@ -59,6 +63,7 @@ export class Depth {
       class: "entry",
       "aria-pressed": String(!this.off.has(track.name)),
       "data-track": track.name,
+      title: track.name,
       onclick: () => {
         if (!this.off.delete(track.name)) this.off.add(track.name);
         button.setAttribute("aria-pressed", String(!this.off.has(track.name)));
@@ -66,7 +71,7 @@ export class Depth {
       },
     });
     const swatch = h("span", { class: "swatch", style: `border-top: 3px ${dash ? "dashed" : "solid"} ${colour}` });
-    button.append(swatch, h("bdi", {}, outside(track.name)));
+    button.append(swatch, h("bdi", {}, track.label));
     return button;
   }
 }
@@ -92,8 +97,12 @@ class Panel {
     this.figure.update(this.spec());
   }
 
+  private familyOf(track: Track): string {
+    return this.view.family === ownPlace ? judgedFamily(track.scan) : this.view.family;
+  }
+
   private rows(metric = this.view.metric): Row[] {
-    return this.tracks.flatMap((t) => t.scan.of(metric).filter((r) => r.variant === t.variant && isDepthRow(r) && family(r.site) === this.view.family));
+    return this.tracks.flatMap((t) => t.scan.of(metric).filter((r) => r.variant === t.variant && isDepthRow(r) && family(r.site) === this.familyOf(t)));
   }
 
   // A choice that leaves tracks out which another would show moves there.
@@ -107,7 +116,7 @@ class Panel {
   private fill(): void {
     const all = this.tracks.flatMap((t) => t.scan.rows.filter((r) => r.variant === t.variant && isDepthRow(r)));
     const families = [...new Set(all.map((r) => family(r.site)))];
-    const metrics = [...new Set(all.filter((r) => family(r.site) === this.view.family && !r.metric.endsWith("_bound")).map((r) => r.metric))].sort();
+    const metrics = [...new Set(all.filter((r) => (this.view.family === ownPlace || family(r.site) === this.view.family) && !r.metric.endsWith("_bound")).map((r) => r.metric))].sort();
     const tokens = [...new Set(this.rows().map((r) => r.tokens))];
     const change = (part: Partial<View>): void => {
       this.view = { ...this.view, ...part };
@@ -116,15 +125,15 @@ class Panel {
       this.changed();
     };
     this.controls.replaceChildren(
-      choice("metric", metrics, this.view.metric, (metric) => change({ metric, log: isLogarithmic(metric) })),
-      choice("site", families, this.view.family, (value) => change({ family: value })),
+      choice("metric", metrics.map((m): [string, string] => [m, metricName(m)]), this.view.metric, (metric) => change({ metric, log: isLogarithmic(metric) })),
+      choice("site", [...(new Set(this.tracks.map((t) => judgedFamily(t.scan))).size > 1 ? [[ownPlace, "where each network is judged"] as [string, string]] : []), ...families.map((f): [string, string] => [f, siteName(f)])], this.view.family, (value) => change({ family: value })),
       choice("tokens", tokens, this.view.tokens, (value) => change({ tokens: value })),
       toggle("log", this.view.log, (log) => change({ log })),
     );
   }
 
   private rowsOf(track: Track, metric: string): Row[] {
-    return track.scan.of(metric).filter((r) => r.variant === track.variant && isDepthRow(r) && family(r.site) === this.view.family && r.tokens === this.view.tokens);
+    return track.scan.of(metric).filter((r) => r.variant === track.variant && isDepthRow(r) && family(r.site) === this.familyOf(track) && r.tokens === this.view.tokens);
   }
 
   has(track: Track): boolean {
@@ -139,14 +148,15 @@ class Panel {
         x: r.depth ?? 0,
         y: r.value,
         ...(Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}),
-        says: `${track.name} · ${this.xLabel.startsWith("depth") ? "depth" : "length"} ${r.depth} (${r.site}) · ${withError(r.value, r.stderr)} · n ${r.n}`,
+        says: `${track.label} · ${this.xLabel.startsWith("depth") ? "depth" : "length"} ${r.depth} (${siteName(r.site)}) · ${withUnit(withError(r.value, r.stderr), r.metric)} · n ${r.n}`,
+        exact: `${track.name} ${r.site} ${r.metric}`,
       }));
     return visible.flatMap((track) => {
       const { colour, dash } = trackLook(track, t);
       const bound = of(track, `${this.view.metric}_bound`);
       return [
-        { name: track.name, colour, dash, points: points(track, of(track, this.view.metric)) },
-        ...(bound.length > 0 ? [{ name: `bound on ${track.name}`, colour: t.quiet, dash: "2 3", dots: false, points: points(track, bound) }] : []),
+        { name: track.label, colour, dash, points: points(track, of(track, this.view.metric)) },
+        ...(bound.length > 0 ? [{ name: `bound on ${track.label}`, colour: t.quiet, dash: "2 3", dots: false, points: points(track, bound) }] : []),
       ];
     });
   }
@@ -157,13 +167,14 @@ class Panel {
     const collapse = metric === "residual_fro_rel_trimmed" ? this.tracks[0]?.scan.threshold("collapse") : undefined;
     return {
       name: this.name,
-      title: metric,
+      title: axisName(metric),
+      exact: metric,
       about: `${about?.meaning ?? ""} Against ${this.xLabel}, tokens: ${tokens}.`,
       hint: about ? `${about.formula} · ${about.meaning}` : "",
       draw: (t, width, alone) =>
         drawCurves(
           this.curves(t),
-          { xLabel: this.xLabel, yLabel: metric, logY: log, wholeX: true, rules: collapse === undefined ? [] : [{ y: collapse, label: `collapse < ${tick(collapse)}` }] },
+          { xLabel: this.xLabel, yLabel: "", logY: log, wholeX: true, rules: collapse === undefined ? [] : [{ y: collapse, label: `collapse < ${tick(collapse)}` }] },
           t,
           width,
           alone,

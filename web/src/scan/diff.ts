@@ -2,6 +2,7 @@
 import { type DiffData, toNumber } from "../data";
 import { choice, h, outside } from "../dom";
 import { headName } from "../format";
+import { metricName, siteName, variantName } from "../names";
 import { Table, type Value } from "../table";
 
 export function diff(data: DiffData, open: (layer: number, head: number) => void): HTMLElement {
@@ -19,9 +20,9 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
     caption: `Paired differences, ${data.b} minus ${data.a}`,
     columns: [
       { title: "place" },
-      { title: "variant", minor: true },
-      { title: "metric" },
-      { title: "site", minor: true },
+      { title: "variant", minor: true, name: variantName },
+      { title: "metric", name: metricName },
+      { title: "site", minor: true, name: siteName },
       { title: "tokens", minor: true },
       { title: "first", numeric: true, minor: true },
       { title: "second", numeric: true, minor: true },
@@ -39,5 +40,5 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
     },
   });
   const notes = data.notes.map((note) => h("p", { class: "note" }, outside(note)));
-  return h("div", {}, ...notes, h("div", { class: "controls" }, choice("metric", [["", "all"], ...metrics.map((m): [string, string] => [m, m])], "", (m) => table.update(rows(m)))), table.element);
+  return h("div", {}, ...notes, h("div", { class: "controls" }, choice("metric", [["", "all"], ...metrics.map((m): [string, string] => [m, metricName(m)])], "", (m) => table.update(rows(m)))), table.element);
 }

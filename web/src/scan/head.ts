@@ -4,6 +4,7 @@ import { mapsOf, type Scan, type Shown, type ShownLayer } from "../data";
 import { choice, h, token } from "../dom";
 import { Figure } from "../figure";
 import { headName, short, withError } from "../format";
+import { metricName, named, withUnit } from "../names";
 import { look } from "../theme";
 import { viridis } from "../viridis";
 import { Bins, drawGrid } from "./grid";
@@ -140,7 +141,7 @@ export class HeadPage {
           "tbody",
           {},
           ...rows.map((r) =>
-            h("tr", { "data-metric": r.metric }, h("td", { title: this.scan.about(r.metric)?.meaning }, r.metric), h("td", { class: "num" }, withError(r.value, r.stderr)), h("td", { class: "num" }, short(median(r.metric)))),
+            h("tr", { "data-metric": r.metric }, h("td", { title: this.scan.about(r.metric)?.meaning }, named(r.metric, metricName(r.metric))), h("td", { class: "num" }, withUnit(withError(r.value, r.stderr), r.metric)), h("td", { class: "num" }, short(median(r.metric)))),
           ),
         ),
       ),

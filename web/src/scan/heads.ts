@@ -4,6 +4,7 @@ import { type Row, type Scan } from "../data";
 import { choice, h, outside } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { headName, short, withError } from "../format";
+import { metricName, unitOf, variantName, withUnit } from "../names";
 
 const favourites = ["attention_entropy", "effective_rank_rel", "mixing", "sink_mass", "head_output_rel", "qk_effective_rank", "ov_effective_rank"];
 
@@ -53,9 +54,9 @@ export class HeadMap {
       this.fill();
       this.figure?.update(this.spec());
     };
-    const controls = [choice("metric", this.metrics(), this.metric, (m) => ((this.metric = m), again()))];
+    const controls = [choice("metric", this.metrics().map((m): [string, string] => [m, metricName(m)]), this.metric, (m) => ((this.metric = m), again()))];
     const variants = [...new Set((this.scan()?.of(this.metric) ?? []).filter((r) => r.head !== null).map((r) => r.variant))];
-    if (variants.length > 1) controls.push(choice("variant", variants, this.variant, (v) => ((this.variant = v), again())));
+    if (variants.length > 1) controls.push(choice("variant", variants.map((v): [string, string] => [v, variantName(v)]), this.variant, (v) => ((this.variant = v), again())));
     if (this.scans.length > 1) {
       const names = this.scans.map((s) => outside(s.data.name));
       const runs = names.flatMap((name, i): [string, string][] => (i === 0 ? [["0", name]] : [[String(i), name], [`-${i}`, `${name} − ${names[0] ?? ""}`]]));
@@ -71,7 +72,8 @@ export class HeadMap {
         column: r.head ?? 0,
         row: r.layer ?? 0,
         value: r.value,
-        says: `${headName(r.layer ?? 0, r.head ?? 0)} · ${this.metric} ${withError(r.value, r.stderr)} · n ${r.n}`,
+        says: `${headName(r.layer ?? 0, r.head ?? 0)} · ${metricName(this.metric)} ${withUnit(withError(r.value, r.stderr), this.metric)} · n ${r.n}`,
+        exact: `${r.variant} ${r.site} ${r.metric}`,
         pick: pick(r),
       }));
     const before = new Map(this.rows(this.scans[0]).map((r) => [headName(r.layer ?? 0, r.head ?? 0), r]));
@@ -79,7 +81,7 @@ export class HeadMap {
       const name = headName(r.layer ?? 0, r.head ?? 0);
       const old = before.get(name);
       if (!old) return [];
-      return [{ column: r.head ?? 0, row: r.layer ?? 0, value: r.value - old.value, says: `${name} · ${this.metric} ${short(old.value)} → ${short(r.value)} · change ${short(r.value - old.value)}`, pick: pick(r) }];
+      return [{ column: r.head ?? 0, row: r.layer ?? 0, value: r.value - old.value, exact: `${r.variant} ${r.site} ${r.metric}`, says: `${name} · ${metricName(this.metric)} ${short(old.value)} → ${short(r.value)} · change ${short(r.value - old.value)}`, pick: pick(r) }];
     });
   }
 
@@ -87,10 +89,11 @@ export class HeadMap {
     const about = this.scans[0]?.about(this.metric);
     return {
       name: "heads",
-      title: `${this.metric} of every head`,
+      title: `${metricName(this.metric)}, every head`,
+      exact: this.metric,
       about: about?.meaning ?? "",
       hint: `${about ? `${about.formula} · ${about.meaning} · ` : ""}click a head, or press Enter on it, to open it`,
-      draw: (t, width, alone) => drawMap(this.cells(), { xLabel: "head", yLabel: "layer", diverging: this.delta }, t, width, alone),
+      draw: (t, width, alone) => drawMap(this.cells(), { xLabel: "head", yLabel: "layer", unit: unitOf(this.metric), diverging: this.delta }, t, width, alone),
       table: () => ({
         columns: ["layer", "head", "metric", "value"],
         rows: this.cells().map((c) => [c.row, c.column, this.metric, c.value]),

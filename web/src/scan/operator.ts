@@ -5,6 +5,7 @@ import { type Scan, type TokenMap } from "../data";
 import { choice, h } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { short } from "../format";
+import { metricName } from "../names";
 import { Table } from "../table";
 import { look } from "../theme";
 import { viridis } from "../viridis";
@@ -113,7 +114,7 @@ export function operator(scan: Scan): HTMLElement | null {
   const table = new Table({
     name: "operator",
     caption: "What the map says",
-    columns: [{ title: "metric" }, { title: "value", numeric: true }, { title: "stderr", numeric: true }],
+    columns: [{ title: "metric", name: metricName }, { title: "value", numeric: true }, { title: "stderr", numeric: true }],
     rows: rest.map((r) => [r.metric, r.value, r.stderr]),
     pageSize: 30,
   });

@@ -4,6 +4,7 @@ import { type Row, type Scan } from "../data";
 import { choice, h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { withError } from "../format";
+import { axisName, metricName, variantName } from "../names";
 import { look, type Theme } from "../theme";
 
 const isLogarithmic = (metric: string): boolean => metric === "output_kl" || metric === "path_rank1_distance";
@@ -50,9 +51,9 @@ export function paths(scan: Scan): HTMLElement | null {
     const published = metric === "path_rank1_distance" ? byLength("path_published") : [];
     return [
       ...variants.map((v, i) => ({
-        name: v,
+        name: variantName(v),
         ...look(i, t),
-        points: rows.filter((r) => r.variant === v).map((r) => ({ x: r.depth ?? 0, y: r.value, ...band(r), says: `${v} · length ${r.depth} · ${withError(r.value, r.stderr)}` })),
+        points: rows.filter((r) => r.variant === v).map((r) => ({ x: r.depth ?? 0, y: r.value, ...band(r), exact: `${v} ${r.site} ${r.metric}`, says: `${variantName(v)} · length ${r.depth} · ${withError(r.value, r.stderr)}` })),
       })),
       { name: "published", ...look(0, t), line: false, hollow: true, points: published.map((r) => ({ x: r.depth ?? 0, y: r.value, says: `published · length ${r.depth} · ${withError(r.value, NaN)}` })) },
     ];
@@ -61,12 +62,13 @@ export function paths(scan: Scan): HTMLElement | null {
     const meaning = scan.about(metric)?.meaning ?? (Object.hasOwn(meanings, metric) ? meanings[metric] : undefined) ?? "";
     return {
       name: "paths",
-      title: `${metric} by path length`,
+      title: axisName(metric),
+      exact: metric,
       about: meaning,
       hint: meaning,
       draw: (t, width, alone) => {
         const drawn = curves(t);
-        return drawCurves(drawn, { xLabel: "path length (attention passed)", yLabel: metric, wholeX: true, logY: log }, t, width, alone || drawn.filter((c) => c.points.length > 0).length > 1);
+        return drawCurves(drawn, { xLabel: "path length (attention passed)", yLabel: "", wholeX: true, logY: log }, t, width, alone || drawn.filter((c) => c.points.length > 0).length > 1);
       },
       table: () => ({
         columns: ["variant", "length", "metric", "value", "stderr", "n"],
@@ -78,7 +80,7 @@ export function paths(scan: Scan): HTMLElement | null {
   const figure = new Figure(spec(), controls);
   const fill = (): void =>
     controls.replaceChildren(
-      ...(metrics.length > 1 ? [choice("metric", metrics, metric, (m) => ((metric = m), (log = isLogarithmic(m)), fill(), figure.update(spec())))] : []),
+      ...(metrics.length > 1 ? [choice("metric", metrics.map((m): [string, string] => [m, metricName(m)]), metric, (m) => ((metric = m), (log = isLogarithmic(m)), fill(), figure.update(spec())))] : []),
       toggle("log", log, (on) => ((log = on), figure.update(spec()))),
     );
   fill();

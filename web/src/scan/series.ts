@@ -4,6 +4,7 @@ import { type Row, type Scan } from "../data";
 import { choice, h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { short, withError } from "../format";
+import { axisName, metricName, siteName, variantName } from "../names";
 import { ordered, type Theme } from "../theme";
 import { family, isDepthRow, judgedFamily, trackLook } from "./tracks";
 
@@ -80,10 +81,10 @@ class Series {
     const variants = [...new Set(all.map((r) => r.variant))];
     const out: [string, string][] = [];
     if (all.some((r) => r.head !== null)) {
-      for (const v of variants) out.push([`layers/${v}`, `mean over heads of each layer, ${v}`]);
+      for (const v of variants) out.push([`layers/${v}`, `mean over heads of each layer, ${variantName(v)}`]);
       for (const l of numbers(all.map((r) => r.layer))) out.push([`heads/${l}`, `heads of layer ${l}`]);
     } else if (all.some(isDepthRow)) {
-      for (const v of variants) out.push([`depths/${v}`, `every depth, ${v}`]);
+      for (const v of variants) out.push([`depths/${v}`, `every depth, ${variantName(v)}`]);
       for (const d of numbers(all.map((r) => r.depth))) out.push([`variants/${d}`, `every variant at depth ${d}`]);
     } else {
       out.push(["variants/", "every variant"]);
@@ -121,8 +122,8 @@ class Series {
       this.figure.update(this.spec());
     };
     this.controls.replaceChildren(
-      choice("metric", this.metrics(), this.metric, (v) => change(() => (this.metric = v))),
-      choice("site", [...new Set(all.map((r) => family(r.site)))], this.site, (v) => change(() => (this.site = v))),
+      choice("metric", this.metrics().map((m): [string, string] => [m, metricName(m)]), this.metric, (v) => change(() => (this.metric = v))),
+      choice("site", [...new Set(all.map((r) => family(r.site)))].map((f): [string, string] => [f, siteName(f)]), this.site, (v) => change(() => (this.site = v))),
       choice("tokens", [...new Set(all.filter((r) => family(r.site) === this.site).map((r) => r.tokens))], this.tokens, (v) => change(() => (this.tokens = v))),
       choice("lines", this.kinds(), this.lines, (v) => change(() => (this.lines = v))),
       toggle("log", this.log, (on) => change(() => (this.log = on))),
@@ -144,15 +145,16 @@ class Series {
     const lines = this.of();
     const inOrder = !this.lines.startsWith("variants");
     const every = Math.ceil(lines.length / 12); // a legend that can be read
+    const label = (line: Line): string => (inOrder ? line.name : variantName(line.name));
     return lines.map((line, i) => ({
-      name: line.name,
+      name: label(line),
       ...(inOrder ? { colour: ordered(i / Math.max(1, lines.length - 1), t) } : trackLook({ variant: line.name, colour: i, dash: Math.floor(i / 8) }, t)),
-      legend: i % every === 0 || i === lines.length - 1 ? line.name : false,
+      legend: i % every === 0 || i === lines.length - 1 ? label(line) : false,
       points: this.values(line).map((p) => ({
         x: p.step,
         y: p.value,
         ...(Number.isFinite(p.error) ? { low: p.value - p.error, high: p.value + p.error } : {}),
-        says: `${line.name} · ${this.steps.label} ${short(p.step)} (${p.scan.data.name}) · ${withError(p.value, p.error)}${p.rows > 1 ? ` · mean of ${p.rows} heads` : ""}`,
+        says: `${label(line)} · ${this.steps.label} ${short(p.step)} (${p.scan.data.name}) · ${withError(p.value, p.error)}${p.rows > 1 ? ` · mean of ${p.rows} heads` : ""}`,
       })),
     }));
   }
@@ -161,10 +163,11 @@ class Series {
     const about = this.scans[0]?.about(this.metric);
     return {
       name: "series",
-      title: `${this.metric} against ${this.steps.label}`,
+      title: `${axisName(this.metric)}, against ${this.steps.label}`,
+      exact: this.metric,
       about: about?.meaning ?? "",
       hint: about ? `${about.formula} · ${about.meaning}` : "",
-      draw: (t, width) => drawCurves(this.curves(t), { xLabel: this.steps.label, yLabel: this.metric, logY: this.log, wholeX: true, height: Math.max(260, Math.min(400, width * 0.45)) }, t, width, true),
+      draw: (t, width) => drawCurves(this.curves(t), { xLabel: this.steps.label, yLabel: "", logY: this.log, wholeX: true, height: Math.max(260, Math.min(400, width * 0.45)) }, t, width, true),
       table: () => ({
         columns: ["line", "results", "step", "metric", "value", "stderr"],
         rows: this.of().flatMap((line) => this.values(line).map((p) => [line.name, p.scan.data.name, p.step, this.metric, p.value, p.error])),

@@ -1,9 +1,10 @@
 // Attention sinks and massive activations, with the tokens they fall on.
 import { drawCurves } from "../charts";
-import { type Scan } from "../data";
+import { type Row, type Scan } from "../data";
 import { h, token } from "../dom";
 import { Figure } from "../figure";
-import { headName, short, tick, withError } from "../format";
+import { headName, tick, withError } from "../format";
+import { siteName } from "../names";
 import { Table, type Value } from "../table";
 import { family, trackLook, tracksOf } from "./tracks";
 
@@ -11,20 +12,32 @@ export function sinks(scan: Scan, open: (layer: number, head: number) => void): 
   const variant = scan.variants[0] ?? "full";
   const tokens = (scan.data.shown?.keys ?? scan.data.shown)?.tokens ?? [];
   const parts: HTMLElement[] = [];
-  const mass = scan.of("sink_mass").filter((r) => r.variant === variant && r.head !== null && r.layer !== null);
-  if (mass.length > 0) {
-    const rows: Value[][] = mass.map((r) => {
-      const uniform = scan.find(variant, "sink_uniform", r.layer, r.head)?.value ?? NaN;
-      const position = scan.find(variant, "sink_position", r.layer, r.head)?.value ?? NaN;
-      return [headName(r.layer ?? 0, r.head ?? 0), r.value, uniform, r.value - uniform, position, token(tokens[position])];
-    });
+  const at = (metric: string, r: Row): number => scan.find(variant, metric, r.layer, r.head)?.value ?? NaN;
+  const rows = (metric: string): Row[] => scan.of(metric).filter((r) => r.variant === variant && r.head !== null && r.layer !== null);
+  const margins = rows("sink_margin");
+  const heads = margins.length > 0 ? margins : rows("sink_mass");
+  if (heads.length > 0) {
+    // By margin: it counts only keys that a quarter of the queries see, whatever the mask, and does not grow with the text.
+    const ranked = margins.length > 0;
     parts.push(
       new Table({
         name: "sinks",
-        caption: "The strongest sinks: most attention on one key, beside uniform attention under the same mask",
-        columns: [{ title: "head" }, { title: "sink_mass", numeric: true }, { title: "uniform", numeric: true }, { title: "above", numeric: true }, { title: "position", numeric: true, minor: true }, { title: "token there", hint: "in the sample shown", minor: true }],
-        rows,
-        sort: [3, "down"],
+        caption: ranked ? "The strongest sinks: how far one key stands above the others, in nats" : "The strongest sinks: attention on one key, beside uniform attention under the same mask",
+        columns: [
+          { title: "head" },
+          ...(ranked ? [{ title: "margin, nats", hint: "sink_margin: 0 is uniform attention, 3 a sink, at any length", numeric: true }] : []),
+          { title: "attention", hint: "sink_mass: share of the attention that the strongest key gets", numeric: true },
+          { title: "uniform", hint: "sink_uniform: what that key would get from uniform attention under the same mask", numeric: true, minor: ranked },
+          { title: "above", hint: "the one less the other", numeric: true, minor: ranked },
+          { title: "position", hint: ranked ? "sink_key_position: the strongest key's in most samples" : "sink_position", numeric: true, minor: true },
+          { title: "token there", hint: "in the sample shown", minor: true },
+        ],
+        rows: heads.map((r): Value[] => {
+          const [mass, uniform] = [at("sink_mass", r), at("sink_uniform", r)];
+          const position = at(ranked ? "sink_key_position" : "sink_position", r);
+          return [headName(r.layer ?? 0, r.head ?? 0), ...(ranked ? [r.value] : []), mass, uniform, mass - uniform, position, token(tokens[position])];
+        }),
+        sort: [ranked ? 1 : 3, "down"],
         pageSize: 10,
         pick: (row) => {
           const [, layer, head] = /^L(\d+)H(\d+)$/.exec(String(row[0])) ?? [];
@@ -36,25 +49,26 @@ export function sinks(scan: Scan, open: (layer: number, head: number) => void): 
   const massive = scan.of("massive_ratio").filter((r) => r.depth !== null && family(r.site) === "hook_resid_post");
   const own = massive.filter((r) => r.variant === variant);
   if (own.length > 0) {
-    const at = (metric: string, site: string): number => scan.of(metric).find((r) => r.variant === variant && r.site === site)?.value ?? NaN;
+    const there = (metric: string, site: string): number => scan.of(metric).find((r) => r.variant === variant && r.site === site)?.value ?? NaN;
     const limit = scan.threshold("massive");
     const tracks = tracksOf([scan], "").filter((track) => massive.some((r) => r.variant === track.variant)); // as they look against depth
     const figure = new Figure({
       name: "massive",
-      title: "Massive activations",
+      title: "Largest activation over the median",
+      exact: "massive_ratio",
       about: "Largest over median activation of the residual stream, against depth.",
-      hint: "Largest over median activation of the residual stream.",
+      hint: "In the residual stream, after each block.",
       draw: (t, width) =>
         drawCurves(
           tracks.map((track) => ({
-            name: track.name,
+            name: track.label,
             ...trackLook(track, t),
             points: massive
               .filter((r) => r.variant === track.variant)
               .sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0))
-              .map((r) => ({ x: r.depth ?? 0, y: r.value, ...(Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}), says: `${track.name} · depth ${r.depth} · ${withError(r.value, r.stderr)} times the median` })),
+              .map((r) => ({ x: r.depth ?? 0, y: r.value, ...(Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}), says: `${track.label} · ${siteName(r.site)} · ${withError(r.value, r.stderr)} times the median`, exact: `${track.name} ${r.site} ${r.metric}` })),
           })),
-          { xLabel: "depth (blocks passed)", yLabel: "massive_ratio", logY: true, wholeX: true, rules: limit === undefined ? [] : [{ y: limit, label: `massive > ${tick(limit)}` }] },
+          { xLabel: "depth (blocks passed)", yLabel: "", logY: true, wholeX: true, rules: limit === undefined ? [] : [{ y: limit, label: `massive > ${tick(limit)}` }] },
           t,
           width,
           tracks.length > 1,
@@ -64,14 +78,13 @@ export function sinks(scan: Scan, open: (layer: number, head: number) => void): 
     const where = new Table({
       name: "massive",
       caption: "Where the largest activation sits",
-      columns: [{ title: "site" }, { title: "massive_ratio", numeric: true }, { title: "position", numeric: true, minor: true }, { title: "token there", hint: "in the sample shown", minor: true }, { title: "channel", numeric: true, minor: true }],
-      rows: own.map((r) => [r.site, r.value, at("massive_token", r.site), token(tokens[at("massive_token", r.site)]), at("massive_channel", r.site)]),
+      columns: [{ title: "place", name: siteName }, { title: "times the median", hint: "massive_ratio", numeric: true }, { title: "position", numeric: true, minor: true }, { title: "token there", hint: "in the sample shown", minor: true }, { title: "channel", numeric: true, minor: true }],
+      rows: own.map((r) => [r.site, r.value, there("massive_token", r.site), token(tokens[there("massive_token", r.site)]), there("massive_channel", r.site)]),
       sort: [1, "down"],
       pageSize: 10,
     });
     parts.push(h("div", { class: "column" }, figure.element, where.element));
   }
   if (parts.length === 0) return null;
-  const said = mass.length > 0 ? `${mass.length} heads; the strongest holds ${short(Math.max(...mass.map((r) => r.value)))} of the attention on one key.` : "";
-  return h("div", {}, h("p", { class: "lead" }, said), h("div", { class: "pair" }, ...parts));
+  return h("div", { class: "pair" }, ...parts);
 }

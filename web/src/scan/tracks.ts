@@ -1,16 +1,19 @@
 // A track is one network followed through its depth: a variant of a scan, or one of several scans laid side by side.
 import { type Row, type Scan } from "../data";
+import { outside } from "../dom";
+import { variantName } from "../names";
 import { dashes, type Theme } from "../theme";
 
 export interface Track {
-  name: string;
+  name: string; // exact
+  label: string; // as people read it
   scan: Scan;
   variant: string;
   colour: number; // in the theme's series
   dash: number;
 }
 
-const isReference = (variant: string): boolean => variant.startsWith("null:") || variant === "baseline";
+export const isReference = (variant: string): boolean => variant.startsWith("null:") || variant === "baseline";
 
 /** What curves can be drawn of: single heads taken out, for one, only have an output. */
 export function variantsOf(scans: Scan[]): string[] {
@@ -25,9 +28,10 @@ export function tracksOf(scans: Scan[], chosen: string): Track[] {
   const of = (scan: Scan): string[] => names.filter((v) => scan.variants.includes(v) && (scans.length === 1 || chosen === everyVariant || v === chosen));
   return scans.flatMap((scan, s) =>
     of(scan).map((variant, v): Track => {
-      if (scans.length === 1) return { name: variant, scan, variant, colour: v, dash: Math.floor(v / 8) };
+      if (scans.length === 1) return { name: variant, label: variantName(variant), scan, variant, colour: v, dash: Math.floor(v / 8) };
       const name = chosen === everyVariant ? `${scan.data.name}: ${variant}` : scan.data.name;
-      return { name, scan, variant, colour: s, dash: chosen === everyVariant ? v : Math.floor(s / 8) };
+      const label = outside(scan.data.name);
+      return { name, label: chosen === everyVariant ? `${label}: ${variantName(variant)}` : label, scan, variant, colour: s, dash: chosen === everyVariant ? v : Math.floor(s / 8) };
     }),
   );
 }

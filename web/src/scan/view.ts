@@ -2,18 +2,21 @@
 import { type DiffData, ofStream, Scan, type ScanData, streamsOf } from "../data";
 import { choice, h, outside, section } from "../dom";
 import { headName } from "../format";
+import { siteName, variantName } from "../names";
 import { Table } from "../table";
 import { collapse, theoryFigure } from "./collapse";
 import { Depth } from "./depth";
 import { diff } from "./diff";
 import { HeadPage } from "./head";
+import { headline } from "./headline";
 import { HeadMap } from "./heads";
 import { manifest } from "./manifest";
 import { operator } from "./operator";
 import { paths, readings } from "./paths";
 import { series, stepsOf } from "./series";
 import { sinks } from "./sinks";
-import { verdict } from "./verdict";
+import { summary } from "./summary";
+import { titleOf } from "./title";
 
 export interface View {
   title: string;
@@ -21,9 +24,6 @@ export interface View {
   sections: HTMLElement[];
   navigate(hash: string): boolean; // whether the hash was one of its own
 }
-
-const baseName = (path: unknown): string => (typeof path === "string" ? (path.split("/").filter(Boolean).pop() ?? "") : "");
-const titleOf = (s: ScanData | undefined): string => baseName(s?.manifest["model"]) || baseName(s?.manifest["init"]) || s?.name || "results";
 
 function subtitle(s: ScanData): string {
   const input = (s.manifest["input"] ?? {}) as Record<string, unknown>;
@@ -61,8 +61,8 @@ function variantTable(scans: Scan[]): HTMLElement | null {
   if (rows.length === 0) return null;
   return new Table({
     name: "variants",
-    caption: "How far the output of each variant is from that of full",
-    columns: [{ title: "variant" }, { title: "output_kl", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true, minor: true }, { title: "site", minor: true }],
+    caption: "How far the output of each variant is from that of the whole network",
+    columns: [{ title: "variant", name: scans.length > 1 ? outside : variantName }, { title: "change", hint: "output_kl in nats, or output_error as a share where there is no vocabulary", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true, minor: true }, { title: "site", minor: true, name: siteName }],
     rows,
     sort: [1, "down"],
     pageSize: 12,
@@ -136,23 +136,22 @@ function streamView(given: ScanData[], changes: DiffData | null, chooser: HTMLEl
   show(0);
 
   const sections: HTMLElement[] = [];
-  sections.push(
-    section(
-      "verdict",
-      "Verdict",
-      chooser,
-      ...(several ? scans.map((s) => h("details", { open: scans.length <= 2 }, h("summary", {}, h("bdi", {}, outside(s.data.name))), verdict(s.data, open))) : [verdict(data[0] as ScanData, open)]),
-    ),
-  );
+  const depth = new Depth(scans);
+  const ofPaths = data[0]?.manifest["paths"] !== undefined;
+  if (several) {
+    // One table and one figure; what each says for itself is folded below them.
+    const said = scans.map((s, i) => h("details", { class: "one" }, h("summary", {}, "Verdict on ", h("bdi", {}, outside(s.data.name))), headline(s, open, `${i}-`)));
+    sections.push(section("verdict", "Side by side", chooser, summary(scans), !depth.empty && !ofPaths && depth.element, ...said));
+  } else {
+    sections.push(section("verdict", "What stands out", chooser, headline(scans[0] as Scan, open)));
+  }
   if (changes) sections.push(section("diff", "What changed", diff(changes, open)));
   const held = collapse(scans[0] as Scan);
   if (!several && held) sections.push(section("collapse", "Who holds the rank up", held));
   const steps = several ? series(scans) : null;
   if (steps) sections.push(section("series", "Over training", steps));
-  const depth = new Depth(scans);
-  const ofPaths = data[0]?.manifest["paths"] !== undefined;
   const bound = several || held ? [] : theory(scans[0] as Scan);
-  if (!depth.empty) sections.push(section("depth", ofPaths ? "By path length" : "Against depth", ofPaths && readings(scans), depth.element, ...bound));
+  if (!depth.empty && (!several || ofPaths)) sections.push(section("depth", ofPaths ? "By path length" : "Against depth", ofPaths && readings(scans), depth.element, ...bound));
   if (several) {
     const map = new HeadMap(scans, open);
     if (!map.empty) sections.push(section("heads", "Heads", map.element));
@@ -164,7 +163,7 @@ function streamView(given: ScanData[], changes: DiffData | null, chooser: HTMLEl
   sections.push(section("manifest", "Where this comes from", ...scans.map((s) => (several ? h("details", { open: scans.length === 2 }, h("summary", {}, h("bdi", {}, outside(s.data.name))), manifest(s.data)) : manifest(s.data)))));
 
   return {
-    title: several ? scans.map((s) => outside(s.data.name)).join(" · ") : outside(titleOf(data[0])),
+    title: titleOf(data),
     subtitle: several ? `${scans.length} results side by side` : subtitle(data[0] as ScanData),
     sections,
     navigate: (hash) => {

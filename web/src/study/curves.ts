@@ -73,9 +73,11 @@ export function cost(study: Study): HTMLElement | null {
   const y = f.y;
   if (!x) return null;
   const done = study.trials.filter((t) => Number.isFinite(t.number(y)));
-  const found = [...new Set(done.map((t) => study.keyOf(t)))];
-  const told = found.length <= theme().series.length; // dots have no dash: with more groups than colours they stay one
-  const groupOf = (trial: Trial): string => (told ? study.keyOf(trial) : "trials");
+  // Dots have no dash: with more groups than colours they have those of the last key, and stay one where that is not enough.
+  const last = f.by.at(-1) ?? "";
+  const ways: ((trial: Trial) => string)[] = [(trial) => study.keyOf(trial), (trial) => `${last}=${String(trial.get(last) ?? "")}`, () => "trials"];
+  const groupOf = ways.find((way) => new Set(done.map(way)).size <= theme().series.length) ?? ((): string => "trials");
+  const told = new Set(done.map(groupOf)).size > 1;
   const groups = [...new Set(done.map(groupOf))];
   return new Figure({
     name: "cost",

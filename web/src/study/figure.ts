@@ -62,7 +62,7 @@ export function paperFigure(studies: Study[]): HTMLElement {
       }),
     }).element;
   });
-  return figures.length === 1 ? (figures[0] as HTMLElement) : h("div", { class: "pair" }, ...figures);
+  return figures.length === 1 ? (figures[0] as HTMLElement) : h("div", { class: figures.length === 3 ? "trio" : "pair" }, ...figures);
 }
 
 function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {

@@ -1,13 +1,13 @@
 // The page of a study: its figure in the paper's axes, its trials, how they learned and what they cost.
 import { type StudyData } from "../data";
 import { h, outside, section } from "../dom";
-import { seconds } from "../format";
+import { seconds, short } from "../format";
 import { type View } from "../scan/view";
 import { Table } from "../table";
 import { compareTable } from "./compare";
 import { cost, learningCurves } from "./curves";
 import { paperFigure } from "./figure";
-import { Study } from "./study";
+import { means, Study } from "./study";
 
 function tiles(study: Study): HTMLElement {
   const { states } = study.data;
@@ -21,6 +21,16 @@ function tiles(study: Study): HTMLElement {
     h("div", { class: "tiles" }, tile("trials", String(total)), ...Object.entries(states).map(([state, n]) => tile(outside(state), String(n))), time > 0 && tile("time in trials", seconds(time))),
     done < total && h("progress", { max: total, value: done, "aria-label": `${done} of ${total} trials done` }),
   );
+}
+
+/** The two ends of what was found, over the figure: means over seeds. */
+function ends(study: Study): HTMLElement | null {
+  const { x, y, log_y } = study.data.figure;
+  const points = study.series(y).flatMap((s) => means(s, log_y).map((p) => ({ ...p, key: s.key })));
+  if (points.length < 2) return null;
+  const sorted = points.sort((a, b) => a.y - b.y);
+  const at = (p: (typeof points)[number] | undefined): string => (p ? `${short(p.y)} at ${x} ${short(p.x)}${p.key === "all" ? "" : ` (${p.key})`}` : "");
+  return h("p", { class: "found", "data-found": "" }, outside(`${y} goes from ${at(sorted[0])} to ${at(sorted.at(-1))}.`));
 }
 
 /** Studies with the same axes go into one figure. */
@@ -37,7 +47,7 @@ function alike(studies: Study[]): Study[][] {
 export function studyView(data: StudyData[]): View {
   const studies = data.map((d) => new Study(d));
   const sections: HTMLElement[] = [
-    section("study", "Question", ...studies.map((s) => h("div", {}, studies.length > 1 && h("h3", {}, h("bdi", {}, outside(s.data.name))), h("p", { class: "lead" }, outside(s.data.question || s.data.title)), s.data.paper !== "" && h("p", { class: "quiet" }, outside(s.data.paper)), tiles(s)))),
+    section("study", "Question", ...studies.map((s) => h("div", { class: "question" }, studies.length > 1 && h("h3", {}, h("bdi", {}, outside(s.data.name))), h("p", { class: "lead" }, outside(s.data.question || s.data.title)), ends(s), s.data.paper !== "" && h("p", { class: "quiet" }, outside(s.data.paper)), tiles(s)))),
     section("figure", "Figure", ...alike(studies).flatMap((group) => [paperFigure(group), group.length > 1 && compareTable(group)])),
   ];
   const curves = studies.map(learningCurves).filter((x) => x !== null);

@@ -1,4 +1,4 @@
-#include "model/ends.h"
+#include "model/embed_and_unembed.h"
 
 #include <algorithm>
 

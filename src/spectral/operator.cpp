@@ -1,11 +1,11 @@
-// Spectra of a batch as a torch operator, found by name as those of ops/register.cpp are.
+// Spectra of a batch as a torch operator, found by name as those of ops/ are.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <torch/library.h>
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "ops/checks.h"
 #include "spectral/batch.h"
 
 namespace rankscope {
@@ -20,12 +20,10 @@ Spectra differentiable(const Tensor& a) {
 }
 
 Spectra call_spectra(const Tensor& a) {
-  if (!(a.is_cpu() || a.is_cuda()) || a.layout() != at::kStrided)
-    throw usage_error("a must be a dense tensor on the CPU or on CUDA");
-  if (a.scalar_type() != at::kFloat && a.scalar_type() != at::kDouble)
-    throw usage_error("a must be float32 or float64");
-  if (a.dim() < 2 || a.size(-2) < 1 || a.size(-1) < 1)
-    throw usage_error("a must be [.., rows, columns] with at least one of each");
+  require_memory(a, "a");
+  require(a.scalar_type() == at::kFloat || a.scalar_type() == at::kDouble, "a must be float32 or float64");
+  require(a.dim() >= 2 && a.size(-2) >= 1 && a.size(-1) >= 1,
+          "a must be [.., rows, columns] with at least one of each");
   if (at::GradMode::is_enabled() && a.requires_grad()) return differentiable(a);
 
   std::vector<int64_t> batch = a.sizes().vec();

@@ -1,0 +1,13 @@
+// For users of the library: the fused kernels as differentiable functions of tensors (docs/OPERATORS.md).
+#pragma once
+
+#include "ops/adamw.h"
+#include "ops/linear.h"
+#include "ops/mlp.h"
+#include "ops/neighbours.h"
+#include "ops/normals.h"
+#include "ops/pattern.h"
+#include "ops/projected_attention.h"
+#include "ops/skip_norm.h"
+#include "ops/small_attention.h"
+#include "ops/squared_error.h"

@@ -1,0 +1,75 @@
+// The delta rule (Schlag et al. 2021; DeltaNet, Yang et al. 2024): a state that looks up what it holds for a
+// key and writes the difference, S_t = a_t S_{t-1} (1 - b_t k_t k_t^T) + b_t v_t k_t^T, read by o_t = S_t
+// q_t. Keys and queries have length one; b is how much is written, and a, where there is one (gated
+// DeltaNet), how much is kept.
+//
+// As a matrix: with G_ij the product of a over j < t <= i and M the part of b_i (k_i . k_j) G_ij below the
+// diagonal,
+//   P = (q_i . k_j G_ij on and below the diagonal) (1 + M)^-1 diag(b).
+// parts/delta_attention.cpp makes a and b.
+#include <ATen/ATen.h>
+
+#include "attention/support/scores.h"
+#include "base/error.h"
+
+namespace rankscope {
+namespace {
+
+at::Tensor of_length_one(const at::Tensor& x) { return x / at::sqrt((x * x).sum(-1, true).clamp_min(1e-24)); }
+
+void require_state(const AttentionInput& in) {
+  if (in.spec.window > 0) throw Error("the delta rule keeps a state, which takes no window");
+  if (in.q.size(1) != in.k.size(1)) throw Error("the delta rule cannot look at another stream");
+  if (in.gates == nullptr || !in.gates->defined())
+    throw Error("the delta rule reads how much a key writes: it goes with the part delta_attention");
+}
+
+class Delta : public PreparedAttention {
+ public:
+  explicit Delta(const AttentionInput& in) {
+    require_state(in);
+    const Scores scores(in);
+    const int64_t H = in.spec.heads, T = in.k.size(1), S = scores.samples();
+    const at::Tensor q = of_length_one(scores.q()) * in.spec.scale,
+                     k = of_length_one(scores.k());      // [S * H, T, d]
+    const at::Tensor gates = heads_first(*in.gates, H);  // [S * H, T, 1 or 2]
+    const at::Tensor write = gates.select(2, 0);
+    at::Tensor read = at::bmm(q, k.transpose(1, 2)), same = at::bmm(k, k.transpose(1, 2));
+    if (gates.size(2) > 1) {
+      const at::Tensor kept = at::log(gates.select(2, 1)).cumsum(1);
+      // Above the diagonal the exponent would be positive and large; it is cut off below.
+      const at::Tensor G = at::exp((kept.unsqueeze(2) - kept.unsqueeze(1)).clamp_max(0));
+      read = read * G;
+      same = same * G;
+    }
+    const at::Tensor system = at::eye(T, q.options()) + (write.unsqueeze(2) * same).tril(-1);
+    // P system = tril(read), then columns times b.
+    const at::Tensor P = at::linalg_solve_triangular(system, read.tril(), /*upper=*/false, /*left=*/false,
+                                                     /*unitriangular=*/true);
+    pattern_ = (P * write.unsqueeze(1)).view({S, H, T, T});
+  }
+
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
+    return pattern_.narrow(0, first, count).narrow(2, first_row, rows);
+  }
+
+ private:
+  at::Tensor pattern_;  // [S, H, T, T]
+};
+
+}  // namespace
+
+extern const AttentionVariant attention_delta{
+    .name = "delta",
+    .summary = "a state that writes what differs from what it holds for a key, and may forget",
+    .row_stochastic = false,
+    .only_tokens = false,
+    .own_tokens_only = true,
+    .has_scores = false,
+    .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
+      return std::make_unique<Delta>(in);
+    },
+    .shares = false,
+    .only_causal = true};
+
+}  // namespace rankscope

@@ -1,0 +1,39 @@
+// Doubly normalised attention, round after round: with many rounds columns sum to queries / keys as rows sum
+// to one.
+#include "attention/support/sinkhorn.h"
+
+namespace rankscope {
+namespace {
+
+class Sinkhorn : public PreparedAttention {
+ public:
+  explicit Sinkhorn(const AttentionInput& in)
+      : doubly_(in, static_cast<int64_t>(number_option(in.spec, "rounds"))) {}
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
+    return doubly_.pattern(first, count, first_row, rows);
+  }
+
+ private:
+  DoublyNormalised doubly_;
+};
+
+}  // namespace
+
+extern const AttentionVariant attention_sinkhorn{
+    .name = "sinkhorn",
+    .summary = "shares over queries and over keys in turn, rows last",
+    .row_stochastic = true,
+    .only_tokens = false,
+    .own_tokens_only = false,
+    .has_scores = false,
+    .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
+      return std::make_unique<Sinkhorn>(in);
+    },
+    .may_be_causal = false,
+    .options = {{.name = "rounds",
+                 .otherwise = "5",
+                 .low = 1,
+                 .high = 100,
+                 .meaning = "of both normalisations; 1 is doubly_normalised"}}};
+
+}  // namespace rankscope

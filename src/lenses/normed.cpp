@@ -1,0 +1,96 @@
+// What tells tokens apart behind the norm that reads them next, whatever the gain and the bias of that norm:
+// those can be written into the matrices behind it. Channels that dwarf the others are found before the norm
+// and taken off behind it, and the norm's statistics stay those of the real tokens: a LayerNorm spreads a
+// massive channel over all others, where nobody would find it.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "base/table.h"
+#include "lenses/lens.h"
+#include "tensors/norm.h"
+
+namespace rankscope {
+namespace {
+
+enum Metric : int64_t { kResidual, kChannels, kMetrics };  // as they are declared below
+
+constexpr int64_t kMostTokens = 64;  // evenly spaced ones of a longer sample: no number here needs more
+constexpr double kMassive = 20;      // medians, of a channel's or a token's size
+
+/// Content tokens of a sample, [n, d].
+at::Tensor content_rows(const WholeView& view, int64_t s) {
+  std::vector<int64_t> rows;
+  for (int64_t i = view.packing.offsets[static_cast<size_t>(s)];
+       i < view.packing.offsets[static_cast<size_t>(s) + 1]; ++i)
+    if (view.packing.content[static_cast<size_t>(i)]) rows.push_back(i);
+  const auto n = static_cast<int64_t>(rows.size()),
+             step = std::max<int64_t>(1, (n + kMostTokens - 1) / kMostTokens);
+  std::vector<int64_t> some;
+  for (int64_t i = 0; i < n; i += step) some.push_back(rows[static_cast<size_t>(i)]);
+  return view.x.index_select(0, at::tensor(some, at::kLong).to(view.x.device()));
+}
+
+class Normed : public Measurement {
+ public:
+  explicit Normed(const LensContext& c) {
+    const auto next = static_cast<size_t>(c.layer + 1);
+    const auto& blocks = c.spec.blocks;
+    // Of a variant without norms, too: it is held against the network that has them.
+    norm_ = next < blocks.size() ? blocks[next].branches.front().before : c.spec.final_norm;
+  }
+
+ private:
+  at::Tensor whole(const WholeView& view) override {
+    const int64_t samples = view.packing.count(), d = view.x.size(1);
+    at::Tensor numbers = at::full({2, samples, 1, kMetrics}, kNone, view.x.options().dtype(at::kDouble));
+    for (int64_t s = 0; s < samples; ++s) {
+      const at::Tensor x = content_rows(view, s);
+      if (x.size(0) < 2) continue;
+      const at::Tensor squares = x.square(), sizes = squares.sum(1);  // [n, d], [n]
+      const at::Tensor w = (sizes <= kMassive * kMassive * sizes.median()).to(x.scalar_type()).unsqueeze(1),
+                       count = w.sum();
+      const at::Tensor channels = at::mv(squares.t(), w.squeeze(1));  // [d]
+      const at::Tensor kept = (channels <= kMassive * kMassive * channels.median()).to(x.scalar_type());
+      at::Tensor y = x * kept;
+      if (norm_.kind == NormKind::layer) y = (y - y.mean(1, true)) * kept;
+      y = y * (norm_.there() ? norm_scale(x, norm_) * w : w);
+      const at::Tensor rest = y - w * (y.sum(0, true) / count), all = y.square().sum(at::kDouble);
+      at::Tensor out = numbers[1][s][0];
+      out[kResidual] =
+          (rest.square().sum(at::kDouble) / all).sqrt();  // 0 / 0 where nothing is left: not defined
+      out[kChannels] = static_cast<double>(d) - kept.sum(at::kDouble);
+    }
+    return numbers;
+  }
+
+  NormSpec norm_;
+};
+
+}  // namespace
+
+extern const Lens lens_normed{
+    .name = "normed",
+    .summary =
+        "What tells tokens apart behind the next norm, without its gain and bias: what the verdict on parts "
+        "reads",
+    .cost = "about 0.01 forward passes at T = 128",
+    .sites = {{"hook_resid_post", SiteForm::whole}},
+    .metrics =
+        {{.name = "residual_fro_rel_normed",
+          .formula = "||R||_F / ||X||_F over content tokens as the norm that reads them next makes them, "
+                     "without its "
+                     "gain and bias (as they are where none does); channels above 20 median channels before "
+                     "the norm are taken off behind it",
+          .meaning = "share of the tokens' size that tells them apart: near 0 is collapse",
+          .mean = Mean::geometric,
+          .high = 1.0 + 1e-5},
+         {.name = "normed_channels",
+          .formula =
+              "channels whose rms over content tokens exceeds 20 times the median channel's before the norm",
+          .meaning = "how many channels the residual leaves out"}},
+    .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Normed>(context);
+    }};
+
+}  // namespace rankscope

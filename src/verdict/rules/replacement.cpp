@@ -1,0 +1,84 @@
+// What another attention in the place of the trained one costs the output and does to rank, without training.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "verdict/rule.h"
+
+namespace rankscope::verdict {
+namespace {
+
+constexpr const char* kRank = "effective_rank_rel";
+
+// Whether "softmax=linear@L3-5,7" speaks of the layer; without an @ it speaks of all.
+bool speaks_of(std::string_view text, int layer) {
+  const size_t at = text.find("@L");
+  if (at == std::string_view::npos) return true;
+  int first = -1, number = 0;
+  for (const char c : std::string(text.substr(at + 2)) + ",") {
+    if (c >= '0' && c <= '9') {
+      number = 10 * number + (c - '0');
+      continue;
+    }
+    if (c == '-') {
+      first = number;
+    } else {
+      if (layer >= (first < 0 ? number : first) && layer <= number) return true;
+      first = -1;
+    }
+    number = 0;
+  }
+  return false;
+}
+
+// The mean over the heads of the layers that the variant speaks of; NaN where it was not measured.
+double rank_in(const Case& c, std::string_view variant, std::string_view text) {
+  double sum = 0;
+  int heads = 0;
+  for (const Row* r : c.evidence.all(variant, kRank))
+    if (r->head >= 0 && r->tokens == "all" && speaks_of(text, r->layer) &&
+        r->site.str().find(".attn.hook_") != std::string_view::npos)
+      sum += r->value, ++heads;
+  return sum / heads;
+}
+
+void judge_replacement(Case& c) {
+  constexpr std::string_view kPrefix = "replace:";
+  for (const std::string_view variant : c.evidence.variants()) {
+    if (!variant.starts_with(kPrefix)) continue;
+    const std::string name = printable(variant.substr(kPrefix.size()));
+    const Row* cost = c.evidence.any(variant, "output_kl");
+    if (cost == nullptr) cost = c.evidence.any(variant, "output_error");
+    const double before = rank_in(c, "full", name), after = rank_in(c, variant, name);
+    const std::string rank =
+        std::isnan(before + after)
+            ? "the rank of its attention was not measured"
+            : fmt::format("effective rank of attention there, as a share of the tokens: {} before, {} after",
+                          number(before), number(after));
+    if (cost == nullptr) {
+      c.say("replaced", fmt::format("not known what {} costs: the output was not compared; {}", name, rank),
+            false);
+      continue;
+    }
+    Finding& f =
+        c.say("replaced", fmt::format("{}, without training: {} {}; {}. A stress test of these weights: "
+                                      "a network trained with it may differ",
+                                      name, cost->metric.str(), with_error(*cost), rank));
+    about(f, *cost, c.limit(cost->metric == "output_kl" ? "epsilon" : "epsilon_error"));
+  }
+}
+
+}  // namespace
+}  // namespace rankscope::verdict
+
+namespace rankscope {
+
+extern const Rule rule_replacement{
+    .order = 75,
+    .topic = "replaced",
+    .question = "What does another attention in its place cost, without training?",
+    .thresholds = {},
+    .judge = verdict::judge_replacement};
+
+}  // namespace rankscope

@@ -1,0 +1,105 @@
+// What the verdict measures on request, on networks that are known well enough to compute it by hand.
+#include <gtest/gtest.h>
+
+#include "bank/bank.h"
+#include "scan/lengths.h"
+
+namespace rankscope::bank {
+namespace {
+
+Planted both_ways(bool causal, int64_t samples, int64_t length) {
+  for (uint64_t i = 0;; ++i) {
+    Draw draw(21, i);
+    Planted p = healthy("on request", draw, samples, length);
+    if (p.spec.pre_norm() && p.spec.final_norm.kind == NormKind::rms && p.spec.causal() == causal) return p;
+  }
+}
+
+const Row* find(const ResultTable& table, const std::string& metric, int layer, int head = -1) {
+  for (const Row& r : table.rows)
+    if (r.variant == "full" && r.metric.str() == metric && r.layer == layer && r.head == head) return &r;
+  return nullptr;
+}
+
+/// Mean over rows of KL(p || q), from logits.
+double kl(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor p = a.log_softmax(-1), q = b.log_softmax(-1);
+  return (p.exp() * (p - q)).sum(-1).mean().item<double>();
+}
+
+// Blocks that write nothing: the output is W_U N(x), x the words, and every layer's tokens are the words.
+TEST(OnRequest, UseIsWhatTheMeanTokenCostsBesideTheMeanOutput) {
+  for (const bool causal : {false, true}) {
+    Planted p = both_ways(causal, 3, 40);
+    Stored& w = *p.weights;
+    for (int64_t l = 0; l < 2; ++l)
+      for (const char* name : {"attn.W_O", "attn.b_O", "mlp.W_out", "mlp.b_out"}) w[block(l, name)].zero_();
+    p.use = true;
+    const Said said = ask(p);
+    const auto logits = [&](const at::Tensor& x) {
+      const at::Tensor t = x.to(at::kDouble);
+      return (t / (t.square().mean(1, true) + 1e-6).sqrt()).matmul(w["unembed.W_U"].to(at::kDouble).t());
+    };
+    std::vector<at::Tensor> full, replaced;
+    for (const Sample& s : p.samples) {
+      const at::Tensor x = w["embed.W_E"].index_select(0, at::tensor(s.ids)).to(at::kDouble);
+      full.push_back(logits(x));
+      at::Tensor y = x.mean(0, true).expand_as(x).clone();
+      if (causal) {  // position 0 is no content there
+        const at::Tensor rest = x.narrow(0, 1, 39), seen = at::arange(1, 40, at::kDouble).unsqueeze(1);
+        y = at::cat({x.narrow(0, 0, 1), rest.cumsum(0) / seen});
+      }
+      replaced.push_back(logits(y));
+    }
+    const at::Tensor all = at::cat(full), mean = all.softmax(-1).mean(0, true).log().expand_as(all);
+    const double expected = kl(all, at::cat(replaced)) / kl(all, mean);
+    for (int l = 0; l < 2; ++l) {
+      const Row* use = find(said.table, "use", l);
+      ASSERT_NE(use, nullptr);
+      EXPECT_NEAR(use->value, expected, 1e-4 * expected) << l;  // logits in float32 against double
+      EXPECT_EQ(use->n, 3);
+      EXPECT_GT(use->stderr_, 0);
+    }
+  }
+}
+
+// Every query gives its key the same logit above the others, so the margin is the same at any length: slope
+// 0.
+TEST(OnRequest, ASinkOfOneMarginHasNoSlopeOverHalvedTextsAndItsEmptyValueDrainsAll) {
+  Planted p = both_ways(false, 4, 128);
+  Stored& w = *p.weights;
+  mark_position(p, 0, 0);
+  w["embed.W_E"][kMarkedWord].zero_();  // the first token is its mark and nothing else
+  for (Sample& s : p.samples) s.ids[0] = kMarkedWord;
+  look_at_mark(p, 0, 0, 6);
+  at::Tensor W_V = w["blocks.0.attn.W_V"].narrow(0, 0, kHeadWidth);
+  W_V -= at::outer(at::mv(W_V, marker(0)), marker(0));
+  Said said = ask(p);
+  const std::vector<Batch> batches = make_batches(p.samples, p.spec, 8);
+  std::vector<std::string> notes;
+  const Thresholds limits;
+  const std::vector<bool> layers(2, true);
+  measure_lengths({w, batches, layers, limits, {}}, p.samples, {}, said.table, notes);
+  const Row *slope = find(said.table, "sink_slope_lengths", 0, 0),
+            *drained = find(said.table, "sink_drained", 0, 0);
+  ASSERT_NE(slope, nullptr);
+  ASSERT_NE(drained, nullptr);
+  EXPECT_NEAR(slope->value, 0, 1e-4);  // margins to float32, over two halvings
+  EXPECT_NEAR(drained->value, 0, 1e-5);
+  EXPECT_EQ(find(said.table, "sink_drained", 0, 1), nullptr);  // no sink
+}
+
+TEST(OnRequest, TextsThatAreTooShortAreNotHalvedAndANoteSaysSo) {
+  Planted p = both_ways(false, 4, 40);
+  Said said = ask(p);
+  const std::vector<Batch> batches = make_batches(p.samples, p.spec, 8);
+  std::vector<std::string> notes;
+  const Thresholds limits;
+  const std::vector<bool> layers(2, true);
+  measure_lengths({*p.weights, batches, layers, limits, {}}, p.samples, {}, said.table, notes);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_NE(notes.front().find("fewer than 32 tokens"), std::string::npos) << notes.front();
+}
+
+}  // namespace
+}  // namespace rankscope::bank

@@ -1,0 +1,61 @@
+// The lens normed: what tells tokens apart behind a norm, whatever that norm has learned.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/lens_run.h"
+
+namespace rankscope::testing {
+namespace {
+
+constexpr int64_t kWide = 40, kTokens = 30;
+
+/// Seen behind a block whose tokens the final norm reads.
+Collected behind(NormKind kind, const at::Tensor& x) {
+  ModelSpec spec;
+  spec.blocks.resize(1);
+  spec.final_norm = {kind, 1e-12};
+  const Packed packed({x.size(0)});
+  const Packing packing = packed.packing();
+  Seeing seeing(lens_named("normed"), {spec, 0, 17, 1, 0.3});
+  seeing.whole({x, packing});
+  return seeing.finish();
+}
+
+double plain(const at::Tensor& y) { return ((y - y.mean(0)).norm() / y.norm()).item<double>(); }
+
+/// Sums of 1,200 doubles: each is off by at most that many roundings, and so are their ratios.
+constexpr double kSums = 1e-12;
+
+TEST(Normed, IsTheResidualOfTheTokensAsTheNormMakesThemWithoutGainAndBias) {
+  at::manual_seed(1);
+  const at::Tensor x = at::randn({kTokens, kWide}, at::kDouble) + at::randn({1, kWide}, at::kDouble);
+  const at::Tensor centred = x - x.mean(1, true);
+  const at::Tensor layer = centred / centred.square().mean(1, true).sqrt(),
+                   rms = x / x.square().mean(1, true).sqrt();
+  EXPECT_NEAR(behind(NormKind::layer, x).content("residual_fro_rel_normed"), plain(layer), kSums);
+  EXPECT_NEAR(behind(NormKind::rms, x).content("residual_fro_rel_normed"), plain(rms), kSums);
+  EXPECT_NEAR(behind(NormKind::none, x).content("residual_fro_rel_normed"), plain(x), kSums);
+  EXPECT_EQ(behind(NormKind::layer, x).content("normed_channels"), 0);
+}
+
+// A LayerNorm takes the mean over channels off, and a channel of 1e5 is nearly all of that mean: behind the
+// norm every other channel holds the same -1e5 / 40 beside numbers of size one. What tells tokens apart is
+// still all of them.
+TEST(Normed, AMassiveChannelIsFoundBeforeTheNormAndTakenOffBehindItWithItsShareOfTheMean) {
+  at::manual_seed(2);
+  at::Tensor x = at::randn({kTokens, kWide}, at::kDouble);
+  const at::Tensor without = at::cat({x.narrow(1, 0, 7), x.narrow(1, 8, kWide - 8)}, 1);
+  x.select(1, 7).fill_(1e5);
+  const Collected got = behind(NormKind::layer, x);
+  EXPECT_EQ(got.content("normed_channels"), 1);
+  // The norm's scale is the same for all tokens to 1e-5, as the channel makes it; so is what the residual may
+  // be off by.
+  const at::Tensor centred = without - without.sum(1, true) / static_cast<double>(kWide);
+  EXPECT_NEAR(got.content("residual_fro_rel_normed"), plain(centred), 1e-5);
+  const at::Tensor spread = (x - x.mean(1, true));
+  EXPECT_LT(plain(spread), 1e-3);  // what was read behind the norm
+}
+
+}  // namespace
+}  // namespace rankscope::testing

@@ -1,0 +1,174 @@
+// What is said of tokens that become alike, and of texts too short to tell. A table is planted, the words
+// must follow.
+#include "verdict/planted_table.h"
+
+namespace rankscope {
+namespace {
+
+TEST_F(Verdict, ACollapseNamesItsLayersItsNumberItsThresholdAndItsBaseline) {
+  spreads({0.9, 0.9, 0.9, 0.9, 0.9, 0.9}, "null:init");
+  for (const int l : {0, 1, 5}) reads(l, 0.8);
+  for (const int l : {2, 3, 4}) reads(l, 0.02 - 0.005 * (l == 3), 0.01);
+  EXPECT_EQ(said("collapse"), Lines{"the tokens of a sample have collapsed to one in the MLPs of layers 2-4, "
+                                    "and nothing there tells them "
+                                    "apart: spread 0.015 ± 1.5e-05 in the MLP of layer 3, threshold 0.1, "
+                                    "random initialisation 0.9; its "
+                                    "units differ by 0.01 ± 1e-05 of what they read, threshold 0.1"});
+  const Finding f = all("collapse").front();
+  EXPECT_EQ(f.layer, 3);
+  EXPECT_EQ(f.value, 0.015);
+  EXPECT_EQ(f.baseline, 0.9);
+  EXPECT_EQ(f.threshold, 0.1);
+}
+
+TEST_F(Verdict, TokensThatAreAlikeButReadHaveNotCollapsed) {
+  reads(0, 0.8);
+  reads(1, 0.02, 0.3);
+  EXPECT_EQ(
+      said("collapse"),
+      (Lines{"the tokens of a sample are nearly all alike in the MLP of layer 1: spread 0.02 ± 2e-05 in the "
+             "MLP of "
+             "layer 1, threshold 0.1, no baseline; its units differ by 0.3 ± 0.0003 of what they read, "
+             "threshold 0.1",
+             "? not known whether that is unusual: there is nothing to hold it against; scan with --null or "
+             "--baseline DIR"}));
+}
+
+TEST_F(Verdict, TokensThatDifferMayStillNotBeRead) {
+  reads(0, 0.8, 0.004);
+  EXPECT_EQ(said("collapse"), Lines{"tokens differ, but next to nothing of it is read in the MLP of layer 0: "
+                                    "spread 0.8 ± 0.0008 in the MLP "
+                                    "of layer 0, threshold 0.1, no baseline; its units differ by 0.004 ± "
+                                    "4e-06 of what they read, threshold "
+                                    "0.1"});
+}
+
+// With --off tokens the output decides what is read, whatever the units of one layer make of it.
+TEST_F(Verdict, WhatTheOutputLosesDecidesWhetherTokensAreRead) {
+  for (const int l : {0, 1, 2, 3}) reads(l, l < 2 ? 0.02 : 0.8, l % 2 == 0 ? 0.7 : 0.01);
+  for (const auto& [l, use] : {std::pair{0, 0.01}, {1, 0.9}, {2, 0.01}, {3, 0.9}})
+    add("full", fmt::format("blocks.{}.hook_resid_mid", l), l, -1, "use", use, "content");
+  EXPECT_EQ(said("collapse"), (Lines{"the tokens of a sample have collapsed to one in the MLP of layer 0, "
+                                     "and nothing there tells them apart: spread "
+                                     "0.02 ± 2e-05 in the MLP of layer 0, threshold 0.1, no baseline; their "
+                                     "mean in their place costs the output 0.01 ± "
+                                     "1e-05 of what it has, threshold 0.1",
+                                     "the tokens of a sample are nearly all alike in the MLP of layer 1, but "
+                                     "the output reads what tells them apart: "
+                                     "spread 0.02 ± 2e-05 in the MLP of layer 1, threshold 0.1, no baseline; "
+                                     "their mean in their place costs the output "
+                                     "0.9 ± 0.0009 of what it has, threshold 0.1",
+                                     "? not known whether that is unusual: there is nothing to hold it "
+                                     "against; scan with --null or --baseline DIR",
+                                     "tokens differ, but next to nothing of it is read in the MLP of layer "
+                                     "2: spread 0.8 ± 0.0008 in the MLP of layer "
+                                     "2, threshold 0.1, no baseline; their mean in their place costs the "
+                                     "output 0.01 ± 1e-05 of what it has, threshold "
+                                     "0.1"}));
+}
+
+TEST_F(Verdict, AUseNearItsThresholdIsNotKnown) {
+  reads(0, 0.8);
+  add("full", "blocks.0.hook_resid_mid", 0, -1, "use", 0.1, "content");
+  EXPECT_EQ(said("collapse").front().substr(0, 11), "? not known");
+}
+
+TEST_F(Verdict, TokensThatDifferAlongOneDirectionAreAnotherCollapse) {
+  reads(0, 0.8);
+  reads(1, 0.8, 0.7, 1.04);
+  EXPECT_EQ(said("collapse").back(),
+            "dimensional collapse: the tokens of a sample differ along one direction in the MLP of layer 1: "
+            "unit_rank 1.04 "
+            "± 0.001 in the MLP of layer 1, threshold 2");
+}
+
+TEST_F(Verdict, WithoutACollapseTheLeastSpreadIsNamed) {
+  spreads({0.9, 0.8, 0.9, 0.9, 0.9, 0.9});
+  add("full", "blocks.5.hook_resid_post", 5, -1, "spread", 0.7);
+  EXPECT_EQ(
+      said("collapse"),
+      Lines{
+          "no layer collapses: the least is spread 0.7 ± 0.0007 after layer 5, threshold 0.1, no baseline"});
+}
+
+TEST_F(Verdict, AModelThatIsAsLowAsItsBaselineDidNotCollapse) {
+  spreads({0.05});
+  spreads({0.06}, "baseline");
+  EXPECT_EQ(said("collapse"), Lines{"tokens are much alike in the MLP of layer 0, but no more than in "
+                                    "baseline: spread 0.05 ± 5e-05 in the MLP "
+                                    "of layer 0, threshold 0.1, baseline 0.06; its units differ by 0.7 ± "
+                                    "0.0007 of what they read, threshold "
+                                    "0.1"});
+}
+
+TEST_F(Verdict, NoiseAcrossTheThresholdIsNotKnown) {
+  reads(0, 0.095);
+  table_.rows[0].stderr_ = 0.01;
+  EXPECT_EQ(said("collapse").front(),
+            "? not known in the MLP of layer 0, within two standard errors of a threshold; more samples "
+            "would decide: spread "
+            "0.095 ± 0.01 in the MLP of layer 0, threshold 0.1, no baseline; its units differ by 0.7 ± "
+            "0.0007 of what they "
+            "read, threshold 0.1");
+}
+
+TEST_F(Verdict, AMissingErrorIsNotKnownAndNeverZero) {
+  reads(0, 0.001, 0.001, 1);
+  for (Row& r : table_.rows) r.stderr_ = kNone;
+  for (const Finding& f : all("collapse")) EXPECT_FALSE(f.known) << f.sentence;
+}
+
+TEST_F(Verdict, FewSamplesDecideNothing) {
+  reads(0, 0.001);
+  sink(0, 0, 9);
+  for (Row& r : table_.rows) r.n = 3;
+  EXPECT_EQ(said("collapse"), Lines{"? not known: 3 samples decide nothing (few_samples 4)"});
+  EXPECT_EQ(
+      said("sink"),
+      Lines{"? not known: 3 samples decide nothing (few_samples 4); the strongest is L0H0 with margin 9 "
+            "± 0.009 nats on a key that is another one in each sample (threshold 3; keys in random "
+            "order: 0.4)"});
+}
+
+TEST_F(Verdict, NothingMeasuredIsNotKnownAndNothingElse) {
+  for (const Finding& f : judge(table_, spec_, limits_, {shortest_})) {
+    EXPECT_FALSE(f.known) << f.sentence;
+    EXPECT_EQ(f.sentence.substr(0, 9), "not known") << f.sentence;
+  }
+  EXPECT_EQ(said("collapse"), Lines{"? not known: no spread was measured"});
+  EXPECT_TRUE(said("input").empty());
+}
+
+TEST_F(Verdict, ANumberThatIsNoNumberIsNoEvidence) {
+  add("full", "blocks.0.mlp.hook_pre", 0, -1, "spread", kNone);
+  EXPECT_EQ(said("collapse"), Lines{"? not known: no spread was measured"});
+}
+
+TEST_F(Verdict, SetThresholdsAreTheOnesUsedAndPrinted) {
+  limits_.set("spread", 0.45);
+  reads(0, 0.4);
+  EXPECT_EQ(said("collapse").front(),
+            "the tokens of a sample are nearly all alike in the MLP of layer 0: spread 0.4 ± 0.0004 in the "
+            "MLP of layer 0, "
+            "threshold 0.45, no baseline; its units differ by 0.7 ± 0.0007 of what they read, threshold 0.1");
+}
+
+TEST_F(Verdict, ShortTextsDecideNothing) {
+  shortest_ = 1;
+  spreads({0.5, 0.01});
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.01});
+  residuals("-skip", {0.5, 0.01, 0.01, 0.01, 0.01, 0.001});
+  EXPECT_EQ(said("input"),
+            Lines{"the shortest sample has 1 content token, fewer than 8: so few tokens say little about "
+                  "rank, whatever the model"});
+  EXPECT_EQ(
+      said("collapse"),
+      Lines{
+          "? not known: the shortest sample has 1 content token, and so few decide nothing (few_tokens 32)"});
+  EXPECT_EQ(said("support"),
+            Lines{"? not known whether the skips hold the rank up: the texts are too short; without them "
+                  "the lowest residual is 0.001 at layer 5 (full: 0.01)"});
+}
+
+}  // namespace
+}  // namespace rankscope

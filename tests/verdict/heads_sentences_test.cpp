@@ -1,0 +1,111 @@
+// What is said of heads that could go. A table is planted, the words must follow.
+#include "verdict/planted_table.h"
+
+namespace rankscope {
+namespace {
+
+TEST_F(Verdict, HeadsThatVaryLittleAreCandidatesUntilAblated) {
+  head(0, 0, "head_varied_rel", 0.2);
+  head(5, 1, "head_varied_rel", 0.002);
+  EXPECT_EQ(said("head"), Lines{"? candidates, not decided: L5H1 (0.002) varies by less than 0.01 of what "
+                                "the stream varies; not known "
+                                "whether the output needs it: run with --ablate"});
+}
+
+TEST_F(Verdict, WithoutCandidatesTheWeakestHeadIsNamed) {
+  head(0, 0, "head_varied_rel", 0.2);
+  head(5, 1, "head_varied_rel", 0.03);
+  EXPECT_EQ(said("head"), Lines{"no head is idle: the weakest, L5H1, varies by 0.03 ± 3e-05 of what the "
+                                "stream varies, threshold 0.01, no "
+                                "baseline"});
+}
+
+TEST_F(Verdict, WhatAHeadsMeanAndItsBiasesCostInItsPlaceDecides) {
+  for (const int l : {1, 2, 3}) head(l, 0, "head_varied_rel", 0.001);
+  for (const auto& [l, mean, bare] : {std::tuple{1, 2e-5, 3e-5}, {2, 3e-5, 0.4}, {3, 0.2, 0.3}}) {
+    output_kl(fmt::format("-head-mean:L{}H0", l), mean);
+    output_kl(fmt::format("-head-bare:L{}H0", l), bare);
+  }
+  EXPECT_EQ(said("head"), (Lines{"L1H0 is silent on this text: with nothing but its biases in its place, and "
+                                 "with its mean, the cost is at "
+                                 "most output_kl 2e-05 (epsilon 0.001)",
+                                 "L2H0 is constant on this text: its mean in its place costs at most "
+                                 "output_kl 3e-05 (epsilon 0.001)",
+                                 "L3H0 is needed, though varying by less than 0.01 of the stream: with its "
+                                 "mean in its place the cost is "
+                                 "at least output_kl 0.2 (epsilon 0.001)",
+                                 "? not known whether these 2 heads can go together: run with --ablate"}));
+}
+
+// Costs in KL are quadratic: four times the cost of one head is what two that do the same cost together. Only
+// what lies above the cost of the added effects is standing in.
+TEST_F(Verdict, CostsThatAddUpAreNoStandingInAndEffectsThatDoNotAre) {
+  for (const int l : {1, 2}) {
+    head(l, 0, "head_varied_rel", 0.001);
+    output_kl(fmt::format("-head-mean:L{}H0", l), 0.0005);
+    output_kl(fmt::format("-head-bare:L{}H0", l), 0.0005);
+  }
+  output_kl("-heads-mean:L1H0+L2H0", 0.002);
+  Row& more = add("-heads-mean:L1H0+L2H0", "unembed.hook_out", -1, -1, "stand_in", 0.00001);
+  const Lines added = said("head");
+  EXPECT_EQ(added[added.size() - 2],
+            "these 2 heads cannot all go, though each can: together they cost output_kl 0.002 ± 2e-06 "
+            "(epsilon 0.001)");
+  EXPECT_EQ(added.back(),
+            "no two of them stand in for each other: pairs cost at most 1e-05 ± 1e-08 more than their "
+            "effects add up to (epsilon "
+            "0.001), so small costs add up");
+  more.value = 0.5, more.stderr_ = 0.05;
+  EXPECT_EQ(said("head").back(),
+            "L1H0+L2H0 stand in for each other: each alone can go, and together they cost at most 0.5 ± 0.05 "
+            "more than their "
+            "effects add up to (epsilon 0.001)");
+  more.stderr_ = 0.4;
+  EXPECT_EQ(said("head").back(),
+            "? not known whether L1H0+L2H0 stand in for each other: too near epsilon for the error");
+}
+
+TEST_F(Verdict, AHeadThatCouldWriteAndDoesNotIsDormantOnThisText) {
+  head(1, 0, "head_varied_rel", 0.001);
+  head(1, 0, "head_able_rel", 0.4);
+  output_kl("-head-mean:L1H0", 2e-5);
+  output_kl("-head-bare:L1H0", 2e-5);
+  EXPECT_EQ(
+      said("head"),
+      Lines{"L1H0 is dormant on this text, writing nothing that matters though able to write 0.4 of what the "
+            "stream varies or more: its mean in its place costs at most output_kl 2e-05 (epsilon 0.001)"});
+}
+
+TEST_F(Verdict, HeadsThatWriteWhatOthersWriteAreNamedHoweverMuchTheyWrite) {
+  head(0, 0, "head_varied_rel", 0.4);
+  head(0, 0, "head_predicted", 0.999);
+  head(0, 1, "head_predicted", 0.1);
+  EXPECT_EQ(said("head").back(),
+            "L0H0 writes what other heads of the layer write, too: the nearest is L0H0 with R^2 0.999 ± "
+            "0.001 (threshold "
+            "0.9)");
+}
+
+TEST_F(Verdict, AnAblationNearEpsilonDecidesNothing) {
+  head(1, 0, "head_varied_rel", 0.001);
+  output_kl("-head-mean:L1H0", 0.001);
+  EXPECT_EQ(
+      said("head"),
+      Lines{"? not known for L1H0 (0.001 ± 1e-06): too near epsilon for their errors; more samples would "
+            "decide"});
+}
+
+TEST_F(Verdict, WithoutAVocabularyTheErrorOfTheHiddenStateHasAThresholdOfItsOwn) {
+  add("rank:qk=8", "ln_final.hook_normalized", -1, -1, "output_error", 0.004);
+  EXPECT_EQ(said("rank").back(),
+            "cutting every head to qk=8 costs output_error 0.004 ± 4e-06 (epsilon 0.01; full: 0): the output "
+            "stays");
+}
+
+TEST_F(Verdict, LongListsOfHeadsAreCut) {
+  for (int l = 0; l < 20; ++l) head(l, 0, "head_varied_rel", 0.001);
+  EXPECT_NE(said("head").front().find("L11H0 (0.001) and 8 more vary by less than 0.01"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rankscope

@@ -1,0 +1,34 @@
+// What is said of massive activations, and of hostile names. A table is planted, the words must follow.
+#include "verdict/planted_table.h"
+
+namespace rankscope {
+namespace {
+
+TEST_F(Verdict, MassiveActivationsNameTokenAndChannel) {
+  for (const int l : {1, 2, 3, 5})
+    add("full", fmt::format("blocks.{}.hook_resid_post", l), l, -1, "massive_ratio", 2000 + l);
+  add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
+  add("full", "blocks.5.hook_resid_post", 5, -1, "massive_token", 0);
+  add("full", "blocks.5.hook_resid_post", 5, -1, "massive_channel", 447);
+  add("baseline", "blocks.5.hook_resid_post", 5, -1, "massive_ratio", 35);
+  EXPECT_EQ(said("massive"),
+            Lines{"massive activations after layers 1-3 and 5: up to 2005 ± 2 times the median at "
+                  "blocks.5.hook_resid_post, token 0, channel 447; threshold 1000, baseline 35"});
+}
+
+TEST_F(Verdict, WithoutMassiveActivationsTheLargestIsNamed) {
+  add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
+  add("full", "blocks.4.ln1.hook_normalized", 4, -1, "massive_ratio", 5000);
+  EXPECT_EQ(said("massive"), Lines{"no massive activations: the largest is 40 ± 0.04 times the median at "
+                                   "blocks.4.hook_resid_post; threshold 1000, no baseline"});
+}
+
+TEST_F(Verdict, HostileVariantNamesAreShownNotObeyed) {
+  output_kl("-\x1b[2J", 1);
+  output_kl("rank:\x1b[2J", 1);
+  for (const Finding& f : judge(table_, spec_, limits_, {shortest_}))
+    EXPECT_EQ(f.sentence.find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rankscope

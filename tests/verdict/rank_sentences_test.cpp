@@ -1,0 +1,72 @@
+// What is said of ranks, and of cutting them. A table is planted, the words must follow.
+#include "verdict/planted_table.h"
+
+namespace rankscope {
+namespace {
+
+TEST_F(Verdict, RankIsHeldAgainstTheHeadsOwnWidth) {
+  head(0, 0, "qk_effective_rank", 1.5);  // of 16
+  head(0, 1, "qk_effective_rank", 2.0);
+  head(0, 0, "qk_effective_rank", 12.0, "null:init");
+  head(0, 0, "ov_effective_rank", 4.0);  // of 32
+  EXPECT_EQ(said("rank"),
+            (Lines{"1 of 2 QK maps are low in rank (L0H0): the lowest is L0H0 with effective rank 1.5 of 16 "
+                   "(share 0.0938, threshold 0.1, random initialisation 12)",
+                   "no OV map is low in rank: the lowest is L0H0 with effective rank 4 of 32 (share 0.125, "
+                   "threshold 0.1, no baseline)"}));
+}
+
+TEST_F(Verdict, TruncationSaysWhatItCosts) {
+  output_kl("rank:qk=8", 0.02);
+  output_kl("rank:ov=16", 2e-5);
+  output_kl("rank:qk=12", 0.001);
+  const Lines lines = said("rank");
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(
+      lines[2],
+      "cutting every head to qk=8 costs output_kl 0.02 ± 2e-05 (epsilon 0.001; full: 0): the output changes");
+  EXPECT_EQ(
+      lines[3],
+      "cutting every head to ov=16 costs output_kl 2e-05 ± 2e-08 (epsilon 0.001; full: 0): the output stays");
+  EXPECT_EQ(lines[4],
+            "? cutting every head to qk=12 costs output_kl 0.001 ± 1e-06 (epsilon 0.001; full: 0): not known "
+            "whether "
+            "that is more than epsilon");
+  EXPECT_EQ(lines[5],
+            "? not known whether any rank of 8, 12 tried for every head's qk map keeps the output within "
+            "epsilon 0.001");
+}
+
+TEST_F(Verdict, ScoresAreHeldAgainstThoseOfRandomInitialisation) {
+  head(0, 0, "logit_rank", 1.2);
+  head(0, 1, "logit_rank", 6.0);
+  EXPECT_EQ(said("rank").front(),
+            "? not known whether scores are low in rank: the lowest are those of L0H0 with logit_rank 1.2 ± "
+            "0.0012, and there is "
+            "no random initialisation to hold it against; scan with --null");
+  for (const int h : {0, 1}) head(0, h, "logit_rank", 8.0, "null:init");
+  EXPECT_EQ(
+      said("rank").front(),
+      "the scores of 1 of 2 heads are low in rank (L0H0): the lowest are those of L0H0 with logit_rank 1.2 ± "
+      "0.0012, 0.15 ± "
+      "0.00021 of random initialisation's (threshold 0.5); --rank qk=auto tells what rank the output needs");
+  table_.rows[0].value = 4.0;
+  EXPECT_EQ(said("rank")[1], "? not known for the scores of L0H0: too near 0.5 for their errors");
+}
+
+TEST_F(Verdict, OfSeveralRanksTheSmallestThatKeepsTheOutputIsNamed) {
+  for (const auto& [rank, cost] : {std::pair{1, 0.3}, {2, 0.02}, {4, 1e-5}, {8, 1e-7}})
+    output_kl(fmt::format("rank:qk={}", rank), cost);
+  EXPECT_EQ(said("rank").back(),
+            "4 is the smallest rank within epsilon 0.001 of the output, of 1, 2, 4, 8 tried for every head's "
+            "qk map");
+  for (Row& r : table_.rows)
+    if (r.variant == "rank:qk=2") r.value = 0.001;
+  EXPECT_EQ(said("rank").back(),
+            "? not known below it: 4 is the smallest rank within epsilon 0.001 of the output, of 1, 2, 4, 8 "
+            "tried for every "
+            "head's qk map");
+}
+
+}  // namespace
+}  // namespace rankscope

@@ -1,0 +1,77 @@
+// What is said of heads that look at one key. A table is planted, the words must follow.
+#include "verdict/planted_table.h"
+
+namespace rankscope {
+namespace {
+
+TEST_F(Verdict, ASinkIsNamedByItsKindItsMarginAndItsSlope) {
+  sink(0, 0, 1.2);
+  sink(1, 0, 5);
+  sink(1, 1, 4);
+  sink(4, 1, 7);
+  head(4, 1, "sink_first", 0.9);
+  head(4, 1, "sink_slope", -0.25);
+  head(4, 1, "sink_mass", 0.8);
+  head(4, 1, "sink_scatter", 0.3);
+  head(4, 1, "sink_drained", 0.02);
+  EXPECT_EQ(said("sink"), Lines{"3 of 4 heads are sinks (2 in layer 1, 1 in layer 4): the strongest is L4H1 "
+                                "with margin 7 ± 0.007 nats on "
+                                "the first token (threshold 3; keys in random order: 0.4; slope in log "
+                                "length -0.25; queries scatter by 0.3; its value writes 0.02 ± 2e-05 of what "
+                                "others do; mass 0.8 at "
+                                "this length)"});
+  EXPECT_EQ(all("sink").front().layer, 4);
+  EXPECT_EQ(all("sink").front().head, 1);
+}
+
+TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
+  sink(0, 0, 5);
+  head(0, 0, "sink_key_token", 102);
+  head(0, 0, "sink_key_token_share", 0.9);
+  head(0, 0, "sink_key_position_share", 0.1);
+  EXPECT_NE(said("sink").front().find("on token 102, wherever it stands"), std::string::npos);
+  table_.rows.clear();
+  sink(0, 0, 5);
+  head(0, 0, "sink_key_position", 20);
+  head(0, 0, "sink_key_position_share", 1);
+  EXPECT_NE(said("sink").front().find("on position 20"), std::string::npos);
+}
+
+TEST_F(Verdict, ABaselinesSinksAreCountedBeside) {
+  sink(0, 0, 5);
+  sink(0, 0, 0.5, "baseline");
+  EXPECT_NE(said("sink").front().find("1 of 1 heads are sinks (1 in layer 0)"), std::string::npos);
+  EXPECT_NE(said("sink").front().find("; baseline: 0"), std::string::npos);
+}
+
+TEST_F(Verdict, WithoutSinksTheStrongestHeadIsNamed) {
+  sink(0, 0, 1);
+  sink(3, 1, 2);
+  EXPECT_EQ(said("sink"), Lines{"no head is a sink: the strongest is L3H1 with margin 2 ± 0.002 nats on a "
+                                "key that is another one in each "
+                                "sample (threshold 3; keys in random order: 0.4)"});
+}
+
+TEST_F(Verdict, AMarginThatKeysInRandomOrderReachIsNoSink) {
+  head(0, 0, "sink_margin", 4);
+  head(0, 0, "sink_margin_null", 4.5);
+  EXPECT_EQ(said("sink").front().substr(0, 17), "no head is a sink");
+}
+
+TEST_F(Verdict, AHeadNearTheThresholdIsNotKnownToBeASink) {
+  sink(0, 0, 3.001);
+  EXPECT_EQ(said("sink").back(),
+            "? not known for L0H0: margins too near 3 nats for their errors; more samples would decide");
+}
+
+// One head of a hundred a little above the threshold is what chance gives: alone it would be counted.
+TEST_F(Verdict, ManyHeadsAreCountedWithoutCountingChance) {
+  for (int h = 0; h < 100; ++h) head(0, h, "sink_margin", 2.0).stderr_ = 1;
+  table_.rows[0].value = 6.2;  // 3.2 errors above 3
+  EXPECT_EQ(said("sink").front().substr(0, 25), "no head is clearly a sink");
+  table_.rows.resize(1);
+  EXPECT_EQ(said("sink").front().substr(0, 22), "1 of 1 heads are sinks");
+}
+
+}  // namespace
+}  // namespace rankscope

@@ -1,0 +1,115 @@
+// What is said of the parts that hold the rank up. A table is planted, the words must follow.
+#include "verdict/planted_table.h"
+
+namespace rankscope {
+namespace {
+
+TEST_F(Verdict, WithoutVariantsTheSupportIsNotKnown) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  EXPECT_EQ(said("support"), Lines{"? not known which part holds the rank up: scan with --off skip"});
+}
+
+TEST_F(Verdict, ThePartWithoutWhichTheResidualFallsHoldsTheRankUp) {
+  residuals("full", {0.5, 0.45, 0.43, 0.41, 0.42, 0.44});
+  residuals("-attention-skip", {0.3, 0.05, 0.001, 2e-5, 3e-5, 4e-5});
+  residuals("-skip+mlp", {0.02, 0.03, 0.03, 0.03, 0.03, 0.03});
+  EXPECT_EQ(
+      said("support"),
+      (Lines{"the attention skip holds the rank up: without it the residual falls "
+             "below 0.1 by layer 1 and to 2e-05 by "
+             "layer 3 (full: 0.41; threshold 0.1)",
+             "the skips and the MLP and the norm behind it hold the rank up: without them the residual falls "
+             "to 0.02 by layer 0 (full: 0.5; "
+             "threshold 0.1)"}));
+  const Finding f = all("support").front();
+  EXPECT_EQ(f.layer, 3);
+  EXPECT_EQ(f.value, 2e-5);
+  EXPECT_EQ(f.baseline, 0.41);
+}
+
+TEST_F(Verdict, ResidualsBelowTheRoundingFloorAreNotShown) {
+  residuals("full", {0.5, 0.45, 0.43, 0.41, 0.42, 0.44});
+  residuals("-skip", {0.3, 0.05, 0.001, 4.2e-7, 4.2e-7, 4.2e-7});
+  EXPECT_EQ(said("support"),
+            Lines{"the skips hold the rank up: without them the residual falls below 0.1 by layer 1 and to "
+                  "the rounding floor (1e-06) by layer 3 (full: 0.41; threshold 0.1)"});
+}
+
+TEST_F(Verdict, APartThatCanGoDoesNotHoldTheRankUp) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-norm", {0.6, 0.6, 0.6, 0.6, 0.6, 0.48});
+  EXPECT_EQ(said("support"), Lines{"the norms do not hold the rank up: without them, and nothing else "
+                                   "removed, 0.96 of the full network's "
+                                   "residual is left at layer 5 (0.48 ± 0.00048 against 0.5 ± 0.0005; "
+                                   "thresholds 0.5 and 0.8), times 0.969 a "
+                                   "layer"});
+}
+
+TEST_F(Verdict, APartWithoutWhichRankIsLostHoldsItUpThoughTheResidualStands) {
+  residuals("full", {0.8, 0.8, 0.8, 0.8, 0.8, 0.8});
+  residuals("-skip", {0.7, 0.7, 0.6, 0.6, 0.55, 0.51});
+  for (int l = 0; l < kLayers; ++l)
+    for (const char* variant : {"full", "-skip"})
+      add(variant, fmt::format("blocks.{}.hook_resid_post", l), l, -1, "effective_rank_centered_rel_trimmed",
+          variant[0] == 'f' ? 0.64 : 0.64 * std::pow(0.75, l), "content");
+  EXPECT_EQ(said("support"), Lines{"the skips hold part of the rank up: without them, and nothing else "
+                                   "removed, 0.237 of the full network's "
+                                   "effective rank is left at layer 5 (0.152 ± 0.00015 against 0.64 ± "
+                                   "0.00064; thresholds 0.5 and 0.8), times "
+                                   "0.75 a layer"});
+}
+
+TEST_F(Verdict, BetweenTheThresholdsASharesMeaningIsNotKnown) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-position", {0.33, 0.33, 0.33, 0.33, 0.33, 0.33});
+  EXPECT_EQ(all("support").front().known, false);
+}
+
+TEST_F(Verdict, PartsThatLeaveTogetherAreNamedTogether) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-mlp", {0.6, 0.6, 0.001, 0.6, 0.6, 0.6});
+  EXPECT_EQ(said("support").front().substr(0, 52), "the MLP and the norm behind it hold the rank up: wit");
+}
+
+TEST_F(Verdict, WhereTheFullNetworkFallsTooTheSupportIsNotKnown) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.02});
+  residuals("-position", {0.5, 0.5, 0.5, 0.5, 0.5, 0.01});
+  EXPECT_EQ(said("support"),
+            Lines{"? not known whether the positions hold the rank up: the full network is itself below 0.1 "
+                  "where the one without them is (layer 5: 0.02 and 0.01)"});
+}
+
+TEST_F(Verdict, ANoisyVariantDecidesNothing) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residual("-mlp-skip", 0, 0.3).stderr_ = 0.2;
+  EXPECT_EQ(said("support"), Lines{"? not known whether the MLP skip holds the rank up: without it, and "
+                                   "nothing else removed, 0.6 of the full "
+                                   "network's residual is left at layer 0 (0.3 ± 0.2 against 0.5 ± 0.0005; "
+                                   "thresholds 0.5 and 0.8), times 1 a "
+                                   "layer"});
+}
+
+TEST_F(Verdict, AVariantWithoutResidualsDecidesNothing) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  output_kl("-skip", 3);
+  EXPECT_EQ(said("support"),
+            Lines{"? not known whether the skips hold the rank up: no residual was measured with and "
+                  "without"});
+}
+
+// What the norm's gain and bias do to the residual is a matter of how the network is written down.
+TEST_F(Verdict, TheResidualBehindTheNormWithoutItsGainAndBiasDecidesWhereItIsMeasured) {
+  pre_norm();
+  residuals("full", {0.07, 0.07, 0.07, 0.07, 0.07, 0.07, 0.07});
+  residuals("-skip", {0.07, 0.03, 0.001, 0.001, 0.001, 0.001, 0.001});
+  for (int l = 0; l < kLayers; ++l)
+    for (const char* variant : {"full", "-skip"})
+      add(variant, fmt::format("blocks.{}.hook_resid_post", l), l, -1, "residual_fro_rel_normed",
+          variant[0] == 'f' ? 0.8 : 0.8 * std::pow(0.3, l + 1), "content");
+  EXPECT_EQ(said("support"),
+            Lines{"the skips hold the rank up: without them the residual falls below 0.1 by layer 2 and to "
+                  "0.000583 by the final norm (full: 0.8; threshold 0.1)"});
+}
+
+}  // namespace
+}  // namespace rankscope
