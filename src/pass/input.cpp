@@ -134,8 +134,8 @@ class StreamReader {
 
   // `input` holds what the encoder reads; it becomes what both read.
   void add_decoder(ScanInput& input, const std::vector<Sample>& texts, const std::vector<Sample>& given) {
-    const std::vector<Sample>& from = texts.empty() ? input.samples : texts;
-    input.encoder = input.samples;
+    input.encoder = std::move(input.samples);
+    const std::vector<Sample>& from = texts.empty() ? input.encoder : texts;
     input.shown_encoder = input.shown;
     input.samples.clear();
     for (size_t i = 0; i < input.encoder.size(); ++i)

@@ -109,7 +109,7 @@ constexpr double kClose = 1e-12;
 TEST_P(Streams, EntropyIsThatOfTheRecordedAttentionInEveryStream) {
   ScanRequest r = recorded();
   r.lenses = {"attention"};
-  const ScanResult result = scan(r);
+  const ScanResult result = scan(r, {});
   const Recording recording(GetParam());
   int64_t compared = 0;
   for (const SampleRow& row : result.table.samples) {
@@ -131,7 +131,7 @@ TEST_P(Streams, EveryNumberIsThereOnceAndNamesItsStream) {
   ScanRequest r = random();
   r.off = {"skip", "mlp"};
   r.null_models = true;
-  const ScanResult result = scan(r);
+  const ScanResult result = scan(r, {});
   std::set<std::tuple<std::string, std::string, std::string, std::string, int, std::string>> seen;
   std::map<std::string, std::set<std::string>> metrics;
   for (const Row& row : result.table.rows) {
@@ -158,10 +158,10 @@ TEST_P(Streams, AHeadTakenOutOfOneStreamLeavesWhatRunsBeforeItAlone) {
   ScanRequest r = random();
   r.off = {"head:encoder.L0H1", "head:cross.L0H1", "head:decoder.L0H1"};
   r.lenses = {"residual"};
-  const ScanResult result = scan(r);
+  const ScanResult result = scan(r, {});
   const auto value = [&](const std::string& variant, const char* stream, int layer) {
     for (const Row& row : result.table.rows)
-      if (row.variant == variant && row.stream == stream && row.layer == layer &&
+      if (row.variant.str() == variant && row.stream == stream && row.layer == layer &&
           row.metric == "residual_fro_rel" && row.tokens == "all" &&
           row.site.str().ends_with("hook_resid_post"))
         return row.value;
@@ -178,7 +178,7 @@ TEST_P(Streams, AHeadTakenOutOfOneStreamLeavesWhatRunsBeforeItAlone) {
   EXPECT_EQ(error_of([&] {
               ScanRequest wrong = random();
               wrong.off = {"head:encoders.L0H1"};
-              scan(wrong);
+              scan(wrong, {});
             }),
             "there is no stream \"encoders\"");
 }
@@ -187,7 +187,7 @@ TEST_P(Streams, TheDecoderReadsTheTextShiftedRight) {
   ScanRequest r = random(1);
   r.show = true;
   r.lenses = {"residual"};
-  const ScanResult result = scan(r);
+  const ScanResult result = scan(r, {});
   const auto shown = result.manifest["input"]["shown"];
   const auto encoder = shown["encoder"].get<std::vector<std::string>>(),
              decoder = shown["tokens"].get<std::vector<std::string>>();
@@ -198,7 +198,7 @@ TEST_P(Streams, TheDecoderReadsTheTextShiftedRight) {
 }
 
 TEST_P(Streams, TheVerdictSpeaksOfOneStreamAtATime) {
-  const ScanResult result = scan(random());
+  const ScanResult result = scan(random(), {});
   std::set<std::string> streams;
   for (const Finding& f : result.verdict) streams.insert(f.sentence.substr(0, f.sentence.find(':')));
   EXPECT_EQ(streams, (std::set<std::string>{"encoder", "decoder", "cross"}));
@@ -208,7 +208,7 @@ TEST_P(Streams, TheReportKeepsTheAttentionOfEveryStream) {
   ScanRequest r = recorded();
   r.show = true;
   r.patterns = folder_.path() / "patterns.safetensors";
-  const ScanResult result = scan(r);
+  const ScanResult result = scan(r, {});
   const Recording recording(GetParam());
   const auto exact = [&](const char* file, const std::string& site, const std::string& stream) {
     const at::Tensor kept = read_tensor(SafetensorsFile(folder_.path() / file), site).to(at::kDouble),
@@ -232,7 +232,7 @@ TEST_P(Streams, ABaselineIsFollowedThroughBothStreams) {
   ScanRequest r = random();
   r.lenses = {"residual"};
   r.baseline = r.model;
-  const ScanResult result = scan(r);
+  const ScanResult result = scan(r, {});
   const Row* same = result.table.find("baseline", "output_kl", -1);
   ASSERT_NE(same, nullptr);
   // The sum over the vocabulary, in double.
@@ -249,16 +249,16 @@ TEST_P(Streams, WhatFollowsOneStreamSaysSoAndNamesTheEncoder) {
   EXPECT_EQ(error_of([&] { measure_collapse(collapse, {}); }), "");
   ScanRequest ablate = random();
   ablate.ablate = "heads";
-  EXPECT_NE(error_of([&] { scan(ablate); }).find("--ablate"), std::string::npos);
+  EXPECT_NE(error_of([&] { scan(ablate, {}); }).find("--ablate"), std::string::npos);
 }
 
 TEST_P(Streams, SamplesGiveTheSameNumbersInAnyCompany) {
   ScanRequest r = random(5);
   r.lenses = {"attention", "residual", "circuits"};
   r.batch_size = 1;
-  const ScanResult alone = scan(r);
+  const ScanResult alone = scan(r, {});
   r.batch_size = 4;
-  const ScanResult together = scan(r);
+  const ScanResult together = scan(r, {});
   ASSERT_EQ(alone.table.samples.size(), together.table.samples.size());
   std::map<std::tuple<std::string, std::string, int, std::string, std::string, int64_t>, double> by_name;
   const auto key = [](const SampleRow& s) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "base/error.h"
 #include "base/philox.h"
 #include "base/stream_name.h"
 #include "checkpoint/checkpoint.h"
@@ -278,7 +279,7 @@ TEST_F(WhisperTest, AScanHearsTheFeaturesAndReadsTheTokensShiftedRight) {
   r.token_ids = folder_.path() / "ids.txt";
   r.dtype = "float64";
   r.lenses = {"attention"};
-  const ScanResult result = scan(r);
+  const ScanResult result = scan(r, {});
   int64_t compared = 0;
   for (const SampleRow& row : result.table.samples) {
     if (row.stream != "cross") continue;
@@ -299,10 +300,10 @@ TEST_F(WhisperTest, TheEncoderIsANetworkOfItsOwn) {
   r.model = folder_.path() / "encoder";
   r.features = folder_.path() / "activations.safetensors";
   r.lenses = {"attention"};
-  EXPECT_EQ(scan(r).spec.depth(), kLayers);
+  EXPECT_EQ(scan(r, {}).spec.depth(), kLayers);
   r.features.reset();
   r.random_tokens = true;
-  EXPECT_FALSE(scan(r).table.rows.empty());
+  EXPECT_FALSE(scan(r, {}).table.rows.empty());
 }
 
 TEST_F(WhisperTest, WhatItCannotHearIsRefusedByName) {
@@ -311,7 +312,7 @@ TEST_F(WhisperTest, WhatItCannotHearIsRefusedByName) {
     r.model = folder_.path();
     change(r);
     try {
-      scan(r);
+      scan(r, {});
     } catch (const Error& e) {
       return std::string(e.what());
     }
