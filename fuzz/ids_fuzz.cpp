@@ -9,8 +9,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto samples = read_token_ids(folder.put("ids.txt", fuzz::text_of(data, size)).string());
     if (samples.empty()) std::abort();
     for (const auto& sample : samples)
-      for (const int64_t id : sample)
-        if (id < 0 || id > INT32_MAX) std::abort();
+      for (const auto* ids : {&sample.ids, &sample.decoder})
+        for (const int64_t id : *ids)
+          if (id < 0 || id > INT32_MAX) std::abort();
   });
   return 0;
 }

@@ -28,7 +28,8 @@ struct Tower {
 constexpr Tower kTowers[] = {{"text_model", "clip", "text_config", "clip_text_model"},
                              {"vision_model", "clip", "vision_config", "clip_vision_model"},
                              {"encoder", "t5", nullptr, nullptr},
-                             {"encoder", "bart", nullptr, nullptr}};
+                             {"encoder", "bart", nullptr, nullptr},
+                             {"encoder", "whisper", nullptr, nullptr}};
 
 Json read_json_config(const fs::path& folder) { return read_json(folder / "config.json", 64 << 20); }
 
@@ -205,6 +206,12 @@ Error missing_tensors(const std::vector<std::string>& names, const fs::path& fol
 }  // namespace
 
 fs::path files_of(const fs::path& folder) { return tower_of(folder) ? folder.parent_path() : folder; }
+
+ModelSpec spec_of_folder(const fs::path& folder) {
+  const Json json = read_config(folder);
+  const JsonObject config(json, (folder / "config.json").string());
+  return architecture_for(config, &json).spec(config);
+}
 
 Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder), config_(read_config(folder)) {
   const JsonObject config(config_, (folder / "config.json").string());

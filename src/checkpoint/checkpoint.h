@@ -17,6 +17,10 @@ namespace rankscope {
 /// "clip/text_model", "clip/vision_model" and "t5/encoder" name one; their files are in the folder above.
 std::filesystem::path files_of(const std::filesystem::path& folder);
 
+/// What the config.json of a folder describes, or one network of several in it as above; its weights need not
+/// be there.
+ModelSpec spec_of_folder(const std::filesystem::path& folder);
+
 class Checkpoint {
  public:
   /// Opens and checks the whole folder: a missing tensor, a wrong shape or an unknown architecture is an

@@ -14,6 +14,21 @@ inline void clip_blocks(ModelSpec& s, const JsonObject& config, bool causal) {
       {.width = size_at(config, {"intermediate_size"}, kMaxMlpWidth),
        .activation = activation_of(config, "hidden_act", "quick_gelu")});
   repeat_block(s, block, size_at(config, {"num_hidden_layers"}, kMaxLayers));
+
+  // By the width and, for what is summed over the depth, by the depth.
+  const double factor = config.number("initializer_factor", 0.0, 1e3, 1.0);
+  const double width = factor / std::sqrt(static_cast<double>(s.width)),
+               summed = width / std::sqrt(2.0 * static_cast<double>(s.depth()));
+  s.init.stds = {{"W_Q", summed},
+                 {"W_K", summed},
+                 {"W_V", summed},
+                 {"W_O", width},
+                 {"W_in", width / std::sqrt(2.0)},
+                 {"W_out", summed},
+                 {"embed.cls", width},
+                 {"embed.W_patch", factor * s.init.std},
+                 {"embed.W_E", factor * 0.02},
+                 {"embed.W_pos", factor * (causal ? 0.02 : s.init.std)}};
 }
 
 inline void clip_block_weights(WeightList& list, const ModelSpec& s) {

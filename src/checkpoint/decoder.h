@@ -125,19 +125,25 @@ inline void gated_mlp_weights(WeightList& list, const std::string& b, const std:
   list.linear(b + "mlp.", "out", module + ".down_proj");
 }
 
-/// Every tensor under the name Llama gave it, with norms on queries and keys where a spec has them.
-inline void decoder_weights(WeightList& list, const ModelSpec& s) {
+/// Every tensor under the name Llama gave it, with norms on queries and keys where a spec has them. What
+/// Llama calls post_attention_layernorm stands before its MLP; where norms stand inside the branches, it is
+/// the one inside attention, and the others have names of their own. `plus` is added to the gains.
+inline void decoder_weights(WeightList& list, const ModelSpec& s, double plus = 0) {
+  const auto norm = [&](const std::string& to, const std::string& from) { list.norm(to, from, false, plus); };
   list.add("embed.W_E", {"embed_tokens.weight"});
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
     const std::string b = fmt::format("blocks.{}.", i), layer = fmt::format("layers.{}.", i);
-    list.norm(b + "ln1", layer + "input_layernorm");
+    const bool inside = s.blocks[static_cast<size_t>(i)].branches.front().inside.there();
+    norm(b + "ln1", layer + "input_layernorm");
     attention_weights(list, b, layer + "self_attn");
-    list.norm(b + "attn.q_norm", layer + "self_attn.q_norm");
-    list.norm(b + "attn.k_norm", layer + "self_attn.k_norm");
-    list.norm(b + "ln2", layer + "post_attention_layernorm");
+    norm(b + "attn.q_norm", layer + "self_attn.q_norm");
+    norm(b + "attn.k_norm", layer + "self_attn.k_norm");
+    norm(b + (inside ? "ln1_post" : "ln2"), layer + "post_attention_layernorm");
+    if (inside) norm(b + "ln2", layer + "pre_feedforward_layernorm");
     gated_mlp_weights(list, b, layer + "mlp");
+    norm(b + "ln2_post", layer + "post_feedforward_layernorm");
   }
-  list.norm("ln_final", "norm");
+  norm("ln_final", "norm");
   list.vocabulary(s, "embed_tokens.weight", "lm_head.weight");
 }
 

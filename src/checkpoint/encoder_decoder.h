@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "checkpoint/config.h"
+#include "checkpoint/weight_list.h"
 
 namespace rankscope {
 
@@ -29,6 +31,30 @@ inline void add_cross_attention(BlockSpec& block, const AttentionSpec& attention
   cross.reads = "encoder";
   cross.part = {"attention", attention, {}};
   block.branches.insert(block.branches.begin() + 1, cross);
+}
+
+/// The blocks of a stream under BART's names; what looks at the encoder is taken where there is such a
+/// branch.
+inline void bart_block_weights(WeightList& list, const StreamSpec& s, const std::string& to,
+                               const std::string& from) {
+  for (int64_t i = 0; i < s.stored_blocks; ++i) {
+    const std::string b = fmt::format("{}blocks.{}.", to, i), layer = fmt::format("{}.layers.{}.", from, i);
+    list.norm(b + "ln1", layer + "self_attn_layer_norm");
+    list.norm(b + "ln_cross", layer + "encoder_attn_layer_norm");
+    for (const auto& [letter, name] :
+         {std::pair{"Q", "q_proj"}, {"K", "k_proj"}, {"V", "v_proj"}, {"O", "out_proj"}}) {
+      list.linear(b + "attn.", letter, layer + "self_attn." + name);
+      list.linear(b + "cross.", letter, layer + "encoder_attn." + name);
+    }
+    list.norm(b + "ln2", layer + "final_layer_norm");
+    list.linear(b + "mlp.", "in", layer + "fc1");
+    list.linear(b + "mlp.", "out", layer + "fc2");
+  }
+}
+
+/// What a decoder reads before its first token.
+inline int64_t start_of(const JsonObject& config, int64_t otherwise) {
+  return config.integer("decoder_start_token_id", 0, kMaxVocabulary, otherwise);
 }
 
 /// The encoder by itself, or the decoder with the encoder as its source.

@@ -28,14 +28,11 @@ class WeightList {
     add(part + "b_" + letter, how);
   }
 
-  void norm(const std::string& parameter, const std::string& module, bool outside_base = false) {
-    add(parameter + ".w", {.tensor = module + ".weight", .outside_base = outside_base});
+  /// `plus` is added to the gain: 1 where its difference from one is stored (Gemma).
+  void norm(const std::string& parameter, const std::string& module, bool outside_base = false,
+            double plus = 0) {
+    add(parameter + ".w", {.tensor = module + ".weight", .outside_base = outside_base, .plus = plus});
     add(parameter + ".b", {.tensor = module + ".bias", .outside_base = outside_base});
-  }
-
-  /// The same of a gain that is stored as its difference from one (Gemma).
-  void shifted_norm(const std::string& parameter, const std::string& module) {
-    add(parameter + ".w", {.tensor = module + ".weight", .plus = 1.0});
   }
 
   /// The vocabulary matrix: the embedding's tensor where the two are tied, its own otherwise.

@@ -64,7 +64,12 @@ void add_sample_options(CLI::App& app, ScanRequest& r, std::string& token_ids, s
   app.add_option("--token-ids", token_ids, "File with one sample of token ids per line")->type_name("FILE");
   app.add_option("--pixels", pixels, "safetensors file with pixel_values, for models that read images")
       ->type_name("FILE");
-  app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels)");
+  app.add_option_function<std::string>(
+         "--features", [&r](const std::string& file) { r.features = file; },
+         "safetensors file with input_features, for models that read sounds; --text or --token-ids is "
+         "then what their decoder reads")
+      ->type_name("FILE");
+  app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels, or sounds)");
   app.add_flag("--zipf", r.zipf,
                "Random tokens as often as words in a text: the r-th with probability ~ 1/r");
   app.add_option("--samples", r.samples, "At most this many samples")
@@ -135,7 +140,7 @@ void fill_in_request(InputOptions& o, Io& io) {
   ScanRequest& r = o.request;
   if (!o.token_ids.empty()) r.token_ids = o.token_ids;
   if (!o.pixels.empty()) r.pixels = o.pixels;
-  const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.random_tokens;
+  const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.features || r.random_tokens;
   if (o.init.empty()) {
     r.model = o.model.empty() ? builtin_model() : model_folder(o.model, io);
     if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};

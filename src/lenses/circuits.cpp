@@ -1,7 +1,8 @@
 // The maps a head applies whatever the input: W_QK, which scores pairs of tokens, and W_OV, which moves them.
 // Both are d x d of rank at most the head's width, so everything is read from the thin factors. Query head h
 // uses KV head h / (heads / kv_heads). In a pre-norm block the norm's gain belongs to the map, unless the
-// norm was taken out; under RoPE it is the one at offset 0.
+// norm was taken out; under RoPE it is the one at offset 0. Keys and values of another stream come without
+// the norm, and the two sides of their map have no channels in common: it has no trace.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -73,34 +74,42 @@ class Circuits : public Measurement {
         branch.before.acts() ? view.weights.get_or_none(branch.norm_name + ".w") : at::Tensor();
     const HeadMaps maps = maps_of(view, branch);
     const at::Tensor &W_Q = maps.W_Q, &W_K = maps.W_K, &W_V = maps.W_V, &W_O = view.weights.get("attn.W_O");
-    if (stays_on_device(W_Q, true)) return weights_there(a, gain, W_Q, W_K, W_V, W_O);
+    const bool own = branch.reads.empty();
+    const at::Tensor key_gain = own ? gain : at::Tensor();
+    if (stays_on_device(W_Q, true)) {
+      weights_there(a, gain, key_gain, W_Q, W_K, W_V, W_O);
+      if (!own) pr_there_.fill_(kNone);
+      return;
+    }
     // Head by head: the maps of all heads together would be as large as the block.
     qk_.resize(static_cast<size_t>(a.heads)), ov_.resize(qk_.size()), pr_.resize(qk_.size());
     parallel_over(a.heads, [&](int64_t h) {
       const int64_t group = h / (a.heads / a.kv_heads);
-      const at::Tensor q = head_of(W_Q, h, a.d_qk, gain), k = head_of(W_K, group, a.d_qk, gain);
-      const at::Tensor v = head_of(W_V, group, a.d_v, gain),
+      const at::Tensor q = head_of(W_Q, h, a.d_qk, gain), k = head_of(W_K, group, a.d_qk, key_gain);
+      const at::Tensor v = head_of(W_V, group, a.d_v, key_gain),
                        o = W_O.detach().narrow(1, h * a.d_v, a.d_v).cpu();
       qk_[static_cast<size_t>(h)] = spectrum_of_product(q.t(), k).front();
       ov_[static_cast<size_t>(h)] = spectrum_of_product(o, v).front();
-      pr_[static_cast<size_t>(h)] = participation(q, k, qk_[static_cast<size_t>(h)]);
+      pr_[static_cast<size_t>(h)] = own ? participation(q, k, qk_[static_cast<size_t>(h)]) : kNone;
     });
   }
 
   // The same where the tensors are, all heads at once.
-  void weights_there(const AttentionSpec& a, const at::Tensor& gain, const at::Tensor& W_Q,
-                     const at::Tensor& W_K, const at::Tensor& W_V, const at::Tensor& W_O) {
-    const auto of_heads = [&](const at::Tensor& w, int64_t heads, int64_t width) {
+  void weights_there(const AttentionSpec& a, const at::Tensor& gain, const at::Tensor& key_gain,
+                     const at::Tensor& W_Q, const at::Tensor& W_K, const at::Tensor& W_V,
+                     const at::Tensor& W_O) {
+    const auto of_heads = [&](const at::Tensor& w, const at::Tensor& by, int64_t heads, int64_t width) {
       const at::Tensor rows = w.detach().to(at::kDouble);
-      const at::Tensor scaled = gain.defined() ? rows * gain.detach().to(at::kDouble) : rows;
+      const at::Tensor scaled = by.defined() ? rows * by.detach().to(at::kDouble) : rows;
       return scaled.view({heads, width, -1}).repeat_interleave(a.heads / heads, 0);  // [H, width, d]
     };
-    const at::Tensor q = of_heads(W_Q, a.heads, a.d_qk), k = of_heads(W_K, a.kv_heads, a.d_qk);
+    const at::Tensor q = of_heads(W_Q, gain, a.heads, a.d_qk),
+                     k = of_heads(W_K, key_gain, a.kv_heads, a.d_qk);
     qk_there_ = product_singular_values(q.transpose(1, 2), k);
     const at::Tensor size = qk_there_.square().sum(1).sqrt(), trace = (q * k).sum({1, 2});
     pr_there_ = at::where(size > 0, (trace / size).square(), at::zeros({}, size.options()));
     const at::Tensor o = W_O.detach().to(at::kDouble).view({-1, a.heads, a.d_v}).permute({1, 0, 2});
-    ov_there_ = product_singular_values(o, of_heads(W_V, a.kv_heads, a.d_v));
+    ov_there_ = product_singular_values(o, of_heads(W_V, key_gain, a.kv_heads, a.d_v));
   }
 
   at::Tensor finish_there() const {

@@ -9,15 +9,20 @@
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
 #include "lenses/support/sampled_rows.h"
+#include "lenses/support/sinks.h"
 #include "spectral/arnoldi.h"
 
 namespace rankscope {
 namespace {
 
 class Eigen : public Measurement {
+ public:
+  explicit Eigen(bool sinks) : sinks_(sinks) {}
+
+ private:
   at::Tensor tile(const TileView& view) override {
     const int64_t rows = view.tile.size(2), T = view.tile.size(3), heads = view.tile.size(1);
-    if (view.causal || rows != T || view.place.queries != T || T > kLongestWhole) return {};
+    if (sinks_ || view.causal || rows != T || view.place.queries != T || T > kLongestWhole) return {};
     const at::Tensor p = host(view.tile);
     std::vector<RadiusEstimate> found(static_cast<size_t>(p.size(0) * heads));
     parallel_over(static_cast<int64_t>(found.size()), [&](int64_t i) {
@@ -33,6 +38,8 @@ class Eigen : public Measurement {
     }
     return numbers.tensor();
   }
+
+  bool sinks_;  // rows sum to less than one: there is no eigenvalue 1 to take out
 };
 
 }  // namespace
@@ -44,8 +51,9 @@ extern const Lens lens_eigen{
     .sites = {{"attn.hook_pattern", SiteForm::tiles}},
     .metrics =
         {{.name = "eigen_gap",
-          .formula =
-              "1 - |lambda_2| of the attention matrix, by Arnoldi steps; not for causal masks, nor T > 512",
+          .formula = "1 - |lambda_2| of the attention matrix, by Arnoldi steps; not for causal masks, "
+                     "learned sinks, nor "
+                     "T > 512",
           .meaning =
               "1: one application makes tokens alike; 0: some difference is kept for ever; below 0 only "
               "where eigen_residual is large",
@@ -53,7 +61,9 @@ extern const Lens lens_eigen{
          {.name = "eigen_residual",
           .formula = "||A v - lambda v|| of the Arnoldi vector behind eigen_gap",
           .meaning = "how far the steps came: near 0, the eigenvalue is right"}},
-    .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Eigen>(); },
+    .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
+      return std::make_unique<Eigen>(has_learned_sinks(context));
+    },
     .on_request = true};
 
 }  // namespace rankscope

@@ -63,7 +63,9 @@ struct TileView {
   bool causal;
   int64_t window;  // 0: none
   const Packing& packing;
-  bool last() const;  // no more rows of these samples
+  const Packing* keys = nullptr;  // how the keys are packed, where they are another stream's
+  bool last() const;              // no more rows of these samples
+  const Packing& key_packing() const { return keys != nullptr ? *keys : packing; }
 };
 
 /// attn.hook_result as its factors: head h writes z[:, h] W_O[:, h d_v .. + d_v]^T.
@@ -72,6 +74,12 @@ struct FactoredView {
   const at::Tensor& W_O;  // [d, H * d_v]
   const at::Tensor& x;    // [N, d]: the residual stream before the block
   const Packing& packing;
+};
+
+/// What one expert wrote into the tokens of a batch that took it, before their shares of it.
+struct ExpertView {
+  int64_t expert;
+  const at::Tensor& written;  // [n, d]
 };
 
 struct WeightsView {
@@ -87,6 +95,8 @@ struct LensContext {
   uint64_t seed;    // for sampled rows
   int64_t samples;  // in all
   double sink;      // attention on one key, above uniform, that makes a head a sink: --threshold sink=
+  /// What the same lens left for itself (Measurement::left) at the last block before that it looked at.
+  std::shared_ptr<const void> before = {};
 };
 
 /// One lens at one site of one state of the network: it is shown the site batch by batch, in the form it
@@ -106,10 +116,13 @@ class Measurement {
   virtual at::Tensor whole(const WholeView&);
   virtual at::Tensor tile(const TileView&);
   virtual at::Tensor factored(const FactoredView&);
+  virtual void expert(const ExpertView&) {}
   virtual void weights(const WeightsView&) {}
   /// After the last batch, what is no mean over samples: double, [heads + 1, metrics, 3], the last being
   /// value, standard error and number of samples; NaN as above.
   virtual at::Tensor finish();
+  /// After `finish`: what it wants to know at the next block.
+  virtual std::shared_ptr<const void> left() { return {}; }
   /// One of Lens::arrays, [heads, ...], after `finish`; an undefined tensor where there is none.
   virtual at::Tensor array(std::string_view name);
 };

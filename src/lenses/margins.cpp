@@ -142,14 +142,14 @@ class Margins : public Measurement {
   template <class Share>
   void remember(const Strongest& found, const TileView& view, int64_t samples, int64_t K, Share share) {
     std::vector<at::Tensor> special, ids;
+    const Packing& of = view.key_packing();
     for (int64_t s = 0; s < samples; ++s) {
-      const auto begin = view.packing.offsets[static_cast<size_t>(view.place.first_sample + s)];
+      const auto begin = of.offsets[static_cast<size_t>(view.place.first_sample + s)];
       std::vector<int64_t> flags, tokens;
       for (int64_t j = 0; j < K; ++j) {
         const auto at = static_cast<size_t>(begin + j);
-        if (at >= view.packing.content.size()) return;  // keys of another stream
-        flags.push_back(view.packing.content[at] == 0);
-        if (!view.packing.ids.empty()) tokens.push_back(view.packing.ids[at]);
+        flags.push_back(of.content[at] == 0);
+        if (!of.ids.empty()) tokens.push_back(of.ids[at]);
       }
       special.push_back(at::tensor(flags, at::kLong));
       if (!tokens.empty()) ids.push_back(at::tensor(tokens, at::kLong));

@@ -12,14 +12,19 @@ namespace {
 
 int64_t token_count(const Sample& s, const ModelSpec& spec) {
   if (spec.embedding.vocabulary > 0) return static_cast<int64_t>(s.ids.size());
-  return spec.embedding.patch_tokens();
+  return spec.embedding.given_tokens();
 }
 
 void check(const Sample& s, size_t number, const ModelSpec& spec) {
   const EmbeddingSpec& e = spec.embedding;
   const std::string place = fmt::format("sample {}", number);
   if (e.vocabulary == 0) {
-    const auto expected = static_cast<size_t>(e.channels * e.image_size * e.image_size);
+    const auto expected = static_cast<size_t>(e.given_numbers());
+    if (s.pixels.size() != expected && e.sounds > 0)
+      throw Error(fmt::format("the model expects {} mel bins x {} frames, but got {} values", e.sounds,
+                              2 * e.positions, s.pixels.size()))
+          .in(place)
+          .hint("pass sounds with --features FILE, or --random-tokens");
     if (s.pixels.size() != expected)
       throw Error(fmt::format("the model expects {} x {} x {} pixels, but got {} values", e.channels,
                               e.image_size, e.image_size, s.pixels.size()))
@@ -84,6 +89,22 @@ std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelS
     append(batches.back(), samples[i], i, spec);
   }
   return batches;
+}
+
+std::vector<Batch> batches_like(const std::vector<Batch>& batches, const std::vector<Sample>& samples,
+                                const ModelSpec& spec) {
+  std::vector<Batch> out;
+  for (const Batch& like : batches) {
+    Batch b;
+    b.offsets.push_back(0);
+    for (const int64_t i : like.samples) {
+      const auto number = static_cast<size_t>(i);
+      check(samples.at(number), number, spec);
+      append(b, samples[number], number, spec);
+    }
+    out.push_back(std::move(b));
+  }
+  return out;
 }
 
 namespace {

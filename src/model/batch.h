@@ -17,7 +17,7 @@ struct Sample {
       types;  // empty: none given (BERT then reads zeros, XLNet leaves its segment scores out)
   std::vector<int64_t> positions;  // empty: 0, 1, 2, ...
   std::vector<uint8_t> special;    // empty: none; 1 where the token is no content
-  std::vector<float> pixels;       // instead of ids: [channels, size, size]
+  std::vector<float> pixels;       // instead of ids: [channels, size, size], or [mel bins, frames]
 };
 
 struct BatchTensors;  // model/batch_tensors.h
@@ -27,7 +27,7 @@ struct Batch {
   std::vector<uint8_t> content;                              // [N]
   std::vector<int64_t> offsets;                              // [S + 1]
   std::vector<int64_t> samples;                              // [S] numbers of the samples in the scan
-  std::vector<float> pixels;                                 // [S, channels, size, size]
+  std::vector<float> pixels;                                 // [S, ..] as the samples have them
   bool has_types = false;                                    // whether the samples came with token types
   mutable std::shared_ptr<const BatchTensors> tensors = {};  // made when first asked for
 
@@ -42,6 +42,10 @@ struct Batch {
 /// most `batch_size` samples together. Errors name the sample and the token.
 std::vector<Batch> make_batches(const std::vector<Sample>& samples, const ModelSpec& spec,
                                 int64_t batch_size);
+
+/// What another stream reads of the same samples, in the order and the company of `batches`.
+std::vector<Batch> batches_like(const std::vector<Batch>& batches, const std::vector<Sample>& samples,
+                                const ModelSpec& spec);
 
 /// The same samples in the same order, every batch of more than one cut in two.
 std::vector<Batch> halved(const std::vector<Batch>& batches);

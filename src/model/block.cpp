@@ -94,8 +94,13 @@ class Run {
         return apply_grouped_norm(value(o.from), o.norm, o.groups, c_.weights, o.W);
       case Operation::Kind::share:
         return shares_of(value(o.from), o.sharing, c_.weights);
-      case Operation::Kind::experts:
-        return run_experts(value(o.from), value(o.second), o, c_.weights, c_.differentiated);
+      case Operation::Kind::experts: {
+        const std::string site = step_.name + ".hook_expert_out";
+        std::function<void(int64_t, const at::Tensor&)> show;
+        if (c_.observer.wants(site))
+          show = [&](int64_t e, const at::Tensor& written) { c_.observer.see(site, written, {e}); };
+        return run_experts(value(o.from), value(o.second), o, c_.weights, c_.differentiated, show);
+      }
       case Operation::Kind::beside:
         return set_beside(value(o.from), value(o.second), o.groups);
       case Operation::Kind::attend: {
@@ -164,7 +169,8 @@ void run_step(const Step& step, const BlockContext& c, BlockState& s, bool keep)
 void show_step(const Step& step, BlockObserver& observer, const BlockState& s) {
   if (step.kind == Step::Kind::read) {
     if (step.branch == 0) observer.see("hook_resid_pre", s.stream);
-    if (step.branch > 0 && !step.from_start) observer.see("hook_resid_mid", s.stream);
+    if (step.branch > 0 && !step.from_start)
+      observer.see(step.name == "cross" ? "hook_resid_cross" : "hook_resid_mid", s.stream);
     if (step.norm.there()) observer.see(step.norm_name + ".hook_normalized", s.value);
   }
   if (step.kind == Step::Kind::write) observer.see("hook_" + step.name + "_out", s.value);

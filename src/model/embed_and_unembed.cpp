@@ -35,6 +35,16 @@ at::Tensor embed_patches(const Batch& batch, const EmbeddingSpec& e, const Weigh
   return x.reshape({-1, e.width});
 }
 
+// [S, bins, frames] to [S * tokens, width]: two convolutions over three frames, the second one at every other
+// frame.
+at::Tensor embed_sounds(const Batch& batch, const EmbeddingSpec& e, const Weights& w) {
+  const at::Tensor& W = w.get("W_conv1");
+  at::Tensor x = at::tensor(batch.pixels, at::kFloat).to(W.options()).view({batch.count(), e.sounds, -1});
+  x = at::gelu(at::conv1d(x, W.view({e.width, e.sounds, 3}), w.get("b_conv1"), 1, 1));
+  x = at::gelu(at::conv1d(x, w.get("W_conv2").view({e.width, e.width, 3}), w.get("b_conv2"), 2, 1));
+  return x.transpose(1, 2).reshape({-1, e.width});
+}
+
 // Positions go behind the token's own numbers, or on top of them.
 at::Tensor with_positions(const at::Tensor& x, const EmbeddingSpec& e, const at::Tensor& pos) {
   return e.position_width > 0 ? at::cat({x, pos}, -1) : x + pos;
@@ -45,6 +55,7 @@ at::Tensor with_positions(const at::Tensor& x, const EmbeddingSpec& e, const at:
 at::Tensor embed(const Batch& batch, const ModelSpec& spec, const Weights& w, WeightSource& source) {
   const EmbeddingSpec& e = spec.embedding;
   return embedded(e.vocabulary > 0 ? source.rows("embed.W_E", at::tensor(batch.ids, at::kLong))
+                  : e.sounds > 0   ? embed_sounds(batch, e, w)
                                    : embed_patches(batch, e, w),
                   batch, e, w);
 }

@@ -78,7 +78,8 @@ void for_each_taken(
 }
 
 at::Tensor run_experts(const at::Tensor& x, const at::Tensor& shares, const Operation& o,
-                       const Weights& weights, bool dense) {
+                       const Weights& weights, bool dense,
+                       const std::function<void(int64_t, const at::Tensor&)>& show) {
   at::Tensor out = at::zeros({x.size(0), o.width}, x.options());
   if (dense) {
     for (int64_t e = 0; e < shares.size(1); ++e)
@@ -88,6 +89,7 @@ at::Tensor run_experts(const at::Tensor& x, const at::Tensor& shares, const Oper
   for_each_taken(o, shares, [&](const std::string& name, const at::Tensor& tokens, const at::Tensor& share) {
     const at::Tensor read = share.defined() ? x.index_select(0, tokens) : x;
     const at::Tensor written = written_by(read, expert_of(o, weights, name), o);
+    if (share.defined() && show) show(std::stoll(name.substr(name.find('.') + 1)), written);
     if (share.defined())
       out.index_add_(0, tokens, written * share.unsqueeze(1));
     else

@@ -26,8 +26,10 @@ void for_each_taken(const Operation& o, const at::Tensor& shares,
                                              const at::Tensor& share)>& each);
 
 /// What the experts write for x [N, d]. `dense`: every expert runs on every token, so that nothing depends on
-/// who is taken but the numbers; otherwise only those that are taken are read and run.
+/// who is taken but the numbers; otherwise only those that are taken are read and run, and `show`, where
+/// given, sees what each wrote into its tokens [n, d].
 at::Tensor run_experts(const at::Tensor& x, const at::Tensor& shares, const Operation& o,
-                       const Weights& weights, bool dense);
+                       const Weights& weights, bool dense,
+                       const std::function<void(int64_t expert, const at::Tensor& written)>& show = {});
 
 }  // namespace rankscope

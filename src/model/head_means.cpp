@@ -75,7 +75,7 @@ void add_able(std::vector<std::vector<double>>& able, const at::Tensor& values, 
 at::Tensor carried_by_biases(const BranchSpec& branch, const Weights& weights) {
   const AttentionSpec& a = *branch.attention();
   at::Tensor v = at::zeros({a.kv_heads * a.d_v}, at::kDouble);
-  if (attention_variant(a.variant).row_stochastic) {
+  if (attention_variant(a.variant).row_stochastic && !a.sinks) {
     if (const at::Tensor& b = weights.get_or_none(branch.name + ".b_V"); b.defined())
       v += b.to(at::kCPU, at::kDouble);
     const at::Tensor& shift =

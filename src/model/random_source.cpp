@@ -50,7 +50,7 @@ class RandomSource : public WeightSource {
 
  private:
   Parameter find(const std::string& name) const {
-    for (const Parameter& p : parameters_of(spec_, name.substr(0, name.find('.'))))
+    for (const Parameter& p : parameters_of(spec_, name.substr(0, name.rfind('.'))))
       if (p.name == name) return p;
     return {};
   }

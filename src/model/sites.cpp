@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "attention/variant.h"
 #include "base/error.h"
@@ -62,6 +63,9 @@ bool has_sinks(const Model&, const Block& b) { return b.attention_branch() && b.
 bool has_mlp(const Model&, const Block& b) { return b.mlp_branch() != nullptr; }
 bool pre_norm_mlp(const Model&, const Block& b) { return b.mlp_branch() && b.mlp_branch()->before.there(); }
 bool has_hidden(const Model& m, const Block& b) { return hidden_width(m, b) > 0; }
+bool has_experts(const Model&, const Block& b) {
+  return b.mlp_branch() != nullptr && b.mlp_branch()->part.name == "experts";
+}
 bool final_norm(const Model& m, const Block&) { return m.final_norm.there(); }
 
 std::vector<SiteInfo> common_sites() {
@@ -105,11 +109,51 @@ std::vector<SiteInfo> common_sites() {
       {"mlp.hook_pre", whole, part, "what the activation is applied to; of a gated MLP the gate", hidden,
        has_hidden},
       {"mlp.hook_post", whole, part, "what the MLP's last matrix reads", hidden, has_hidden},
+      {"mlp.hook_expert_out", SiteForm::experts, part, "what each expert writes into the tokens that take it",
+       tokens_by_width, has_experts},
       {"hook_mlp_out", whole, step, "what the MLP writes", tokens_by_width, has_mlp},
       {"hook_resid_post", whole, output, "the block's output, post-norm: after the norm", tokens_by_width,
        always},
       {"ln_final.hook_normalized", whole, pass, "after the norm behind the last block", tokens_by_width,
        final_norm, false}};
+}
+
+// What the attention that looks at another stream shows: what the block's own shows, under the name "cross".
+// Its keys and values belong to that stream, whose own sites show where they come from.
+std::vector<SiteInfo> cross_sites(const std::vector<SiteInfo>& own) {
+  static std::deque<std::string> kept;  // the names are views
+  const auto keep = [](std::string text) -> std::string_view { return kept.emplace_back(std::move(text)); };
+  const auto as_cross = [](std::string_view name) {
+    return name.starts_with("attn")  ? "cross" + std::string(name.substr(4))
+           : name == "hook_attn_out" ? std::string("hook_cross_out")
+                                     : std::string("ln_cross.hook_normalized");
+  };
+  const auto seen = [](const Block& b) { return attention_alone(b, "cross"); };
+  std::vector<SiteInfo> out;
+  for (const SiteInfo& site : own) {
+    const bool attention =
+        site.name.starts_with("attn") && site.name != "attn.hook_k" && site.name != "attn.hook_v";
+    if (!attention && site.name != "hook_attn_out" && site.name != "ln1.hook_normalized") continue;
+    SiteInfo cross = site;
+    cross.name = keep(as_cross(site.name));
+    cross.meaning = keep("of the attention to another stream: " + std::string(site.meaning));
+    cross.shape = [site, seen](const Model& m, const Block& b) { return site.shape(m, seen(b)); };
+    cross.present = [site, seen](const Model& m, const Block& b) {
+      return cross_branch(b) != nullptr && site.present(m, seen(b));
+    };
+    if (!site.made_of.empty()) cross.made_of = keep(as_cross(site.made_of));
+    cross.like = site.name;
+    cross.of_cross = true;
+    out.push_back(std::move(cross));
+  }
+  out.push_back({.name = "hook_resid_cross",
+                 .form = SiteForm::whole,
+                 .shown_by = ShownBy::step,
+                 .meaning = "between attention and the attention to another stream",
+                 .shape = tokens_by_width,
+                 .present = [](const Model&, const Block& b) { return cross_branch(b) != nullptr; },
+                 .like = "hook_resid_mid"});
+  return out;
 }
 
 // The branch of the block that runs the part; nullptr where none does.
@@ -144,6 +188,8 @@ std::string_view to_string(SiteForm form) {
       return "tiles";
     case SiteForm::factored:
       return "factored";
+    case SiteForm::experts:
+      return "experts";
     case SiteForm::weights:
       return "weights";
   }
@@ -153,11 +199,30 @@ std::string_view to_string(SiteForm form) {
 const std::vector<SiteInfo>& sites() {
   static const std::vector<SiteInfo> list = [] {
     std::vector<SiteInfo> all = common_sites();
+    for (SiteInfo& site : cross_sites(all)) all.push_back(std::move(site));
     for (const Part* part : parts())
       for (const PartSite& site : part->sites) all.push_back(site_of(*part, site));
     return all;
   }();
   return list;
+}
+
+const BranchSpec* cross_branch(const BlockSpec& block) {
+  for (const BranchSpec& b : block.branches)
+    if (b.name == "cross" && b.attention() != nullptr) return &b;
+  return nullptr;
+}
+
+BlockSpec attention_alone(const BlockSpec& block, std::string_view branch) {
+  BlockSpec alone;
+  alone.weights = block.weights;
+  for (const BranchSpec& b : block.branches)
+    if (b.name == branch) alone.branches.push_back(b);
+  for (BranchSpec& b : alone.branches) {
+    b.name = "attn";
+    b.norm_name = "ln1";
+  }
+  return alone;
 }
 
 std::string_view within_block(std::string_view name) {

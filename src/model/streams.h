@@ -1,6 +1,7 @@
 // Streams that run before the one that ends in the readout: an encoder, for a decoder that reads it.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "base/tensor_fwd.h"
@@ -15,7 +16,11 @@ std::string stream_prefix(const StreamSpec& stream);
 /// The stream as a network of its own, for whoever packs or checks what it reads.
 ModelSpec stream_alone(const StreamSpec& stream, const ModelSpec& spec);
 
-/// What enters the stream's first block, [N, d].
-at::Tensor embed_stream(const Batch& batch, const StreamSpec& stream, WeightSource& source);
+/// The weights of stream number k of a network, under the names they would have in a network of its own. The
+/// whole must outlive it.
+std::unique_ptr<WeightSource> stream_source(WeightSource& whole, size_t k);
+
+/// The weights of that branch alone, under the names of a block's own attention ("attn", "ln1").
+Weights attention_alone(const Weights& weights, const BranchSpec& branch);
 
 }  // namespace rankscope

@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <cmath>
 
 #include "attention/variant.h"
 #include "base/error.h"
 #include "model/kv_latent.h"
+#include "model/sites.h"
+#include "model/streams.h"
 #include "model/truncate.h"
 #include "parts/program.h"
 
@@ -47,11 +50,13 @@ Factors cut_product(const at::Tensor& a, const at::Tensor& b, int64_t rank) {
 struct Folded {
   at::Tensor gain, inverse, bias;
 };
-Folded norm_before(const Weights& w, const BranchSpec& branch) {
+Folded norm_before(const Weights& w, const BranchSpec& branch, bool keys) {
   const int64_t d = w.get("attn.W_Q").size(1);
   const auto wide = w.get("attn.W_Q").options().dtype(at::kDouble);
   const auto get = [&](const char* what) {
-    return branch.before.acts() ? w.get_or_none(branch.norm_name + what) : at::Tensor();
+    // Keys of another stream have not been through the norm.
+    return branch.before.acts() && !(keys && !branch.reads.empty()) ? w.get_or_none(branch.norm_name + what)
+                                                                    : at::Tensor();
   };
   const at::Tensor gain = get(".w"), bias = get(".b");
   Folded f{gain.defined() ? gain.to(at::kDouble) : at::ones({d}, wide),
@@ -73,11 +78,11 @@ at::Tensor bias_by_head(const Weights& w, const char* name, int64_t given, const
 // keys add is the same for all keys of a query, and softmax does not see it.
 void cut_qk(Weights& w, BranchSpec& branch) {
   AttentionSpec& a = *branch.attention();
-  const Folded norm = norm_before(w, branch);
+  const Folded norm = norm_before(w, branch, false), key_norm = norm_before(w, branch, true);
   const at::Tensor like = w.get("attn.W_Q");
   const at::Tensor W_Q = per_head(like, a.heads, a.heads),
                    W_K = per_head(w.get("attn.W_K"), a.kv_heads, a.heads);
-  const at::Tensor q = W_Q * norm.gain, k = W_K * norm.gain;  // [H, d_qk, d]
+  const at::Tensor q = W_Q * norm.gain, k = W_K * key_norm.gain;  // [H, d_qk, d]
   const auto put = [&](const char* name, const at::Tensor& heads) {
     w.set(name, heads.flatten(0, 1).to(like.scalar_type()).contiguous());
   };
@@ -87,7 +92,7 @@ void cut_qk(Weights& w, BranchSpec& branch) {
   if (turned ||
       !attention_variant(a.variant).only_tokens) {  // positions stand between the two: each side alone
     put("attn.W_Q", cut(q, r) * norm.inverse);
-    put("attn.W_K", cut(k, r) * norm.inverse);
+    put("attn.W_K", cut(k, r) * key_norm.inverse);
     if (w.has("attn.b_K")) put("attn.b_K", bias_by_head(w, "attn.b_K", a.kv_heads, a, q).squeeze(-1));
     return;
   }
@@ -98,7 +103,7 @@ void cut_qk(Weights& w, BranchSpec& branch) {
   f.right.select(1, r).copy_(b_Q.transpose(1, 2).matmul(k).squeeze(1));
   const at::Tensor left = f.left * norm.inverse;
   put("attn.W_Q", left);
-  put("attn.W_K", f.right * norm.inverse);
+  put("attn.W_K", f.right * key_norm.inverse);
   w.set("attn.b_Q", (own - left.matmul(norm.bias.unsqueeze(1))).flatten().to(like.scalar_type()));
   w.set("attn.b_K", at::zeros({a.heads * a.d_qk}, like.options()));
   if (!a.bias) {  // the values still have none
@@ -109,15 +114,15 @@ void cut_qk(Weights& w, BranchSpec& branch) {
 }
 
 // Cuts the map W_O W_V as the normalised tokens meet it. What biases make heads carry goes into the output's
-// bias.
+// bias. Values of another stream have not been through the norm.
 void cut_ov(Weights& w, BranchSpec& branch) {
   AttentionSpec& a = *branch.attention();
-  const Folded norm = norm_before(w, branch);
+  const Folded norm = norm_before(w, branch, true);
   const at::Tensor W_O = w.get("attn.W_O");  // [d, H * d_v]
   const int64_t d = W_O.size(0);
   const at::Tensor o = W_O.to(at::kDouble).view({d, a.heads, a.d_v}).permute({1, 2, 0});  // [H, d_v, d]
   const at::Tensor W_V = per_head(w.get("attn.W_V"), a.kv_heads, a.heads), shift = norm.bias.unsqueeze(1);
-  const Factors f = cut_product(o, W_V * norm.gain, a.truncate_ov);
+  Factors f = cut_product(o, W_V * norm.gain, a.truncate_ov);
   const at::Tensor right = f.right * norm.inverse;  // [H, d_v, d]
   const bool shifted = norm.bias.count_nonzero().item<int64_t>() > 0;
   if (w.has("attn.b_V") || shifted) {
@@ -125,11 +130,18 @@ void cut_ov(Weights& w, BranchSpec& branch) {
     if (w.has("attn.b_V")) carried = carried + per_head(w.get("attn.b_V").unsqueeze(1), a.kv_heads, a.heads);
     const at::Tensor kept =
         f.left.transpose(1, 2).matmul(right.matmul(shift));  // what still comes through the cut map
-    const at::Tensor moved =
-        (o.transpose(1, 2).matmul(carried) - kept).sum(0).squeeze(1).to(W_O.scalar_type()) / a.modules;
-    w.set("attn.b_O", w.has("attn.b_O") ? w.get("attn.b_O") + moved : moved);
-    a.output_bias = true;
-    if (w.has("attn.b_V")) w.set("attn.b_V", at::zeros({a.heads * a.d_v}, W_O.options()));
+    const at::Tensor rest = (o.transpose(1, 2).matmul(carried) - kept).squeeze(2);  // [H, d]
+    const at::Tensor own = at::zeros({a.heads, a.d_v}, o.options());                // the new b_V
+    if (a.sinks) {  // rows sum to less than one: it keeps a dimension of its own
+      own.select(1, a.truncate_ov).fill_(1.0);
+      f.left.select(1, a.truncate_ov).copy_(rest);
+      a.bias = true;  // queries and keys that had none still have none
+    } else {
+      const at::Tensor moved = rest.sum(0).to(W_O.scalar_type()) / a.modules;
+      w.set("attn.b_O", w.has("attn.b_O") ? w.get("attn.b_O") + moved : moved);
+      a.output_bias = true;
+    }
+    if (a.sinks || w.has("attn.b_V")) w.set("attn.b_V", own.flatten().to(W_O.scalar_type()));
   }
   w.set("attn.W_O",
         f.left.permute({2, 0, 1}).reshape({d, a.heads * a.d_v}).to(W_O.scalar_type()).contiguous());
@@ -157,21 +169,37 @@ void expand_key_norm(Weights& w, const AttentionSpec& a) {
 
 }  // namespace
 
-bool is_truncated(const BlockSpec& block) {
-  const BranchSpec* b = block.attention_branch();
-  return b && (b->attention()->truncate_qk > 0 || b->attention()->truncate_ov > 0);
-}
-
 namespace {
+
+bool is_cut(const BranchSpec& b) {
+  return b.attention() && (b.attention()->truncate_qk > 0 || b.attention()->truncate_ov > 0);
+}
 
 void require_maps(const Weights& weights, const BranchSpec& branch) {
   const Program program = program_of(branch, weights.get("attn.W_O").size(0));
-  if (branch.name != "attn" || !branch.attention()->value_map || !program.writes_heads() ||
-      !program.maps_tokens())
+  if (!branch.attention()->value_map || !program.writes_heads() || !program.maps_tokens())
     throw Error(fmt::format("what stands between the heads of the part {} and their output map is no part of "
                             "a map, so none is cut",
                             branch.part.name))
         .hint("leave --rank out");
+}
+
+// The weights of a block whose only branch is an attention "attn"; its words say what has changed.
+Weights truncated_alone(const Weights& weights, BranchSpec& branch) {
+  require_maps(weights, branch);
+  AttentionSpec& a = *branch.attention();
+  Weights w = weights.shallow_copy();
+  if (a.truncate_qk > 0)
+    cut_qk(w, branch);
+  else
+    expand(w, "attn.W_K", "attn.b_K", a);
+  if (a.truncate_ov > 0)
+    cut_ov(w, branch);
+  else
+    expand(w, "attn.W_V", "attn.b_V", a);
+  expand_key_norm(w, a);
+  a.kv_heads = a.heads;
+  return w;
 }
 
 }  // namespace
@@ -197,21 +225,21 @@ Weights with_kv_latent(const Weights& weights, const BlockSpec& block, int64_t r
   return w;
 }
 
+bool is_truncated(const BlockSpec& block) {
+  return std::any_of(block.branches.begin(), block.branches.end(), is_cut);
+}
+
 Weights truncated(const Weights& weights, BlockSpec& block) {
-  BranchSpec& branch = *block.attention_branch();
-  require_maps(weights, branch);
-  AttentionSpec& a = block.attention();
   Weights w = weights.shallow_copy();
-  if (a.truncate_qk > 0)
-    cut_qk(w, branch);
-  else
-    expand(w, "attn.W_K", "attn.b_K", a);
-  if (a.truncate_ov > 0)
-    cut_ov(w, branch);
-  else
-    expand(w, "attn.W_V", "attn.b_V", a);
-  expand_key_norm(w, a);
-  a.kv_heads = a.heads;
+  for (BranchSpec& branch : block.branches) {
+    if (!is_cut(branch)) continue;
+    BranchSpec alone = attention_alone(block, branch.name).branches.front();
+    const Weights cut = truncated_alone(attention_alone(weights, branch), alone);
+    branch.part = alone.part;
+    for (const char* name : {"W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O", "k_norm.w", "k_norm.b"})
+      if (const std::string from = fmt::format("attn.{}", name); cut.has(from))
+        w.set(fmt::format("{}.{}", branch.name, name), cut.get(from));
+  }
   return w;
 }
 

@@ -13,8 +13,8 @@ bool is_truncated(const BlockSpec& block);
 /// gain of the norm before is folded in. QK: the SVD of W_Q^T W_K; what the queries' biases add keeps a
 /// dimension of its own, and with rotary positions W_Q and W_K are cut separately, since the phases stand
 /// between them. OV: the SVD of W_O W_V; what biases make heads carry moves into the output bias, exactly,
-/// since a pattern's rows sum to one. A truncated block has its own keys and values for each query head;
-/// `block` is changed to say so.
+/// since a pattern's rows sum to one (with learned sinks, whose rows do not, it keeps a dimension of its
+/// own). A truncated block has its own keys and values for each query head; `block` is changed to say so.
 Weights truncated(const Weights& weights, BlockSpec& block);
 
 }  // namespace rankscope

@@ -15,6 +15,7 @@ namespace rankscope {
 /// embed:    W_E [V, e]  W_pos [P, e]  W_type [n, e]  ln.w ln.b [e]  W_map [d, e]  b_map [d]  ln_post.w ..
 ///           W_patch [d, C*p*p]  b_patch [d]  cls [d]           (patches; W_pos is [patches + 1, d])
 ///           W_in [e, p]  b_in [e]                              (points of width p)
+///           W_conv1 [e, 3 m]  b_conv1  W_conv2 [e, 3 e]  b_conv2 (sounds of m mel bins)
 /// block l:  what the programs of its branches have (parts/), and their norms: ln1.w ln1.b ln2.w ln2.b
 ///           [d] (unit norm: w [1])
 ///           attn.W_Q [H*d_qk, d]  attn.W_K [KV*d_qk, d]  attn.W_V [KV*d_v, d]  attn.W_O [d, H*d_v]

@@ -59,6 +59,11 @@ void halve_batches(PassPlan& plan, std::vector<std::string>& notes) {
     }
   if (most > 1) {
     for (std::vector<Batch>& input : plan.inputs) input = halved(input);
+    for (StreamPlan& stream : plan.streams) {
+      for (std::vector<Batch>& input : stream.inputs) input = halved(input);
+      for (FinalState& state : *stream.states)
+        state.cut_into(stream.inputs[plan.variants[state.variants.front()].input]);
+    }
     notes.push_back(
         fmt::format("{} samples at once are more than the memory of {} holds: {} are computed at once", most,
                     plan.device, (most + 1) / 2));

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/philox.h"
 #include "checkpoint/checkpoint.h"
+#include "model/streams.h"
 #include "pass/answers.h"
 #include "pass/text_samples.h"
 #include "text/input.h"
@@ -50,22 +51,32 @@ int64_t longest_allowed(const ScanRequest& request, const ModelSpec& spec) {
   return most > 0 ? std::min(request.max_length, most) : request.max_length;
 }
 
-void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input) {
+// `given`, where given, takes what the file says of the decoder; empty where it says nothing.
+void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
+              std::vector<Sample>* given = nullptr) {
   std::unique_ptr<Tokenizer> tokenizer;  // only to know which ids are special, and how they are spelled
   const std::filesystem::path files = files_of(request.model);
   if (!tokenizer_files(files).empty()) tokenizer = load_tokenizer(files);
   if (tokenizer) input.mask = mask_token(files, *tokenizer);
   int64_t cut = 0;
-  for (std::vector<int64_t>& ids : read_token_ids(request.token_ids->string())) {
-    if (static_cast<int64_t>(input.samples.size()) >= request.samples) break;
-    if (static_cast<int64_t>(ids.size()) > limit) {
-      ids.resize(static_cast<size_t>(limit));
-      ++cut;
-    }
+  const auto sample = [&](std::vector<int64_t> ids) {
     Sample s;
     for (const int64_t id : ids) s.special.push_back(tokenizer && tokenizer->is_special(id));
     s.ids = std::move(ids);
-    input.samples.push_back(std::move(s));
+    return s;
+  };
+  for (TokenIds& line : read_token_ids(request.token_ids->string())) {
+    if (static_cast<int64_t>(input.samples.size()) >= request.samples) break;
+    if (static_cast<int64_t>(line.ids.size()) > limit) {
+      line.ids.resize(static_cast<size_t>(limit));
+      ++cut;
+    }
+    input.samples.push_back(sample(std::move(line.ids)));
+    if (given != nullptr)
+      given->push_back(sample(std::move(line.decoder)));
+    else if (!line.decoder.empty())
+      throw Error("this model has no decoder beside what reads the ids, and the file has decoder_input_ids")
+          .in(request.token_ids->string());
   }
   if (cut > 0) input.notes.push_back(fmt::format("{} samples were cut to {} tokens", cut, limit));
   if (input.samples.empty()) throw Error("the file holds no token ids").in(request.token_ids->string());
@@ -92,7 +103,7 @@ class ZipfTokens {
 void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit, ScanInput& input) {
   const Philox random{request.seed, kRandomTokens, 0};
   const EmbeddingSpec& e = spec.embedding;
-  const int64_t each = e.vocabulary > 0 ? limit : e.channels * e.image_size * e.image_size;
+  const int64_t each = e.vocabulary > 0 ? limit : e.given_numbers();
   if (request.samples > kMostRandom / each)
     throw usage_error(fmt::format("{} samples of {} random numbers are more than the {} allowed",
                                   request.samples, each, kMostRandom))
@@ -114,39 +125,141 @@ void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit
   input.shown = spelled(input.samples.front(), nullptr);
 }
 
-}  // namespace
+// What goes in at the front is read, and a sample too long for the decoder is cut to what it has positions
+// for.
+class StreamReader {
+ public:
+  StreamReader(const ScanRequest& request, const ModelSpec& spec)
+      : request_(request), spec_(spec), limit_(longest_allowed(request, spec)) {}
 
-ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
-  if (!spec.sources.empty())
-    throw Error(
-        fmt::format(
-            "this network has a stream \"{}\" beside the one that ends in the output, and scans follow one",
-            spec.sources.front().name))
-        .in(request.model.string())
-        .hint(fmt::format("{}, its encoder alone", (request.model / "encoder").string()));
+  // `input` holds what the encoder reads; it becomes what both read.
+  void add_decoder(ScanInput& input, const std::vector<Sample>& texts, const std::vector<Sample>& given) {
+    input.encoder = std::move(input.samples);
+    const std::vector<Sample>& from = texts.empty() ? input.encoder : texts;
+    input.shown_encoder = input.shown;
+    input.samples.clear();
+    for (size_t i = 0; i < input.encoder.size(); ++i)
+      input.samples.push_back(i < given.size() && !given[i].ids.empty() ? cut(given[i])
+                                                                        : shifted_right(from.at(i)));
+    if (cut_ > 0)
+      input.notes.push_back(fmt::format("{} of {} samples were cut to {} tokens for the decoder", cut_,
+                                        input.samples.size(), limit_));
+  }
+
+ private:
+  Sample cut(Sample s) {
+    if (static_cast<int64_t>(s.ids.size()) <= limit_) return s;
+    ++cut_;
+    s.ids.resize(static_cast<size_t>(limit_));
+    s.special.resize(std::min(s.special.size(), s.ids.size()));
+    return s;
+  }
+
+  // As in training: the start token, then all but the last.
+  Sample shifted_right(const Sample& s) {
+    if (spec_.embedding.start_id < 0)
+      throw Error("the config has no decoder_start_token_id, so nobody knows what the decoder reads first")
+          .in(request_.model.string())
+          .hint("a file of --token-ids with {\"input_ids\": [...], \"decoder_input_ids\": [...]}");
+    Sample out;
+    out.ids.push_back(spec_.embedding.start_id);
+    out.special.push_back(1);
+    for (size_t i = 0; i + 1 < s.ids.size(); ++i) {
+      out.ids.push_back(s.ids[i]);
+      out.special.push_back(s.special.empty() ? uint8_t{0} : s.special[i]);
+    }
+    return cut(std::move(out));
+  }
+
+  const ScanRequest& request_;
+  const ModelSpec& spec_;
+  int64_t limit_, cut_ = 0;
+};
+
+// Which ways of giving an input were taken, and whether this network can read them.
+void check_ways(const ScanRequest& request, const ModelSpec& first, bool streams) {
+  const EmbeddingSpec& e = first.embedding;
+  if (e.points > 0)
+    throw Error("this network reads points, which only the study that trained it can draw")
+        .in(request.model.string());
+  const bool words = !request.texts.empty() || request.token_ids;
+  const bool sounds = e.sounds > 0, images = e.vocabulary == 0 && !sounds;
   const int ways = (request.texts.empty() ? 0 : 1) + (request.token_ids ? 1 : 0) +
                    (request.random_tokens ? 1 : 0) + (request.pixels ? 1 : 0);
   if (ways > 1) throw usage_error("--text, --token-ids, --pixels and --random-tokens exclude each other");
-  if (ways == 0)
+  if (ways == 0 && !request.features)
     throw usage_error("there is no input")
-        .hint("--text FILE, --token-ids FILE, --pixels FILE or --random-tokens");
-  if (request.zipf && (!request.random_tokens || spec.embedding.vocabulary == 0))
+        .hint(sounds ? "--features FILE or --random-tokens"
+                     : "--text FILE, --token-ids FILE, --pixels FILE or --random-tokens");
+  if (request.zipf && (!request.random_tokens || e.vocabulary == 0))
     throw usage_error("--zipf says how random tokens are drawn")
-        .hint(spec.embedding.vocabulary == 0 ? "this model reads images" : "--random-tokens --zipf");
+        .hint(e.vocabulary == 0 ? "this model reads images" : "--random-tokens --zipf");
   if (request.samples < 1) throw usage_error("--samples should be at least 1");
   if (request.max_length < 1) throw usage_error("--max-length should be at least 1");
-  const bool images = spec.embedding.vocabulary == 0;
   if (images && !request.pixels && !request.random_tokens)
     throw usage_error("this model reads images, not tokens")
         .hint("--pixels FILE.safetensors or --random-tokens");
-  if (!images && request.pixels) throw usage_error("this model reads tokens, not images").hint("--text FILE");
+  if (!images && request.pixels)
+    throw usage_error(sounds ? "this model reads sounds, not images" : "this model reads tokens, not images")
+        .hint(sounds ? "--features FILE" : "--text FILE");
+  if (request.features && !sounds)
+    throw usage_error(images ? "this model reads images, not sounds" : "this model reads tokens, not sounds")
+        .hint(images ? "--pixels FILE" : "--text FILE");
+  if (sounds && !request.features && !request.random_tokens)
+    throw usage_error("this model reads sounds").hint("--features FILE or --random-tokens");
+  if (request.features && request.random_tokens)
+    throw usage_error("--features and --random-tokens exclude each other");
+  if (request.features && streams && !words)
+    throw usage_error("the sounds are there, but nothing for the decoder to read")
+        .hint("--text FILE or --token-ids FILE, one sample for each sound");
+}
 
-  const int64_t limit = longest_allowed(request, spec);
+std::string described(const ScanRequest& request, size_t samples) {
+  std::vector<std::string> what;
+  if (request.features) what.push_back("features " + request.features->string());
+  if (request.zipf)
+    what.emplace_back("random tokens, as often as words in a text");
+  else if (request.random_tokens)
+    what.emplace_back("random tokens");
+  else if (request.token_ids)
+    what.push_back("token ids " + request.token_ids->string());
+  else if (request.pixels)
+    what.push_back("pixels " + request.pixels->string());
+  else if (!request.texts.empty())
+    what.push_back(fmt::format("text {}", fmt::join(request.texts, ", ")));
+  return fmt::format("{}, {} samples", fmt::join(what, " with "), samples);
+}
+
+}  // namespace
+
+ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
+  if (spec.sources.size() > 1)
+    throw Error(
+        fmt::format("this network has {} streams beside its own, and scans follow one", spec.sources.size()))
+        .in(request.model.string());
+  const bool streams = !spec.sources.empty();
+  const ModelSpec first = streams ? stream_alone(spec.sources.front(), spec) : spec;
+  check_ways(request, first, streams);
+
+  const bool sounds = first.embedding.sounds > 0;
+  const int64_t limit = longest_allowed(request, sounds && streams ? spec : first);
   ScanInput input;
-  if (!request.texts.empty()) read_texts(request, limit, input);
-  if (request.token_ids) read_ids(request, limit, input);
+  std::vector<Sample> texts, given, heard;
+  if (request.features) heard = read_features(*request.features, request.samples);
+  if (sounds && request.random_tokens) {
+    random_ids(request, first, limit, input);
+    heard = std::move(input.samples);
+    input = {};
+  }
+  if (!request.texts.empty()) read_texts(request, limit, input, streams ? &texts : nullptr);
+  if (request.token_ids) read_ids(request, limit, input, streams ? &given : nullptr);
   if (request.pixels) input.samples = read_pixels(*request.pixels, request.samples);
-  if (request.random_tokens) random_ids(request, spec, limit, input);
+  if (request.random_tokens && (!sounds || streams)) random_ids(request, sounds ? spec : first, limit, input);
+  if (!heard.empty() && streams && heard.size() != input.samples.size())
+    throw usage_error(
+        fmt::format("there are {} sounds and {} samples for the decoder", heard.size(), input.samples.size()))
+        .hint("one for each");
+  if (!heard.empty() && !streams) input.samples = std::move(heard);
 
   const bool reached = std::any_of(input.samples.begin(), input.samples.end(), [&](const Sample& s) {
     return static_cast<int64_t>(s.ids.size()) == limit;
@@ -155,13 +268,16 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
     input.notes.push_back(
         fmt::format("--max-length {} is more than the {} tokens this model is made for: {} is used",
                     request.max_length, limit, limit));
-
-  std::string what = request.zipf            ? "random tokens, as often as words in a text"
-                     : request.random_tokens ? "random tokens"
-                     : request.token_ids     ? "token ids " + request.token_ids->string()
-                     : request.pixels        ? "pixels " + request.pixels->string()
-                                             : fmt::format("text {}", fmt::join(request.texts, ", "));
-  input.description = fmt::format("{}, {} samples", what, input.samples.size());
+  if (streams) StreamReader(request, spec).add_decoder(input, texts, given);
+  if (streams && sounds) {
+    input.encoder = std::move(heard);
+    input.shown_encoder.clear();
+  }
+  if (streams && !request.texts.empty())
+    input.shown = spelled(input.samples.front(), load_tokenizer(files_of(request.model)).get());
+  else if (streams)
+    input.shown = spelled(input.samples.front(), nullptr);
+  input.description = described(request, input.samples.size());
   return input;
 }
 

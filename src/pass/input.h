@@ -11,7 +11,9 @@
 namespace rankscope {
 
 struct ScanInput {
-  std::vector<Sample> samples;
+  std::vector<Sample> samples;                   // of the stream that ends in the output
+  std::vector<Sample> encoder = {};              // of the one it reads, where there is one
+  std::vector<std::string> shown_encoder = {};   // as `shown`, of that one
   std::string description;                       // "text FILE, 32 samples"
   std::vector<std::string> notes;                // what was cut
   std::vector<std::string> shown;                // the first sample's tokens, as the vocabulary spells them
@@ -20,6 +22,9 @@ struct ScanInput {
 };
 
 ScanInput read_input(const ScanRequest& request, const ModelSpec& spec);
+
+/// `input_features` [sounds, mel bins, frames] of a safetensors file, one sample a sound.
+std::vector<Sample> read_features(const std::filesystem::path& path, int64_t most);
 
 /// `pixel_values` of a safetensors file, one sample an image.
 std::vector<Sample> read_pixels(const std::filesystem::path& path, int64_t most);

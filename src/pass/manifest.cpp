@@ -99,11 +99,16 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
   const std::vector<std::filesystem::path> weights =
       checkpoint != nullptr ? weight_files(*checkpoint) : std::vector<std::filesystem::path>();
   int64_t tokens = 0;
-  for (const Sample& s : input.samples) tokens += static_cast<int64_t>(s.ids.size());
+  for (const std::vector<Sample>* samples : {&input.samples, &input.encoder})
+    for (const Sample& s : *samples) tokens += static_cast<int64_t>(s.ids.size());
   struct rusage usage {};
   getrusage(RUSAGE_SELF, &usage);
   const std::set<std::string> metrics = metrics_of(result.table);
   const bool wide = request.dtype == "float64";
+  Json shown{{"sample", kShownSample}, {"tokens", request.show ? input.shown : std::vector<std::string>()}};
+  if (!input.encoder.empty() && request.show) shown["encoder"] = input.shown_encoder;
+  std::vector<Sample> all = input.encoder;  // those of the encoder first
+  all.insert(all.end(), input.samples.begin(), input.samples.end());
   return {
       {"schema", kResultSchema},
       {"rankscope", std::string(version())},
@@ -118,10 +123,9 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
        {{"what", input.description},
         {"samples", input.samples.size()},
         {"tokens", tokens},
-        {"ids", hash_of_ids(input.samples)},
+        {"ids", hash_of_ids(all)},
         {"max_length", request.max_length},
-        {"shown",
-         {{"sample", kShownSample}, {"tokens", request.show ? input.shown : std::vector<std::string>()}}}}},
+        {"shown", shown}}},
       {"variants", variants},
       {"seed", request.seed},
       {"device", request.device},

@@ -298,6 +298,8 @@ std::string without_part(std::string_view name) {
 }  // namespace
 
 const MetricInfo* metric_info(std::string_view name, std::string_view site) {
+  for (const SiteInfo& s : sites())  // what is shown of another stream is told as at the site it is like
+    if (!s.like.empty() && s.name == within_block(site)) site = s.like;
   const MetricInfo* elsewhere = nullptr;
   for (const Lens* lens : lenses())
     for (const MetricInfo& m : lens->metrics) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/streams.h"
 #include "pass/finite.h"
 
 namespace rankscope {
@@ -9,14 +10,23 @@ namespace rankscope {
 Observer::Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
                    ReportSample* shown, Crossing& crossing, std::function<void(const std::string&)> late)
     : layer_(layer), shown_(shown), crossing_(crossing), late_(std::move(late)) {
-  if (const BranchSpec* b = spec.blocks[static_cast<size_t>(layer)].attention_branch())
-    attention_ = *b->attention();
+  const BlockSpec& block = spec.blocks[static_cast<size_t>(layer)];
+  if (const BranchSpec* b = block.attention_branch()) attention_ = *b->attention();
+  if (const BranchSpec* b = cross_branch(block)) {
+    cross_ = std::make_unique<Cross>(Cross{*b, spec});
+    cross_->spec.blocks[static_cast<size_t>(layer)] = attention_alone(block, b->name);
+  }
   for (const SiteInfo& site : sites()) {
     if (!site.in_block) continue;
     if (site.shown_by == ShownBy::output) output_ = &site;
     if (layer == 0 && site.shown_by == ShownBy::input) continue;  // seen after embedding
-    const int depth = site.shown_by == ShownBy::output ? layer + 1 : layer;
-    SiteLenses lenses(plan, {full_name(site), layer, depth}, spec, variants, crossing);
+    if (!cross_ && !site.like.empty()) continue;
+    const Site at{.name = full_name(site),
+                  .layer = layer,
+                  .depth = site.shown_by == ShownBy::output ? layer + 1 : layer,
+                  .stream = site.of_cross ? kCrossStream : plan.stream,
+                  .like = site.like.empty() ? "" : fmt::format("blocks.{}.{}", layer, site.like)};
+    SiteLenses lenses(plan, at, site.of_cross ? cross_->spec : spec, variants, crossing);
     if (!lenses.empty()) sites_.push_back({site, std::move(lenses)});
   }
 }
@@ -27,14 +37,26 @@ std::string Observer::full_name(const SiteInfo& site) const {
 
 void Observer::weights(const BlockSpec& block, const Weights& weights) {
   weights_ = &weights;
-  for (Watched& w : sites_)
-    if (w.site.form == SiteForm::weights) w.lenses.weights({block, weights});
+  if (cross_) cross_->weights = attention_alone(weights, cross_->branch);
+  for (Watched& w : sites_) {
+    if (w.site.form != SiteForm::weights) continue;
+    if (w.site.of_cross)
+      w.lenses.weights({attention_alone(block, cross_->branch.name), cross_->weights});
+    else
+      w.lenses.weights({block, weights});
+  }
 }
 
-void Observer::enter(const Batch& batch, const at::Tensor& input) {
+void Observer::enter(const Batch& batch, const at::Tensor& input,
+                     const std::map<std::string, OtherStream>& others) {
   batch_ = &batch;
   packing_ = packing_of(batch);
   input_ = input;
+  if (cross_) cross_->keys = packing_of(others.at(cross_->branch.reads).batch);
+}
+
+const AttentionSpec& Observer::attention_of(const SiteInfo& site) const {
+  return site.of_cross ? *cross_->branch.attention() : attention_;
 }
 
 bool Observer::wants(std::string_view site) const {
@@ -51,19 +73,22 @@ void Observer::see(std::string_view site, const at::Tensor& x, const TilePlace& 
   for (Watched& w : sites_) {
     if (w.site.name == site) show(w, x, place);
     if (w.site.made_of == site) {
-      const at::Tensor& W_O = weights_->get("attn.W_O");
-      const auto modules = static_cast<double>(attention_.modules);  // the heads' modules are averaged
-      w.lenses.factored({x, attention_.modules == 1 ? W_O : W_O / modules, input_, packing_});
+      const at::Tensor& W_O = (w.site.of_cross ? cross_->weights : *weights_).get("attn.W_O");
+      const int64_t modules = attention_of(w.site).modules;  // of which the heads are averaged
+      w.lenses.factored({x, modules == 1 ? W_O : W_O / static_cast<double>(modules), input_, packing_});
     }
   }
 }
 
 void Observer::show(Watched& w, const at::Tensor& x, const TilePlace& place) {
   if (w.site.form == SiteForm::whole) return w.lenses.whole({x, packing_});
-  const TileView view{x, place, attention_.causal, attention_.window, packing_};
+  if (w.site.form == SiteForm::experts) return w.lenses.expert({place.first_sample, x});
+  const AttentionSpec& a = attention_of(w.site);
+  const TileView view{x, place, a.causal, a.window, packing_, w.site.of_cross ? &cross_->keys : nullptr};
   if (w.site.finite) watch(w.site, x, place);
   w.lenses.tile(view);
-  if (shown_ != nullptr && w.site.name == ReportSample::kSite) shown_->pattern(layer_, view, crossing_);
+  if (shown_ != nullptr && (w.site.name == ReportSample::kSite || w.site.like == ReportSample::kSite))
+    shown_->pattern(full_name(w.site), view, crossing_);
 }
 
 void Observer::output(const at::Tensor& x) {

@@ -3,6 +3,8 @@
 
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +28,8 @@ class Observer : public BlockObserver {
 
   /// In the order of a block: its weights once, then for each batch its input, its sites and its output.
   void weights(const BlockSpec& block, const Weights& weights);
-  void enter(const Batch& batch, const at::Tensor& input);
+  void enter(const Batch& batch, const at::Tensor& input,
+             const std::map<std::string, OtherStream>& others = {});
   bool wants(std::string_view site) const override;
   void see(std::string_view site, const at::Tensor& x, const TilePlace& place) override;
   void output(const at::Tensor& x);
@@ -46,7 +49,17 @@ class Observer : public BlockObserver {
   void watch(const SiteInfo& site, const at::Tensor& x, const TilePlace& place);
   std::string full_name(const SiteInfo& site) const;
 
+  // The attention to another stream, as lenses know a block's own.
+  struct Cross {
+    BranchSpec branch;
+    ModelSpec spec;  // with that attention alone in the block at hand
+    Weights weights = {};
+    Packing keys = {};
+  };
+  const AttentionSpec& attention_of(const SiteInfo& site) const;
+
   AttentionSpec attention_;
+  std::unique_ptr<Cross> cross_;
   int layer_;
   ReportSample* shown_;
   Crossing& crossing_;

@@ -3,10 +3,12 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "model/block.h"
 #include "model/embed_and_unembed.h"
+#include "model/streams.h"
 #include "model/truncate.h"
 #include "pass/finite.h"
 #include "pass/fitting.h"
@@ -23,6 +25,13 @@ FinalState::FinalState() : x(std::make_unique<std::vector<at::Tensor>>()) {}
 FinalState::FinalState(FinalState&&) noexcept = default;
 FinalState& FinalState::operator=(FinalState&&) noexcept = default;
 FinalState::~FinalState() = default;
+
+const FinalState* StreamPlan::state_of(size_t variant) const {
+  if (!states) return nullptr;
+  for (const FinalState& s : *states)
+    if (std::find(s.variants.begin(), s.variants.end(), variant) != s.variants.end()) return &s;
+  return nullptr;
+}
 
 void FinalState::cut_into(const std::vector<Batch>& batches) {
   std::vector<int64_t> tokens;
@@ -42,7 +51,11 @@ class Pass {
         progress_(progress),
         crossing_(plan.late),
         gone_(plan.variants.size()),
-        total_(count_steps(plan)) {}
+        total_(count_steps(plan)) {
+    for (size_t v = 0; v < gone_.size(); ++v)
+      gone_[v] = std::any_of(plan.streams.begin(), plan.streams.end(),
+                             [&](const StreamPlan& s) { return s.state_of(v) == nullptr; });
+  }
 
   std::vector<FinalState> run() {
     embed_all();
@@ -72,10 +85,13 @@ class Pass {
   }
 
   void embed_all() {
-    std::vector<size_t> all(plan_.variants.size());
-    for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+    std::vector<size_t> all;
+    for (size_t v = 0; v < plan_.variants.size(); ++v)
+      if (!gone_[v]) all.push_back(v);
     const auto key = [&](size_t v) {
-      return std::tuple(variant(v).source, variant(v).input, variant(v).spec.embedding.use_positions);
+      std::vector<const FinalState*> read;
+      for (const StreamPlan& s : plan_.streams) read.push_back(s.state_of(v));
+      return std::tuple(variant(v).source, variant(v).input, variant(v).spec.embedding.use_positions, read);
     };
     for (const std::vector<size_t>& group : group_by(all, key)) {
       const Variant& first = variant(group.front());
@@ -83,8 +99,9 @@ class Pass {
       const Weights weights = source.load("embed");
       State state{group, {}};
       const std::string site = "blocks.0.hook_resid_pre";
-      const auto lenses =
-          std::make_shared<SiteLenses>(plan_, Site{site, 0, 0}, first.spec, names(group), crossing_);
+      const auto lenses = std::make_shared<SiteLenses>(
+          plan_, Site{.name = site, .layer = 0, .depth = 0, .stream = plan_.stream}, first.spec, names(group),
+          crossing_);
       for (const Batch& batch : batches(state)) {
         state.x.push_back(embed(batch, first.spec, weights, source));
         watch_finite(state.x.back(), {}, crossing_, [&batch, site](int64_t row) {
@@ -167,12 +184,13 @@ class Pass {
     State out{group, {}};
     try {
       for (size_t b = 0; b < state.x.size(); ++b) {
-        observer->enter(batches(state)[b], state.x[b]);
+        const std::map<std::string, OtherStream> others = others_of(group.front(), b);
+        observer->enter(batches(state)[b], state.x[b], others);
         const BlockContext context{plan,
                                    cut    ? changed
                                    : held ? held_[b]
                                           : stored,
-                                   batches(state)[b], *observer};
+                                   batches(state)[b], *observer, &others};
         out.x.push_back(!alone ? shared->run(state.x[b], context, held, b) : run_block(state.x[b], context));
         if (last) state.x[b].reset();
         observer->output(out.x.back());
@@ -188,7 +206,18 @@ class Pass {
       crossing_.finish();  // a lens that fails at NaN fails before the flag is read: that is the news
       if (!gone_[group.front()]) throw;
     }
-    if (progress_) progress_(++done_, total_, fmt::format("block {} of {}, {}", l + 1, depth(), first.name));
+    if (progress_)
+      progress_(++done_, total_,
+                fmt::format("{}{}block {} of {}, {}", plan_.stream, plan_.stream.empty() ? "" : " ", l + 1,
+                            depth(), first.name));
+  }
+
+  // What the streams that a variant reads ended in, for one batch.
+  std::map<std::string, OtherStream> others_of(size_t v, size_t batch) const {
+    std::map<std::string, OtherStream> out;
+    for (const StreamPlan& s : plan_.streams)
+      out.emplace(s.name, OtherStream{(*s.state_of(v)->x)[batch], s.inputs[variant(v).input][batch]});
+    return out;
   }
 
   // Also called while the next layer runs: what the variants gave there is then not filed either.
@@ -218,9 +247,10 @@ class Pass {
         WeightSource& source = *plan_.sources[first.source];
         const bool has_norm = source.spec().final_norm.there();
         const Weights weights = has_norm ? source.load("ln_final") : Weights();
-        const auto lenses = std::make_shared<SiteLenses>(has_norm ? plan_ : no_lenses(),
-                                                         Site{"ln_final.hook_normalized", -1, depth()},
-                                                         first.spec, names(group), crossing_);
+        const auto lenses = std::make_shared<SiteLenses>(
+            has_norm ? plan_ : no_lenses(),
+            Site{.name = "ln_final.hook_normalized", .depth = depth(), .stream = plan_.stream}, first.spec,
+            names(group), crossing_);
         FinalState end;
         end.variants = group;
         for (size_t b = 0; b < state.x.size(); ++b) {
@@ -254,10 +284,38 @@ class Pass {
   int64_t done_ = 0, total_;
 };
 
+// The plan's number k stream as a network of its own: the same variants, their weights under its name.
+void run_stream(PassPlan& plan, size_t k, ResultTable& table, std::vector<std::string>& notes,
+                const ProgressCallback& progress) {
+  StreamPlan& stream = plan.streams[k];
+  std::vector<std::unique_ptr<WeightSource>> sources;
+  PassPlan alone;
+  alone.lenses = plan.lenses;
+  for (WeightSource* source : plan.sources)
+    alone.sources.push_back(sources.emplace_back(stream_source(*source, k)).get());
+  for (const Variant& v : plan.variants)
+    alone.variants.push_back({v.name, stream_alone(v.spec.sources[k], v.spec), v.source, v.input});
+  alone.inputs = stream.inputs;
+  alone.layers = stream.layers;
+  alone.seed = plan.seed;
+  alone.sink = plan.sink;
+  alone.shown = stream.shown;
+  alone.device = plan.device;
+  alone.late = plan.late;
+  alone.stream = stream.name;
+  stream.states = std::make_shared<std::vector<FinalState>>(run_pass(alone, table, notes, progress));
+  // It may have needed smaller batches than the plan has so far.
+  for (FinalState& state : *stream.states)
+    state.cut_into(stream.inputs[plan.variants[state.variants.front()].input]);
+}
+
 }  // namespace
 
 std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
                                  const ProgressCallback& progress) {
+  if (!plan.streams.empty() && plan.stream.empty()) plan.stream = kLastStream;
+  for (size_t k = 0; k < plan.streams.size(); ++k)
+    if (!plan.streams[k].states) run_stream(plan, k, table, notes, progress);
   for (const Lens* lens : plan.lenses) check_sites(*lens);
   const c10::NoGradGuard no_grad;
   const auto rows = static_cast<std::ptrdiff_t>(table.rows.size());

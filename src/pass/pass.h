@@ -2,8 +2,10 @@
 // variants share every prefix of the network in which they agree.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/table.h"
@@ -24,20 +26,6 @@ struct Variant {
   bool held_norms = false;  // norms divide by what the first variant's tokens gave there, not their own
 };
 
-struct PassPlan {
-  std::vector<Variant>
-      variants;  // the first one must not fail; another that overflows is dropped with a note
-  std::vector<WeightSource*> sources;
-  std::vector<std::vector<Batch>> inputs;
-  std::vector<const Lens*> lenses;
-  std::vector<bool> layers;  // which ones the lenses see
-  uint64_t seed = 0;
-  double sink = Thresholds()["sink"];
-  ReportSample* shown = nullptr;  // takes what a report shows of the first variant
-  std::string device = "cpu";     // whose memory the batches must fit
-  bool late = false;  // numbers are read while the next layer runs, as from a GPU, wherever they are
-};
-
 /// The end of the network for the variants that share it: x after the final norm, one tensor a batch.
 struct FinalState {
   FinalState();
@@ -50,9 +38,46 @@ struct FinalState {
   void cut_into(const std::vector<Batch>& batches);
 };
 
-/// Where a GPU's memory does not suffice, the plan's batches are halved, with a note, until it does.
+/// A stream that runs before the network's own and is read by it: an encoder.
+struct StreamPlan {
+  std::string name;
+  std::vector<std::vector<Batch>> inputs;  // as PassPlan::inputs: the same samples in the same batches
+  std::vector<bool> layers;
+  ReportSample* shown = nullptr;
+  std::shared_ptr<std::vector<FinalState>> states = {};  // how it ended, when it has run
+
+  /// How it ended for a variant; nullptr where the variant did not come so far.
+  const FinalState* state_of(size_t variant) const;
+};
+
+/// What lenses left for themselves at the next block (LensContext::before), by lens and variant.
+using LensMemory = std::map<std::pair<std::string, std::string>, std::shared_ptr<const void>>;
+
+struct PassPlan {
+  std::vector<Variant>
+      variants;  // the first one must not fail; another that overflows is dropped with a note
+  std::vector<WeightSource*> sources;
+  std::vector<std::vector<Batch>> inputs;
+  std::vector<const Lens*> lenses;
+  std::vector<bool> layers;  // which ones the lenses see
+  uint64_t seed = 0;
+  double sink = Thresholds()["sink"];
+  ReportSample* shown = nullptr;  // takes what a report shows of the first variant
+  std::string device = "cpu";     // whose memory the batches must fit
+  bool late = false;  // numbers are read while the next layer runs, as from a GPU, wherever they are
+  std::shared_ptr<LensMemory> left = std::make_shared<LensMemory>();
+  std::vector<StreamPlan> streams = {};  // those that the variants read, in their order
+  std::string stream = {};               // what rows call this one, where there are several
+};
+
+/// Runs the plan's streams first, each as a network of its own. Where a GPU's memory does not suffice, the
+/// plan's batches are halved, with a note, until it does.
 std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
                                  const ProgressCallback& progress);
+
+/// Rows of the attention to another stream have this in the place of a stream, and those of the stream that
+/// ends in the readout the other.
+constexpr const char *kCrossStream = "cross", *kLastStream = "decoder";
 
 /// How many (block, state) steps the plan takes: what progress counts, and what sharing prefixes saves.
 int64_t count_steps(const PassPlan& plan);

@@ -68,7 +68,8 @@ void SiteRecorder::file_totals(const double* at, int64_t slots) {
     for (const Name& metric : metrics_) {
       if (!std::isnan(at[0]))
         rows_.push_back({"", site_.name, site_.layer, slot + 1 == slots ? site_.head : static_cast<int>(slot),
-                         metric, at[0], at[1], static_cast<int64_t>(at[2]), site_.depth, "all"});
+                         metric, at[0], at[1], static_cast<int64_t>(at[2]), site_.depth, "all",
+                         site_.stream});
       at += 3;
     }
 }
@@ -81,7 +82,8 @@ void SiteRecorder::sample(std::string_view metric, int64_t sample, double value)
 }
 
 void SiteRecorder::value(std::string_view metric, double value, double stderr_, int64_t n) {
-  rows_.push_back({"", site_.name, site_.layer, site_.head, metric, value, stderr_, n, site_.depth, "all"});
+  rows_.push_back(
+      {"", site_.name, site_.layer, site_.head, metric, value, stderr_, n, site_.depth, "all", site_.stream});
 }
 
 Mean SiteRecorder::mean_of(const Name& metric) const {
@@ -96,7 +98,7 @@ void SiteRecorder::flush(ResultTable& table) {
     const Estimate e =
         mean_of(metric) == Mean::geometric ? geometric_mean(v.values) : arithmetic_mean(v.values);
     rows_.push_back({"", site_.name, site_.layer, head, metric, e.value, e.stderr_,
-                     static_cast<int64_t>(v.values.size()), site_.depth, tokens});
+                     static_cast<int64_t>(v.values.size()), site_.depth, tokens, site_.stream});
   }
   for (const Name& variant : variants_) {
     for (Row row : rows_) {
@@ -106,8 +108,8 @@ void SiteRecorder::flush(ResultTable& table) {
     for (const auto& [key, v] : samples_) {
       const auto& [metric, head, tokens] = key;
       for (size_t i = 0; i < v.values.size(); ++i)
-        table.samples.push_back(
-            {variant, site_.name, site_.layer, head, metric, tokens, v.samples[i], v.values[i]});
+        table.samples.push_back({variant, site_.name, site_.layer, head, metric, tokens, v.samples[i],
+                                 v.values[i], site_.stream});
     }
   }
 }

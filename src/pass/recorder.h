@@ -16,7 +16,9 @@ struct Site {
   std::string name;  // "blocks.3.hook_resid_post"
   int layer = -1;
   int depth = -1;
-  int head = -1;  // what is said of all heads together is filed under this one
+  int head = -1;            // what is said of all heads together is filed under this one
+  std::string stream = {};  // of a network that has several
+  std::string like = {};    // the site whose lenses read this one; empty: its own
 };
 
 /// Takes a lens's tensors, in the shapes of lenses/lens.h, from whatever device they are on; they arrive by

@@ -15,12 +15,25 @@ namespace {
 constexpr int64_t kAllCells = 1'500'000;  // of all maps together: one byte each in the page
 constexpr int64_t kNarrowestMap = 16;
 
-std::string site(int64_t layer) { return fmt::format("blocks.{}.{}", layer, ReportSample::kSite); }
-
-int64_t heads_of(const ModelSpec& spec, const std::vector<bool>& layers) {
-  int64_t heads = 0;
+// The matrices of the layers chosen, in the order in which they come.
+std::vector<TensorToWrite> matrices_of(const ModelSpec& spec, int64_t length, int64_t keys,
+                                       const std::vector<bool>& layers) {
+  std::vector<TensorToWrite> out;
   for (size_t l = 0; l < layers.size(); ++l)
-    if (layers[l]) heads += spec.blocks[l].attention().heads;
+    for (const BranchSpec& b : spec.blocks[l].branches) {
+      const AttentionSpec* a = layers[l] ? b.attention() : nullptr;
+      if (a == nullptr) continue;
+      out.push_back({fmt::format("blocks.{}.{}.hook_pattern", l, b.name),
+                     StoredType::f32,
+                     {a->heads, length, b.reads.empty() ? length : keys},
+                     {}});
+    }
+  return out;
+}
+
+int64_t heads_of(const std::vector<TensorToWrite>& matrices) {
+  int64_t heads = 0;
+  for (const TensorToWrite& m : matrices) heads += m.shape.front();
   return heads;
 }
 
@@ -43,17 +56,18 @@ void write_exact(SafetensorsWriter& file, const at::Tensor& p) {
 
 // Adds rows of one head to its map (mean over queries, sum over keys, so that its rows still sum to one) and
 // to what each key gets (mean over the queries that may see it).
-void add_rows(const double* rows, int64_t first, int64_t count, const Mask& mask, int64_t side, float* map,
-              float* received) {
-  const int64_t T = mask.length;
-  const auto begins = [&](int64_t b) { return b * T / side; };
-  const auto bin = [&](int64_t i) { return ((i + 1) * side - 1) / T; };  // the last b with begins(b) <= i
+void add_rows(const double* rows, int64_t first, int64_t count, const Mask& mask, const MapSides& sides,
+              float* map, float* received) {
+  const int64_t T = mask.length, Q = mask.queries;
+  const auto begins = [&](int64_t b) { return b * Q / sides.queries; };
+  // The last b with begins(b) <= i.
+  const auto bin = [](int64_t i, int64_t side, int64_t length) { return ((i + 1) * side - 1) / length; };
   for (int64_t i = first; i < first + count; ++i) {
-    const int64_t b = bin(i);
+    const int64_t b = bin(i, sides.queries, Q);
     const double share = 1.0 / static_cast<double>(begins(b + 1) - begins(b));
     const double* row = rows + (i - first) * T;
     for (int64_t j = 0; j < T; ++j) {
-      map[b * side + bin(j)] += static_cast<float>(row[j] * share);
+      map[b * sides.keys + bin(j, sides.keys, T)] += static_cast<float>(row[j] * share);
       received[j] +=
           static_cast<float>(row[j] / static_cast<double>(mask.end_query(j) - mask.first_query(j)));
     }
@@ -68,23 +82,22 @@ int64_t map_side(int64_t length, int64_t heads) {
   return std::min(length, std::clamp(room, kNarrowestMap, ReportSample::kWidestMap));
 }
 
-ReportSample::ReportSample(const ModelSpec& spec, int64_t length, const std::vector<bool>& layers,
-                           const std::optional<std::filesystem::path>& file, std::vector<std::string>& notes)
-    : length_(length), side_(map_side(length, heads_of(spec, layers))) {
+ReportSample::ReportSample(const ModelSpec& spec, int64_t length, int64_t keys,
+                           const std::vector<bool>& layers, const std::optional<std::filesystem::path>& file,
+                           std::vector<std::string>& notes) {
+  std::vector<TensorToWrite> matrices = matrices_of(spec, length, keys, layers);
+  heads_ = heads_of(matrices);
   if (!file) return;
-  const int64_t bytes = heads_of(spec, layers) * length * length * static_cast<int64_t>(sizeof(float));
-  if (length > kWholePattern || bytes > kMostExact) {
+  int64_t bytes = 0;
+  for (const TensorToWrite& m : matrices)
+    bytes += m.shape[0] * m.shape[1] * m.shape[2] * static_cast<int64_t>(sizeof(float));
+  if (std::max(length, keys) > kWholePattern || bytes > kMostExact) {
     notes.push_back(fmt::format(
         "the exact attention of sample {} is not kept: {} tokens, {} MB (kept up to {} tokens, {} MB)",
-        kShownSample, length, bytes >> 20, kWholePattern, kMostExact >> 20));
+        kShownSample, std::max(length, keys), bytes >> 20, kWholePattern, kMostExact >> 20));
     return;
   }
-  for (size_t l = 0; l < layers.size(); ++l)
-    if (layers[l])
-      promised_.push_back({site(static_cast<int64_t>(l)),
-                           StoredType::f32,
-                           {spec.blocks[l].attention().heads, length, length},
-                           {}});
+  promised_ = std::move(matrices);
   file_ = *file;
   restart();
 }
@@ -95,36 +108,40 @@ void ReportSample::restart() {
   if (!promised_.empty()) exact_ = std::make_unique<SafetensorsWriter>(file_, promised_);
 }
 
-void ReportSample::pattern(int layer, const TileView& view, Crossing& crossing) {
+void ReportSample::pattern(const std::string& site, const TileView& view, Crossing& crossing) {
   const auto& numbers = view.packing.samples;
-  const Mask mask{length_, view.causal, view.window};
+  const Mask mask{view.tile.size(3), view.causal, view.window, view.place.queries};
   for (int64_t s = 0; s < view.tile.size(0); ++s) {
     if (numbers[static_cast<size_t>(view.place.first_sample + s)] != kShownSample) continue;
     if (crossing.late(view.tile))
-      pattern_on_device(layer, view.tile[s], view.place.first_row, mask, crossing);
+      pattern_on_device(site, view.tile[s], view.place.first_row, mask, crossing);
     else
-      pattern_on_host(layer, view.tile[s].contiguous(), view.place.first_row, mask);
+      pattern_on_host(site, view.tile[s].contiguous(), view.place.first_row, mask);
   }
 }
 
-void ReportSample::pattern_on_host(int layer, const at::Tensor& p, int64_t first_row, const Mask& mask) {
-  const int64_t heads = p.size(0), rows = p.size(1);
-  float* map = array_of(arrays_, site(layer) + ".pooled", {heads, side_, side_}).values.data();
-  float* received = array_of(arrays_, site(layer) + ".received", {heads, length_}).values.data();
-  std::vector<double> one(static_cast<size_t>(rows * length_));
+void ReportSample::pattern_on_host(const std::string& site, const at::Tensor& p, int64_t first_row,
+                                   const Mask& mask) {
+  const int64_t heads = p.size(0), rows = p.size(1), T = mask.length;
+  const MapSides side{map_side(mask.queries, heads_), map_side(T, heads_)};
+  const int64_t cells = side.queries * side.keys;
+  float* map = array_of(arrays_, site + ".pooled", {heads, side.queries, side.keys}).values.data();
+  float* received = array_of(arrays_, site + ".received", {heads, T}).values.data();
+  std::vector<double> one(static_cast<size_t>(rows * T));
   for (int64_t h = 0; h < heads; ++h) {
-    load(p, h * rows * length_, rows * length_, one.data());
-    add_rows(one.data(), first_row, rows, mask, side_, map + h * side_ * side_, received + h * length_);
+    load(p, h * rows * T, rows * T, one.data());
+    add_rows(one.data(), first_row, rows, mask, side, map + h * cells, received + h * T);
   }
   if (exact_) write_exact(*exact_, p);
 }
 
 // The same sums made on the device; only they cross, and the matrix itself where a file asks for it.
-void ReportSample::pattern_on_device(int layer, const at::Tensor& p, int64_t first_row, const Mask& mask,
-                                     Crossing& crossing) {
-  const PooledRows pooled = pooled_rows(p, first_row, mask, side_);
+void ReportSample::pattern_on_device(const std::string& site, const at::Tensor& p, int64_t first_row,
+                                     const Mask& mask, Crossing& crossing) {
+  const PooledRows pooled =
+      pooled_rows(p, first_row, mask, {map_side(mask.queries, heads_), map_side(mask.length, heads_)});
   const auto add_to = [&](const char* what, const at::Tensor& sums) {
-    crossing.add(sums, [this, name = site(layer) + what, shape = sums.sizes().vec()](const double* values) {
+    crossing.add(sums, [this, name = site + what, shape = sums.sizes().vec()](const double* values) {
       for (float& total : array_of(arrays_, name, shape).values) total += static_cast<float>(*values++);
     });
   };
@@ -136,8 +153,9 @@ void ReportSample::pattern_on_device(int layer, const at::Tensor& p, int64_t fir
     });
 }
 
-std::vector<NamedArray> ReportSample::finish() {
+std::vector<NamedArray> ReportSample::finish(const std::string& prefix) {
   if (exact_) exact_->commit();
+  for (NamedArray& a : arrays_) a.name = prefix + a.name;
   return std::move(arrays_);
 }
 

@@ -17,6 +17,7 @@ namespace rankscope {
 
 struct ScanRequest {
   std::filesystem::path model;
+  std::string init;  // `scan`: a shape or a config.json at random initialisation instead
   std::optional<std::filesystem::path> baseline;  // judged against this checkpoint on the same input
   std::vector<std::string> texts;                 // files; "-" is standard input
   bool whole = false;                             // windows of max_length instead of one sample per line
@@ -24,6 +25,7 @@ struct ScanRequest {
   std::string column = {};                        // of a table or of JSONL: where the texts are
   std::optional<std::filesystem::path> token_ids;
   std::optional<std::filesystem::path> pixels;  // safetensors with pixel_values, for models that read images
+  std::optional<std::filesystem::path> features;  // with input_features, for models that read sounds
   bool random_tokens = false;
   bool zipf = false;                      // random tokens as often as the words of a text
   int64_t samples = 32;                   // at most this many

@@ -35,6 +35,14 @@ std::unique_ptr<WeightSource> ScannedModel::source(const std::string& dtype, uin
 }
 
 ScanInput ScannedModel::input() const {
+  if (!spec_.sources.empty())
+    throw Error(fmt::format("this network has a stream \"{}\" beside the one that ends in the output; scans "
+                            "follow both, but paths, operators and collapse follow one: attention to another "
+                            "stream has no frozen form yet",
+                            spec_.sources.front().name))
+        .in(init_.empty() ? request_.model.string() : init_)
+        .hint(fmt::format("{}, its {} alone", (folder() / spec_.sources.front().name).string(),
+                          spec_.sources.front().name));
   ScanInput input = read_input(request_, spec_);
   for (size_t i = 0; i < input.samples.size(); ++i)
     if (spec_.embedding.vocabulary > 0 && input.samples[i].ids.size() < 2)
@@ -42,6 +50,12 @@ ScanInput ScannedModel::input() const {
           .in(fmt::format("sample {}", i))
           .hint(request_.max_length < 2 ? "a larger --max-length" : "a longer text");
   return input;
+}
+
+std::filesystem::path ScannedModel::folder() const {
+  if (init_.empty()) return request_.model;
+  const std::filesystem::path path(init_);
+  return path.filename() == "config.json" ? path.parent_path() : path;
 }
 
 void prepare_run(const ScanRequest& request) {

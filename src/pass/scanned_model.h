@@ -26,6 +26,8 @@ class ScannedModel {
   ScanInput input() const;
 
  private:
+  std::filesystem::path folder() const;  // of the model, or of the config
+
   ScanRequest request_;
   std::string init_;
   std::optional<Checkpoint> checkpoint_;

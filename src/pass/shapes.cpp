@@ -7,6 +7,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "checkpoint/architecture.h"
+#include "checkpoint/checkpoint.h"
+#include "parts/check.h"
 
 namespace rankscope {
 namespace {
@@ -63,11 +65,16 @@ std::vector<std::string> shape_names() {
 }
 
 ModelSpec shape_spec(std::string_view name) {
-  std::filesystem::path path(name);
+  const std::filesystem::path path(name);
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) path /= "config.json";
+  const auto checked = [](ModelSpec spec, const std::string& place) {
+    check(spec, place);
+    return spec;
+  };
   if (std::filesystem::is_regular_file(path, ignored))
-    return spec_from_config(read_json(path, 64 << 20).dump(), path.string());
+    return checked(spec_from_config(read_json(path, 64 << 20).dump(), path.string()), path.string());
+  if (std::filesystem::is_directory(path, ignored) || files_of(path) != path)
+    return checked(spec_of_folder(path), path.string());
   for (const Shape& s : kShapes)
     if (name == s.name) return spec_from_config(config_of(s).dump(), "--init " + std::string(name));
   throw unknown_name("shape", name, shape_names());

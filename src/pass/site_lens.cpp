@@ -19,6 +19,13 @@ void SiteLens::factored(const FactoredView& view) {
   recorder_.add(measurement_->factored(view), view.packing.samples, crossing_);
 }
 
+void SiteLens::expert(const ExpertView& view) { measurement_->expert(view); }
+
+void SiteLens::leave(LensMemory& memory) {
+  if (const std::shared_ptr<const void> left = measurement_->left())
+    for (const Name& variant : variants_) memory[{std::string(lens_.name), variant.str()}] = left;
+}
+
 void SiteLens::weights(const WeightsView& view) { measurement_->weights(view); }
 
 void SiteLens::finish(std::vector<NamedArray>* arrays) {
@@ -35,14 +42,20 @@ void SiteLens::finish(std::vector<NamedArray>* arrays) {
 }
 
 SiteLenses::SiteLenses(const PassPlan& plan, const Site& site, const ModelSpec& spec,
-                       const std::vector<Name>& variants, Crossing& crossing) {
+                       const std::vector<Name>& variants, Crossing& crossing)
+    : memory_(plan.left) {
   if (site.layer >= 0 && !plan.layers[static_cast<size_t>(site.layer)]) return;
   int64_t samples = 0;
   for (const Batch& b : plan.inputs.front()) samples += b.count();
   for (const Lens* lens : plan.lenses)
-    if (reads(*lens, site.name))
-      lenses_.emplace_back(*lens, LensContext{spec, site.layer, plan.seed, samples, plan.sink}, site,
-                           variants, crossing);
+    if (reads(*lens, site.like.empty() ? site.name : site.like)) {
+      const auto before =
+          memory_->find({std::string(lens->name), variants.empty() ? "" : variants.front().str()});
+      lenses_.emplace_back(*lens,
+                           LensContext{spec, site.layer, plan.seed, samples, plan.sink,
+                                       before == memory_->end() ? nullptr : before->second},
+                           site, variants, crossing);
+    }
 }
 
 void SiteLenses::whole(const WholeView& view) {
@@ -57,12 +70,19 @@ void SiteLenses::factored(const FactoredView& view) {
   for (SiteLens& lens : lenses_) lens.factored(view);
 }
 
+void SiteLenses::expert(const ExpertView& view) {
+  for (SiteLens& lens : lenses_) lens.expert(view);
+}
+
 void SiteLenses::weights(const WeightsView& view) {
   for (SiteLens& lens : lenses_) lens.weights(view);
 }
 
 void SiteLenses::finish(ReportSample* shown) {
-  for (SiteLens& lens : lenses_) lens.finish(shown != nullptr ? &shown->arrays() : nullptr);
+  for (SiteLens& lens : lenses_) {
+    lens.finish(shown != nullptr ? &shown->arrays() : nullptr);
+    lens.leave(*memory_);
+  }
 }
 
 void SiteLenses::flush(ResultTable& table) {

@@ -24,13 +24,17 @@ class SiteLens {
         name_(site.name),
         measurement_(lens.start(context)),
         crossing_(crossing),
+        variants_(variants),
         recorder_(lens, site, std::move(variants)) {}
 
   void whole(const WholeView& view);
   void tile(const TileView& view);
   void factored(const FactoredView& view);
+  void expert(const ExpertView& view);
   void weights(const WeightsView& view);
 
+  /// What the lens leaves for the next block; after `finish`.
+  void leave(LensMemory& memory);
   /// After the last batch; `arrays`, where given, takes what the lens keeps beside its numbers.
   void finish(std::vector<NamedArray>* arrays = nullptr);
   /// Appends the rows, after everything has arrived.
@@ -41,6 +45,7 @@ class SiteLens {
   std::string name_;
   std::unique_ptr<Measurement> measurement_;
   Crossing& crossing_;
+  std::vector<Name> variants_;
   SiteRecorder recorder_;
 };
 
@@ -54,12 +59,14 @@ class SiteLenses {
   void whole(const WholeView& view);
   void tile(const TileView& view);
   void factored(const FactoredView& view);
+  void expert(const ExpertView& view);
   void weights(const WeightsView& view);
   void finish(ReportSample* shown = nullptr);
   void flush(ResultTable& table);
 
  private:
   std::deque<SiteLens> lenses_;  // which stay where they are
+  std::shared_ptr<LensMemory> memory_;
 };
 
 }  // namespace rankscope

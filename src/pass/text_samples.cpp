@@ -54,8 +54,9 @@ int64_t content_of(const Encoding& e) { return std::count(e.special.begin(), e.s
 
 class TextReader {
  public:
-  TextReader(const ScanRequest& request, int64_t limit)
+  TextReader(const ScanRequest& request, int64_t limit, std::vector<Sample>* answers)
       : request_(request),
+        answers_(answers),
         limit_(limit),
         tokenizer_(load_tokenizer(files_of(request.model))),
         frame_(tokenizer_->encode("")),
@@ -130,7 +131,8 @@ class TextReader {
   }
 
   Encoding encode(const TextSample& text) const {
-    return text.pair ? tokenizer_->encode_pair(text.text, *text.pair) : tokenizer_->encode(text.text);
+    return text.pair && answers_ == nullptr ? tokenizer_->encode_pair(text.text, *text.pair)
+                                            : tokenizer_->encode(text.text);
   }
 
   void one(const TextSample& text, bool long_only, ScanInput& input) {
@@ -141,6 +143,10 @@ class TextReader {
     if (long_only && content < enough_) return void(++short_);
     cut_ += static_cast<int64_t>(e.ids.size()) > limit_;
     input.samples.push_back(truncate(e, limit_));
+    if (answers_ == nullptr) return;
+    const Encoding answer = text.pair ? tokenizer_->encode(*text.pair) : e;
+    if (answer.ids.empty()) throw Error("the text_pair has no tokens").in(text.place);
+    answers_->push_back(from(answer, 0, answer.ids.size()));
   }
 
   // Windows of content, each closed by the special tokens a single text would get.
@@ -156,6 +162,7 @@ class TextReader {
       Sample s = from(frame_, 0, opening);
       append(s, from(body, first, count));
       append(s, from(frame_, opening, frame_.ids.size() - opening));
+      if (answers_ != nullptr) answers_->push_back(s);
       input.samples.push_back(std::move(s));
     }
   }
@@ -185,6 +192,7 @@ class TextReader {
   }
 
   const ScanRequest& request_;
+  std::vector<Sample>* answers_;  // what a decoder reads
   int64_t limit_, cut_ = 0, pairs_ = 0, short_ = 0, empty_ = 0, seen_ = 0, joined_ = 0;
   std::unique_ptr<Tokenizer> tokenizer_;
   Encoding frame_;  // of an empty text: the special tokens alone
@@ -193,8 +201,8 @@ class TextReader {
 
 }  // namespace
 
-void read_texts(const ScanRequest& request, int64_t limit, ScanInput& input) {
-  TextReader(request, limit).read(input);
+void read_texts(const ScanRequest& request, int64_t limit, ScanInput& input, std::vector<Sample>* answers) {
+  TextReader(request, limit, answers).read(input);
 }
 
 std::vector<std::string> spelled(const Sample& sample, const Tokenizer* tokenizer) {

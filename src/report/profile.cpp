@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace rankscope {
 namespace {
@@ -80,16 +82,21 @@ void take(Building& b, const Row& r) {
 }  // namespace
 
 std::vector<VariantProfile> profiles(const ResultTable& table, double sink_margin) {
-  const bool pre_norm = std::any_of(table.rows.begin(), table.rows.end(),
-                                    [](const Row& r) { return ends_with(r, ".ln1.hook_normalized"); });
-  std::vector<Building> building;
-  std::map<std::string_view, size_t> numbers;
+  std::set<std::string_view> pre_norm, with_output{""};  // streams
   for (const Row& r : table.rows) {
-    const auto [entry, fresh] = numbers.emplace(r.variant.str(), building.size());
+    if (ends_with(r, ".ln1.hook_normalized")) pre_norm.insert(r.stream.str());
+    if (r.metric == "output_kl" || r.metric == "output_error") with_output.insert(r.stream.str());
+  }
+  std::vector<Building> building;
+  using Key = std::pair<std::string_view, std::string_view>;  // the names live as long as the process
+  std::map<Key, size_t> numbers;
+  for (const Row& r : table.rows) {
+    const auto [entry, fresh] = numbers.emplace(Key(r.stream.str(), r.variant.str()), building.size());
     if (fresh) {
       building.push_back({{}, sink_margin, {}});
       building.back().profile.variant = r.variant.str();
-      building.back().profile.pre_norm = pre_norm;
+      building.back().profile.stream = r.stream.str();
+      building.back().profile.pre_norm = pre_norm.count(r.stream.str()) > 0;
     }
     take(building[entry->second], r);
   }
@@ -102,7 +109,8 @@ std::vector<VariantProfile> profiles(const ResultTable& table, double sink_margi
       b.profile.layers.push_back({label(place), residual, c.rank.value, c.cosine.value, c.entropy.value(),
                                   c.sinks.value(), c.massive.value});
     }
-    if (b.profile.variant == "full" && std::isnan(b.profile.output_kl))
+    if (b.profile.variant == "full" && std::isnan(b.profile.output_kl) &&
+        with_output.count(b.profile.stream) > 0)
       b.profile.output_kl = 0;  // from itself
     out.push_back(std::move(b.profile));
   }

@@ -22,6 +22,7 @@ struct LayerNumbers {
 
 struct VariantProfile {
   std::string variant;
+  std::string stream;        // of a network that has several
   double output_kl = kNone;  // or output_error, where in_nats is false
   bool in_nats = true;
   std::vector<LayerNumbers> layers;
@@ -30,8 +31,8 @@ struct VariantProfile {
   int64_t samples = 0;
 };
 
-/// One profile per variant, in the order in which the table first names them. `sink_margin`: the verdict's
-/// threshold, so that the column counts what the sentence counts.
+/// One profile per stream and variant, in the order in which the table first names them. `sink_margin`: the
+/// verdict's threshold, so that the column counts what the sentence counts.
 std::vector<VariantProfile> profiles(const ResultTable& table, double sink_margin);
 
 }  // namespace rankscope

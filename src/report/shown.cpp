@@ -27,17 +27,30 @@ struct Layer {
   std::map<std::string, const NamedArray*> spectra;
 };
 
-// "blocks.3.attn.qk_spectrum" is layer 3, "qk_spectrum".
-std::optional<std::pair<int, std::string>> place(std::string_view name) {
-  constexpr std::string_view kBlocks = "blocks.", kAttention = ".attn.";
+// "blocks.3.attn.qk_spectrum" is layer 3, "qk_spectrum"; "encoder.blocks.." and "blocks.3.cross.." are other
+// streams.
+struct Place {
+  std::string stream;
+  int layer;
+  std::string what;
+};
+
+std::optional<Place> place(std::string_view name) {
+  constexpr std::string_view kBlocks = "blocks.", kAttention = ".attn.", kCross = ".cross.";
+  std::string stream;
+  if (const size_t at = name.find("." + std::string(kBlocks)); at != std::string_view::npos) {
+    stream = name.substr(0, at);
+    name.remove_prefix(at + 1);
+  }
   if (!name.starts_with(kBlocks)) return std::nullopt;
   name.remove_prefix(kBlocks.size());
   int layer = 0;
   const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), layer);
   if (fault != std::errc{} || layer < 0) return std::nullopt;
   name.remove_prefix(static_cast<size_t>(end - name.data()));
+  if (name.starts_with(kCross)) return Place{"cross", layer, std::string(name.substr(kCross.size()))};
   if (!name.starts_with(kAttention)) return std::nullopt;
-  return std::pair(layer, std::string(name.substr(kAttention.size())));
+  return Place{stream, layer, std::string(name.substr(kAttention.size()))};
 }
 
 bool is_matrix_of(const NamedArray& a, size_t dimensions) {
@@ -49,22 +62,29 @@ bool is_matrix_of(const NamedArray& a, size_t dimensions) {
   return a.shape.size() == dimensions && size == static_cast<int64_t>(a.values.size());
 }
 
-std::map<int, Layer> sorted(std::span<const NamedArray> arrays) {
+using Layers = std::map<int, Layer>;
+
+// The layers of every stream, by its name; those of the stream that ends in the output under "".
+std::map<std::string, Layers> sorted(std::span<const NamedArray> arrays) {
   const std::map<std::string, std::string> spectra{
       {"hook_pattern.spectrum", "pattern"}, {"qk_spectrum", "qk"}, {"ov_spectrum", "ov"}};
-  std::map<int, Layer> layers;
+  std::map<std::string, Layers> streams;
   for (const NamedArray& a : arrays) {
     const auto at = place(a.name);
     if (!at) continue;
-    const auto& [number, what] = *at;
-    if (what == "hook_pattern.pooled" && is_matrix_of(a, 3) && a.shape[1] == a.shape[2])
+    const auto& [stream, number, what] = *at;
+    Layers& layers = streams[stream];
+    if (what == "hook_pattern.pooled" && is_matrix_of(a, 3) &&
+        (a.shape[1] == a.shape[2] || stream == "cross"))
       layers[number].pooled = &a;
     if (what == "hook_pattern.received" && is_matrix_of(a, 2)) layers[number].received = &a;
     if (const auto kind = spectra.find(what); kind != spectra.end() && is_matrix_of(a, 2))
       layers[number].spectra[kind->second] = &a;
   }
-  std::erase_if(layers, [](const auto& entry) { return entry.second.pooled == nullptr; });
-  return layers;
+  for (auto& [stream, layers] : streams)
+    std::erase_if(layers, [](const auto& entry) { return entry.second.pooled == nullptr; });
+  std::erase_if(streams, [](const auto& entry) { return entry.second.empty(); });
+  return streams;
 }
 
 std::span<const float> row(const NamedArray& a, size_t i) {
@@ -89,7 +109,8 @@ void write_maps(const NamedArray& pooled, const TextSink& sink) {
           peak > 0 && v > 0 && std::isfinite(v) ? 255 * std::sqrt(std::min(v / peak, 1.0f)) : 0.0f)));
     peaks.push_back(number(peak));
   }
-  sink(fmt::format("\"side\":{},\"maps\":\"{}\",\"peaks\":[{}],", pooled.shape[1], base64(bytes),
+  if (pooled.shape[1] != pooled.shape[2]) sink(fmt::format("\"rows\":{},", pooled.shape[1]));
+  sink(fmt::format("\"side\":{},\"maps\":\"{}\",\"peaks\":[{}],", pooled.shape[2], base64(bytes),
                    fmt::join(peaks, ",")));
 }
 
@@ -174,27 +195,30 @@ void write_token_map(std::span<const NamedArray> arrays, const TextSink& sink) {
   sink("}");
 }
 
-void write_shown(std::span<const NamedArray> arrays, const Json& shown, const TextSink& sink) {
-  const std::map<int, Layer> layers = sorted(arrays);
-  if (layers.empty()) return sink("null");
-  size_t heads = 0, length = 0;
+namespace {
+
+// The manifest is not trusted: texts, or nothing.
+std::string tokens_in(const Json& shown, const char* key) {
+  std::vector<std::string> tokens;
+  if (shown.is_object() && shown.contains(key) && shown[key].is_array())
+    for (const Json& token : shown[key])
+      tokens.push_back(token.is_string() ? json_string(token.get<std::string>()) : "\"\"");
+  return fmt::format("[{}]", fmt::join(tokens, ","));
+}
+
+size_t length_of(const Layers& layers) {
+  size_t length = 0;
   for (const auto& [number, layer] : layers) {
-    heads += static_cast<size_t>(layer.pooled->shape[0]);
     const NamedArray& longest = layer.received != nullptr ? *layer.received : *layer.pooled;
-    length = std::max(length, static_cast<size_t>(longest.shape[1]));
+    length = std::max(length, static_cast<size_t>(longest.shape.back()));
   }
+  return length;
+}
+
+// `heads` of all streams share what the page has room for.
+void write_layers(const Layers& layers, size_t heads, const TextSink& sink) {
   const size_t values = std::clamp<size_t>(kSpectrumNumbers / (3 * heads), 8, 64);
   const size_t pairs = std::clamp<size_t>(kAttendedPairs / heads, 5, 12);
-  // The manifest is not trusted: a sample's number and texts, or nothing.
-  int64_t sample = 0;
-  std::vector<std::string> tokens;
-  if (shown.is_object() && shown.contains("sample") && shown["sample"].is_number_integer())
-    sample = shown["sample"].get<int64_t>();
-  if (shown.is_object() && shown.contains("tokens") && shown["tokens"].is_array())
-    for (const Json& token : shown["tokens"])
-      tokens.push_back(token.is_string() ? json_string(token.get<std::string>()) : "\"\"");
-  sink(fmt::format("{{\"sample\":{},\"tokens\":[{}],\"length\":{},\"layers\":[", sample,
-                   fmt::join(tokens, ","), length));
   const char* before = "";
   for (const auto& [number, layer] : layers) {
     sink(fmt::format("{}{{\"layer\":{},\"heads\":{},", before, number, layer.pooled->shape[0]));
@@ -211,7 +235,46 @@ void write_shown(std::span<const NamedArray> arrays, const Json& shown, const Te
     sink(fmt::format("\"received\":[{}],\"spectra\":{{{}}}}}", fmt::join(received, ","),
                      fmt::join(spectra, ",")));
   }
-  sink("]}");
+}
+
+}  // namespace
+
+void write_shown(std::span<const NamedArray> arrays, const Json& shown, const TextSink& sink) {
+  const std::map<std::string, Layers> streams = sorted(arrays);
+  if (streams.empty()) return sink("null");
+  size_t heads = 0;
+  for (const auto& [name, layers] : streams)
+    for (const auto& [number, layer] : layers) heads += static_cast<size_t>(layer.pooled->shape[0]);
+  int64_t sample = 0;
+  if (shown.is_object() && shown.contains("sample") && shown["sample"].is_number_integer())
+    sample = shown["sample"].get<int64_t>();
+  const auto own = streams.find(""), encoder = streams.find("encoder");
+  const size_t length = own != streams.end() ? length_of(own->second) : 0,
+               keys = encoder != streams.end() ? length_of(encoder->second) : 0;
+  const std::string tokens = tokens_in(shown, "tokens"), key_tokens = tokens_in(shown, "encoder");
+  const auto write = [&](const std::string& name, const Layers& layers) {
+    const bool reads = name == "encoder", cross = name == "cross";
+    sink(fmt::format("{{\"sample\":{},\"tokens\":{},\"length\":{},", sample, reads ? key_tokens : tokens,
+                     reads ? keys : length));
+    if (cross) sink(fmt::format("\"keys\":{{\"tokens\":{},\"length\":{}}},", key_tokens, length_of(layers)));
+    sink("\"layers\":[");
+    write_layers(layers, heads, sink);
+    sink("]");
+  };
+  write("", own != streams.end() ? own->second : Layers());
+  if (streams.size() > 1 || own == streams.end()) {
+    sink(",\n\"streams\":{");
+    const char* before = "";
+    for (const auto& [name, layers] : streams) {
+      if (name.empty()) continue;
+      sink(fmt::format("{}{}:", before, json_string(name)));
+      write(name, layers);
+      sink("}");
+      before = ",\n";
+    }
+    sink("}");
+  }
+  sink("}");
 }
 
 }  // namespace rankscope

@@ -112,6 +112,7 @@ void print_layers(const VariantProfile& p, Page& page) {
     return line;
   };
   std::string title = terminal_text(p.variant, 40);
+  if (!p.stream.empty()) title = terminal_text(p.stream, 20) + ": " + title;
   if (const auto curve = residuals(p); !curve.empty())
     title += "  " + sparkline(curve, 16, page.style().unicode);
   if (std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.of_tokens; }))
@@ -155,6 +156,10 @@ std::string kl_meaning(const std::vector<VariantProfile>& all) {
 
 void print_variants(const std::vector<VariantProfile>& all, Page& page) {
   if (all.size() < 2) return;
+  // The attention to another stream has no tokens and no output of its own.
+  const auto none = [&](auto has) { return std::none_of(all.begin(), all.end(), has); };
+  const bool no_output = none([](const VariantProfile& p) { return !std::isnan(p.output_kl); });
+  if (no_output && none([](const VariantProfile& p) { return !residuals(p).empty(); })) return;
   size_t longest = 7;
   for (const VariantProfile& p : all) longest = std::max(longest, p.variant.size());
   const int name = std::min(static_cast<int>(longest), page.width() / 3);
@@ -164,8 +169,10 @@ void print_variants(const std::vector<VariantProfile>& all, Page& page) {
     return pad_right(variant, name) + ' ' + pad_left(kl, 9) + "  " + pad_right(line, curve) +
            pad_left(first, 10) + ' ' + pad_left(last, 9);
   };
-  page.heading("variants side by side");
-  page.quiet(row("variant", "output_kl", "residual", "first", "last"));
+  page.heading(all.front().stream.empty()
+                   ? "variants side by side"
+                   : fmt::format("variants side by side: {}", terminal_text(all.front().stream, 20)));
+  page.quiet(row("variant", no_output ? "" : "output_kl", "residual", "first", "last"));
   size_t ablations = 0;
   for (const VariantProfile& p : all) {
     if (is_ablation(p) && ++ablations > kMostAblations) continue;
@@ -177,7 +184,7 @@ void print_variants(const std::vector<VariantProfile>& all, Page& page) {
   }
   if (ablations > kMostAblations)
     page.quiet(fmt::format("... and {} more heads taken out: see --out", ablations - kMostAblations));
-  page.labelled("", kl_meaning(all), 0, true);
+  if (!no_output) page.labelled("", kl_meaning(all), 0, true);
   page.line();
 }
 
@@ -293,11 +300,20 @@ void print_results(const Results& results, const TerminalStyle& style, std::ostr
   }
   const std::vector<VariantProfile> all = profiles(results.table, sink_margin_of(results.manifest));
   print_headline(results, page);
-  for (const VariantProfile& p : all)
-    if (!is_ablation(p)) print_layers(p, page);
+  std::vector<std::vector<VariantProfile>> streams;  // in the order of the table
+  for (const VariantProfile& p : all) {
+    const auto same = std::find_if(streams.begin(), streams.end(),
+                                   [&](const auto& s) { return s.front().stream == p.stream; });
+    same == streams.end() ? streams.push_back({p}) : same->push_back(p);
+  }
+  for (const std::vector<VariantProfile>& stream : streams)
+    for (const VariantProfile& p : stream)
+      if (!is_ablation(p)) print_layers(p, page);
   print_legend(all, page);
-  print_variants(all, page);
-  print_curves(all, page);
+  for (const std::vector<VariantProfile>& stream : streams) {
+    print_variants(stream, page);
+    print_curves(stream, page);
+  }
   print_heads(results.table, page);
   print_verdict(results, page);
 }

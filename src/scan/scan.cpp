@@ -11,6 +11,7 @@
 #include "collapse/parts.h"
 #include "importance/importance.h"
 #include "model/random_source.h"
+#include "model/streams.h"
 #include "pass/file_hashes.h"
 #include "pass/input.h"
 #include "pass/manifest.h"
@@ -20,6 +21,7 @@
 #include "pass/readout.h"
 #include "pass/same_vocabulary.h"
 #include "pass/scanned_model.h"
+#include "pass/stream_verdict.h"
 #include "pass/variants.h"
 #include "paths/shares.h"
 #include "scan/ablate.h"
@@ -37,11 +39,24 @@ class Scan {
   Scan(const ScanRequest& request, const ProgressCallback& progress)
       : request_(request),
         progress_(progress),
-        checkpoint_(request.model),
+        model_(without_off(request), request.init),
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
-    hashes_ = std::make_unique<BackgroundHashes>(weight_files(checkpoint_));
+    if (!spec().sources.empty() && (asked(kTokens) || asked(kLength)))
+      throw usage_error("--off tokens and --off length follow one stream, and this network has several")
+          .in(request.model.string())
+          .hint(
+              fmt::format("{} is the encoder alone", (request.model / spec().sources.front().name).string()));
+    if (!request.ablate.empty() && !spec().sources.empty())
+      throw usage_error("--ablate puts means into the heads of one stream, and this network has several")
+          .in(request.model.string())
+          .hint(fmt::format("--off head:cross.L0H0 takes a head out; {} is the encoder alone",
+                            (request.model / spec().sources.front().name).string()));
+    if (request.null_models && !request.init.empty())
+      throw usage_error("--null lays a network beside its random twin, and --init is one").in(request.init);
+    if (model_.checkpoint() != nullptr)
+      hashes_ = std::make_unique<BackgroundHashes>(weight_files(*model_.checkpoint()));
   }
 
   ScanResult run() {
@@ -59,33 +74,67 @@ class Scan {
     if (wants_importance(request_))
       add_importance({request_, *source_, input_.samples, input_.mask, progress_}, result_.table,
                      result_.notes);
+    name_stream_of_output();
     if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
-    result_.verdict = judge(result_.table, spec(), request_.thresholds,
-                            {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});
+    result_.verdict = judge_streams(result_.table, spec(), request_.thresholds,
+                                    {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});
     if (request_.show && request_.lenses.empty()) theory_of_shown_sample();
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    result_.manifest = make_manifest(request_, &checkpoint_, input_, result_, names_, seconds.count());
-    add_precision(result_.manifest, request_, spec(), *source_, plan_.inputs.front().front());
+    result_.manifest = make_manifest(request_, model_.checkpoint(), input_, result_, names_, seconds.count());
+    if (!request_.init.empty()) result_.manifest["init"] = request_.init;
+    if (spec().sources.empty())
+      add_precision(result_.manifest, request_, spec(), *source_, plan_.inputs.front().front());
+    else
+      add_precision(result_.manifest, request_, stream_alone(spec().sources.front(), spec()),
+                    *stream_source(*source_, 0), plan_.streams.front().inputs.front().front());
     return std::move(result_);
   }
 
  private:
-  const ModelSpec& spec() const { return checkpoint_.spec(); }
+  const ModelSpec& spec() const { return model_.spec(); }
+
   bool asked(const char* what) const {
     return std::find(request_.off.begin(), request_.off.end(), what) != request_.off.end();
   }
 
+  // Here a part taken out is a variant.
+  static ScanRequest without_off(ScanRequest request) {
+    request.off.clear();
+    return request;
+  }
+
+  // The samples as batches of the plan's, and of those that the encoder of `spec` reads.
+  void add_input(PassPlan& plan, const ModelSpec& spec, const std::vector<Sample>& samples,
+                 const std::vector<Sample>& encoder) const {
+    plan.inputs.push_back(make_batches(samples, spec, request_.batch_size));
+    for (size_t k = 0; k < spec.sources.size(); ++k) {
+      if (plan.streams.size() <= k) plan.streams.push_back({spec.sources[k].name, {}, {}});
+      plan.streams[k].inputs.push_back(
+          batches_like(plan.inputs.back(), encoder, stream_alone(spec.sources[k], spec)));
+    }
+  }
+
+  // --layers counts the blocks of every stream.
+  void choose_layers(PassPlan& plan, const ModelSpec& spec, const std::string& text) const {
+    int64_t most = spec.depth();
+    for (const StreamSpec& s : spec.sources) most = std::max(most, s.depth());
+    const std::vector<bool> chosen = parse_layers(text, most);
+    const auto first = [&](int64_t n) { return std::vector(chosen.begin(), chosen.begin() + n); };
+    plan.layers = first(spec.depth());
+    for (size_t k = 0; k < spec.sources.size(); ++k) plan.streams[k].layers = first(spec.sources[k].depth());
+  }
+
   void main_pass() {
-    source_ = checkpoint_source(checkpoint_, request_.dtype, request_.device);
+    source_ = model_.source(request_.dtype, request_.seed);
     ScanRequest parts = request_;
     std::erase_if(parts.off, [](const std::string& p) { return p == kTokens || p == kLength; });
     plan_.variants = make_variants(parts, spec());
     plan_.sources = {source_.get()};
-    plan_.inputs.push_back(make_batches(input_.samples, spec(), request_.batch_size));
+    add_input(plan_, spec(), input_.samples, input_.encoder);
     plan_.lenses = choose_lenses(request_.lenses);
-    plan_.layers = parse_layers(request_.layers, spec().depth());
+    choose_layers(plan_, spec(), request_.layers);
     plan_.seed = request_.seed;
     plan_.device = request_.device;
     plan_.sink = request_.thresholds["sink"];
@@ -102,7 +151,30 @@ class Scan {
     compare_outputs(full(), plan_, others, plan_, result_.table, result_.notes);
     same_as_full();
     losses(states_, plan_);
-    if (shown_) result_.arrays = shown_->finish();
+    take_arrays(shown_.get(), "");
+    for (size_t k = 0; k < shown_streams_.size(); ++k)
+      take_arrays(shown_streams_[k].get(), stream_prefix(spec().sources[k]));
+  }
+
+  // What is said of the output is said of the stream that ends in it.
+  void name_stream_of_output() {
+    if (plan_.stream.empty()) return;
+    for (Row& row : result_.table.rows)
+      if (row.stream == "") row.stream = plan_.stream;
+    for (SampleRow& row : result_.table.samples)
+      if (row.stream == "") row.stream = plan_.stream;
+  }
+
+  void take_arrays(ReportSample* shown, const std::string& prefix) {
+    if (shown == nullptr) return;
+    for (NamedArray& a : shown->finish(prefix)) result_.arrays.push_back(std::move(a));
+  }
+
+  static int64_t length_of_shown(const std::vector<Batch>& batches) {
+    for (const Batch& b : batches)
+      for (int64_t s = 0; s < b.count(); ++s)
+        if (b.samples[static_cast<size_t>(s)] == kShownSample) return b.length(s);
+    return 0;
   }
 
   // What every network says of tokens it is asked for; a masked model reads its text once more, with holes.
@@ -128,18 +200,34 @@ class Scan {
 
   // Only what some lens reads anyway: a report must not make a scan dearer than it was asked to be.
   void show_first_sample() {
-    int64_t length = 0;
-    for (const Batch& b : plan_.inputs.front())
-      for (int64_t s = 0; s < b.count(); ++s)
-        if (b.samples[static_cast<size_t>(s)] == kShownSample) length = b.length(s);
     const bool seen = std::any_of(plan_.lenses.begin(), plan_.lenses.end(),
                                   [](const Lens* lens) { return reads(*lens, "attn.hook_pattern"); });
-    shown_ = std::make_unique<ReportSample>(spec(), length, plan_.layers,
-                                            seen ? request_.patterns : std::nullopt, result_.notes);
+    const auto file = [&](const std::string& stream) -> std::optional<std::filesystem::path> {
+      if (!seen || !request_.patterns || stream.empty()) return seen ? request_.patterns : std::nullopt;
+      return request_.patterns->parent_path() /
+             fmt::format("{}-{}.safetensors", request_.patterns->stem().string(), stream);
+    };
+    int64_t keys = 0;
+    for (size_t k = 0; k < plan_.streams.size(); ++k) {
+      StreamPlan& stream = plan_.streams[k];
+      keys = length_of_shown(stream.inputs.front());
+      shown_streams_.push_back(std::make_unique<ReportSample>(
+          stream_alone(spec().sources[k], spec()), keys, 0, stream.layers, file(stream.name), result_.notes));
+      stream.shown = shown_streams_.back().get();
+    }
+    shown_ = std::make_unique<ReportSample>(spec(), length_of_shown(plan_.inputs.front()), keys, plan_.layers,
+                                            file(""), result_.notes);
     plan_.shown = shown_.get();
   }
 
   void paths_of_shown_sample() {
+    if (!spec().sources.empty()) {
+      result_.notes.push_back(
+          fmt::format("paths by length follow one stream and are not told of a decoder that reads another: "
+                      "{} is the encoder alone",
+                      (request_.model / spec().sources.front().name).string()));
+      return;
+    }
     const Batch shown = shown_sample();
     int64_t tokens = 0;
     for (const Batch& b : plan_.inputs.front())
@@ -154,12 +242,15 @@ class Scan {
   // Where attention stands alone among the variants: what the cubic bound allows there, layer by layer.
   void theory_of_shown_sample() {
     const auto alone = [](const BlockSpec& b) { return b.branches.size() == 1 && !b.branches.front().skip; };
-    if (std::none_of(plan_.variants.begin(), plan_.variants.end(), [&](const Variant& v) {
+    if (!spec().sources.empty() ||
+        std::none_of(plan_.variants.begin(), plan_.variants.end(), [&](const Variant& v) {
           return std::all_of(v.spec.blocks.begin(), v.spec.blocks.end(), alone);
         }))
       return;
     try {
-      const auto source = checkpoint_source(checkpoint_, "float64", "cpu");
+      const auto source = model_.checkpoint() != nullptr
+                              ? checkpoint_source(*model_.checkpoint(), "float64", "cpu")
+                              : random_source(spec(), request_.seed, "float64", "cpu");
       for (Finding& f : collapse_theory(spec(), *source, shown_sample(), result_.table))
         result_.verdict.push_back(std::move(f));
     } catch (const Error& e) {
@@ -189,8 +280,8 @@ class Scan {
     plan_.sources.push_back(random_.get());
     plan_.variants.push_back({"null:init", spec(), 1, 0});
     if (spec().embedding.vocabulary > 0) {
-      plan_.inputs.push_back(
-          make_batches(shuffled(input_.samples, request_.seed), spec(), request_.batch_size));
+      add_input(plan_, spec(), shuffled(input_.samples, request_.seed),
+                shuffled(input_.encoder, request_.seed));
       plan_.variants.push_back({"null:shuffled", spec(), 0, 1});
     }
   }
@@ -200,15 +291,17 @@ class Scan {
     const auto source = checkpoint_source(other, request_.dtype, request_.device);
     if (other.spec().embedding.vocabulary == 0 && spec().embedding.vocabulary > 0)
       throw usage_error("the baseline reads images, the model tokens").in(request_.baseline->string());
-    require_same_vocabulary(request_.model, *request_.baseline, input_.samples);
+    if (other.spec().sources.size() != spec().sources.size())
+      throw usage_error(
+          "one of the model and its baseline has an encoder beside a decoder, the other has not")
+          .in(request_.baseline->string());
+    if (request_.init.empty()) require_same_vocabulary(request_.model, *request_.baseline, input_.samples);
     PassPlan plan;
     plan.variants = {{"baseline", other.spec(), 0, 0}};
     plan.sources = {source.get()};
-    plan.inputs.push_back(make_batches(input_.samples, other.spec(), request_.batch_size));
+    add_input(plan, other.spec(), input_.samples, input_.encoder);
     plan.lenses = plan_.lenses;
-    plan.layers = other.spec().depth() == spec().depth()
-                      ? plan_.layers
-                      : std::vector<bool>(static_cast<size_t>(other.spec().depth()), true);
+    choose_layers(plan, other.spec(), other.spec().depth() == spec().depth() ? request_.layers : "");
     plan.seed = request_.seed;
     plan.device = request_.device;
     plan.sink = request_.thresholds["sink"];
@@ -221,20 +314,25 @@ class Scan {
 
   int64_t shortest_content() const {
     int64_t least = INT64_MAX;
-    for (const Batch& b : plan_.inputs.front())
-      for (int64_t s = 0; s < b.count(); ++s) {
-        const auto first = b.content.begin() + b.offsets[static_cast<size_t>(s)];
-        least = std::min<int64_t>(least, std::count(first, first + b.length(s), uint8_t{1}));
-      }
+    const auto look = [&](const std::vector<Batch>& batches) {
+      for (const Batch& b : batches)
+        for (int64_t s = 0; s < b.count(); ++s) {
+          const auto first = b.content.begin() + b.offsets[static_cast<size_t>(s)];
+          least = std::min<int64_t>(least, std::count(first, first + b.length(s), uint8_t{1}));
+        }
+    };
+    look(plan_.inputs.front());
+    for (const StreamPlan& stream : plan_.streams) look(stream.inputs.front());
     return least;
   }
 
   const ScanRequest& request_;
   const ProgressCallback& progress_;
-  Checkpoint checkpoint_;
+  ScannedModel model_;
   ScanInput input_;
   std::unique_ptr<WeightSource> source_, random_;
   std::unique_ptr<ReportSample> shown_;
+  std::vector<std::unique_ptr<ReportSample>> shown_streams_;
   PassPlan plan_;
   std::vector<FinalState> states_;
   std::vector<std::string> names_;

@@ -13,7 +13,7 @@ std::vector<std::string> readers_of(const SiteInfo& site) {
   std::vector<std::string> out;
   for (const Lens* lens : lenses())
     for (const SiteUse& use : lens->sites) {
-      if (use.site == site.name)
+      if (use.site == site.name || (!site.like.empty() && use.site == site.like))
         out.emplace_back(lens->name);
       else if (within_block(use.site) == site.name)
         out.push_back(

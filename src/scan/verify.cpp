@@ -53,10 +53,16 @@ Saved read_saved(const SafetensorsFile& file, const StreamSpec& spec, const std:
   Saved saved;
   if (spec.embedding.vocabulary == 0) {
     const EmbeddingSpec& e = spec.embedding;
-    require_shape(read_tensor(file, "pixel_values"), "pixel_values",
-                  {-1, e.channels, e.image_size, e.image_size}, file);
-    saved.samples = read_pixels(file.path(), INT64_MAX);
-    saved.tokens = e.patch_tokens();
+    if (e.sounds > 0) {
+      require_shape(read_tensor(file, "input_features"), "input_features", {-1, e.sounds, 2 * e.positions},
+                    file);
+      saved.samples = read_features(file.path(), INT64_MAX);
+    } else {
+      require_shape(read_tensor(file, "pixel_values"), "pixel_values",
+                    {-1, e.channels, e.image_size, e.image_size}, file);
+      saved.samples = read_pixels(file.path(), INT64_MAX);
+    }
+    saved.tokens = e.given_tokens();
     std::vector<int64_t> all(static_cast<size_t>(saved.tokens));
     std::iota(all.begin(), all.end(), int64_t{0});
     saved.columns.assign(saved.samples.size(), all);
@@ -222,12 +228,11 @@ class Verifier : public BlockObserver {
   }
 
   void embed(Checked& s) {
-    if (s.spec.embedding.vocabulary > 0) {
-      for (const Batch& b : s.batches) s.x.push_back(embed_stream(b, s.spec, *source_));
-      return;
-    }
-    const Weights weights = source_->load("embed");
-    for (const Batch& b : s.batches) s.x.push_back(rankscope::embed(b, spec_, weights, *source_));
+    const ModelSpec alone = stream_alone(s.spec, spec_);
+    const auto own = s.spec.name.empty() ? nullptr : stream_source(*source_, 0);  // at most one runs first
+    WeightSource& from = own ? *own : *source_;
+    const Weights weights = from.load("embed");
+    for (const Batch& b : s.batches) s.x.push_back(rankscope::embed(b, alone, weights, from));
   }
 
   void block(Checked& s, int64_t l) {

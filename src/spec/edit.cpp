@@ -29,54 +29,87 @@ bool take_number(std::string_view& text, int64_t& value) {
   return value >= 0;
 }
 
-void remove_head(ModelSpec& spec, std::string_view part) {
-  std::string_view rest = part.substr(std::string_view("head:").size());
-  int64_t layer = 0, head = 0;
-  bool good = !rest.empty() && rest.front() == 'L';
-  if (good) rest.remove_prefix(1);
-  good = good && take_number(rest, layer) && !rest.empty() && rest.front() == 'H';
-  if (good) rest.remove_prefix(1);
-  if (!good || !take_number(rest, head) || !rest.empty())
-    throw usage_error(fmt::format("\"{}\" does not name a head", printable(part))).hint("write head:L5H3");
-  if (layer >= spec.depth())
-    throw usage_error(
-        fmt::format("there is no layer {}: the model has {}, counted from 0", layer, spec.depth()));
-  AttentionSpec& a = spec.blocks[static_cast<size_t>(layer)].attention();
-  if (head >= a.heads)
-    throw usage_error(
-        fmt::format("there is no head {} in layer {}: it has {}, counted from 0", head, layer, a.heads));
-  a.heads_off.push_back(head);
-  std::sort(a.heads_off.begin(), a.heads_off.end());
-  a.heads_off.erase(std::unique(a.heads_off.begin(), a.heads_off.end()), a.heads_off.end());
+std::vector<std::string> stream_names(const ModelSpec& spec) {
+  std::vector<std::string> out;
+  for (const StreamSpec& s : spec.sources) out.push_back(s.name);
+  if (!out.empty()) out.insert(out.end(), {"decoder", "cross"});
+  return out;
 }
 
-// "expert:L3E5": that expert writes zero.
-void remove_expert(ModelSpec& spec, std::string_view part) {
-  std::string_view rest = part.substr(std::string_view("expert:").size());
-  int64_t layer = 0, expert = 0;
-  const auto letter = [&](char c) {
+// "head:L5H3", "expert:L3E5", "head:encoder.L5H3": one of many in one block.
+struct Place {
+  BlockSpec* block = nullptr;
+  std::string stream;
+  int64_t layer = 0, number = 0;
+};
+
+Place place_of(ModelSpec& spec, std::string_view part, char letter, const char* what, const char* example) {
+  Place p;
+  std::string_view rest = part.substr(part.find(':') + 1);
+  if (const size_t dot = rest.find('.'); dot != std::string_view::npos) {
+    p.stream = rest.substr(0, dot);
+    rest.remove_prefix(dot + 1);
+    const std::vector<std::string> known = stream_names(spec);
+    if (known.empty())
+      throw usage_error(
+          fmt::format("this network has one stream, and none called \"{}\"", printable(p.stream)))
+          .in(fmt::format("--off {}", printable(part)));
+    if (std::find(known.begin(), known.end(), p.stream) == known.end())
+      throw unknown_name("stream", p.stream, known);
+  }
+  const auto next = [&](char c) {
     const bool there = !rest.empty() && rest.front() == c;
     if (there) rest.remove_prefix(1);
     return there;
   };
-  if (!letter('L') || !take_number(rest, layer) || !letter('E') || !take_number(rest, expert) ||
+  if (!next('L') || !take_number(rest, p.layer) || !next(letter) || !take_number(rest, p.number) ||
       !rest.empty())
-    throw usage_error(fmt::format("\"{}\" does not name an expert", printable(part)))
-        .hint("write expert:L3E5");
-  if (layer >= spec.depth())
-    throw usage_error(
-        fmt::format("there is no layer {}: the model has {}, counted from 0", layer, spec.depth()));
-  BranchSpec* b = spec.blocks[static_cast<size_t>(layer)].mlp_branch();
+    throw usage_error(fmt::format("\"{}\" does not name {}", printable(part), what))
+        .hint(fmt::format("write {}", example));
+  StreamSpec* stream = &spec;
+  for (StreamSpec& s : spec.sources)
+    if (s.name == p.stream) stream = &s;
+  if (p.layer >= stream->depth())
+    throw usage_error(fmt::format("there is no layer {}: the {} has {}, counted from 0", p.layer,
+                                  p.stream.empty()      ? "model"
+                                  : p.stream == "cross" ? "decoder"
+                                                        : p.stream,
+                                  stream->depth()));
+  p.block = &stream->blocks[static_cast<size_t>(p.layer)];
+  return p;
+}
+
+void add_once(std::vector<int64_t>& sorted, int64_t number) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), number);
+  if (at == sorted.end() || *at != number) sorted.insert(at, number);
+}
+
+void remove_head(ModelSpec& spec, std::string_view part) {
+  const Place p = place_of(spec, part, 'H', "a head", "head:L5H3");
+  BranchSpec* branch = p.stream == "cross" ? nullptr : p.block->attention_branch();
+  for (BranchSpec& b : p.block->branches)
+    if (p.stream == b.name && b.attention()) branch = &b;
+  if (branch == nullptr)
+    throw usage_error(fmt::format("layer {} has no such attention", p.layer))
+        .in(fmt::format("--off {}", printable(part)));
+  AttentionSpec& a = *branch->attention();
+  if (p.number >= a.heads)
+    throw usage_error(fmt::format("there is no head {} in layer {}: it has {}, counted from 0", p.number,
+                                  p.layer, a.heads));
+  add_once(a.heads_off, p.number);
+}
+
+// That expert writes zero.
+void remove_expert(ModelSpec& spec, std::string_view part) {
+  const Place p = place_of(spec, part, 'E', "an expert", "expert:L3E5");
+  BranchSpec* b = p.block->mlp_branch();
   if (b == nullptr || b->part.name != "experts")
-    throw usage_error(fmt::format("layer {} has no experts", layer));
+    throw usage_error(fmt::format("layer {} has no experts", p.layer));
   const auto count = b->part.options.find("experts");
-  if (count != b->part.options.end() && expert >= static_cast<int64_t>(count->second))
-    throw usage_error(fmt::format("there is no expert {} in layer {}: it has {}, counted from 0", expert,
-                                  layer, count->second));
-  std::vector<int64_t>& off = b->mlp()->experts_off;
-  off.push_back(expert);
-  std::sort(off.begin(), off.end());
-  off.erase(std::unique(off.begin(), off.end()), off.end());
+  if (count != b->part.options.end() && p.number >= static_cast<int64_t>(count->second))
+    throw usage_error(fmt::format("there is no expert {} in layer {}: it has {}, counted from 0", p.number,
+                                  p.layer, count->second));
+  add_once(b->mlp()->experts_off, p.number);
 }
 
 void remove_from(BranchSpec& branch, std::string_view part) {
@@ -85,6 +118,15 @@ void remove_from(BranchSpec& branch, std::string_view part) {
   if (part == "norm") branch.before.off = branch.inside.off = branch.behind.off = true;
   if (part == "norm" && attention) attention->qk_norm.off = true;
   if (part == "position" && attention) attention->positions = false;
+}
+
+void remove_from(StreamSpec& stream, std::string_view part) {
+  if (part == "norm") stream.final_norm.off = true;
+  if (part == "position") stream.embedding.use_positions = false;
+  for (BlockSpec& block : stream.blocks) {
+    if (part == "mlp") std::erase_if(block.branches, [](const BranchSpec& b) { return b.mlp(); });
+    for (BranchSpec& b : block.branches) remove_from(b, part);
+  }
 }
 
 void remove_part(ModelSpec& spec, std::string_view part) {
@@ -97,12 +139,8 @@ void remove_part(ModelSpec& spec, std::string_view part) {
     all.emplace_back("expert:L3E5");
     throw unknown_name("part", part, all, "rankscope scan --help");
   }
-  if (part == "norm") spec.final_norm.off = true;
-  if (part == "position") spec.embedding.use_positions = false;
-  for (BlockSpec& block : spec.blocks) {
-    if (part == "mlp") std::erase_if(block.branches, [](const BranchSpec& b) { return b.mlp(); });
-    for (BranchSpec& b : block.branches) remove_from(b, part);
-  }
+  for (StreamSpec& s : spec.sources) remove_from(s, part);
+  remove_from(static_cast<StreamSpec&>(spec), part);
 }
 
 }  // namespace
@@ -127,12 +165,16 @@ ModelSpec with_rank(ModelSpec spec, std::string_view ranks) {
       throw usage_error(fmt::format("\"{}\" is not a rank", printable(item))).hint("write qk=8 or ov=16");
     // A rank at or above the head's width changes nothing and stays out of the spec, so that it compares
     // equal.
-    for (BlockSpec& block : spec.blocks)
-      for (BranchSpec& b : block.branches) {
-        AttentionSpec* a = b.attention();
-        if (a && qk && rank < a->d_qk) a->truncate_qk = rank;
-        if (a && ov && rank < a->d_v) a->truncate_ov = rank;
-      }
+    const auto cut = [&](StreamSpec& stream) {
+      for (BlockSpec& block : stream.blocks)
+        for (BranchSpec& b : block.branches) {
+          AttentionSpec* a = b.attention();
+          if (a && qk && rank < a->d_qk) a->truncate_qk = rank;
+          if (a && ov && rank < a->d_v) a->truncate_ov = rank;
+        }
+    };
+    for (StreamSpec& s : spec.sources) cut(s);
+    cut(spec);
   }
   return spec;
 }

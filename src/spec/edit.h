@@ -13,7 +13,8 @@ namespace rankscope {
 const std::vector<std::string>& part_names();
 
 /// The spec without `parts` ("skip+mlp", "head:L5H3"). An unknown part, layer or head is an error with the
-/// nearest known names.
+/// nearest known names. Of a network of several streams it is taken out of all of them; attention to another
+/// stream counts as attention.
 ///   attention-skip  post: u = N1(attn x)        pre: u = attn(N1 x)
 ///   mlp-skip        post: y = N2(mlp u)         pre: y = mlp(N2 u)
 ///   skip            both
@@ -21,7 +22,7 @@ const std::vector<std::string>& part_names();
 ///   norm            the norms of the blocks (those on queries and keys, too) and the final one; the
 ///                   embedding's stays
 ///   position        learned positions are not added, rotary and relative terms left out
-///   head:L5H3       that head writes zero
+///   head:L5H3       that head writes zero; head:encoder.L5H3 and head:cross.L5H3 where there are streams
 ///   expert:L3E5     so does that expert; tokens that take it keep their shares of the others
 ModelSpec without(ModelSpec spec, std::string_view parts);
 

@@ -103,7 +103,9 @@ template <class Archive>
 void fields(Archive& a, EmbeddingSpec& s) {
   const EmbeddingSpec d;
   a.integer("vocabulary", s.vocabulary, d.vocabulary, 0, kMaxVocabulary);
+  a.integer("start_id", s.start_id, d.start_id, -1, kMaxVocabulary);
   a.integer("points", s.points, d.points, 0, kMaxWidth);
+  a.integer("sounds", s.sounds, d.sounds, 0, kMaxWidth);
   a.flag("point_map", s.point_map, d.point_map);
   a.flag("point_activation", s.point_activation, d.point_activation);
   a.flag("bias", s.bias, d.bias);
@@ -151,6 +153,9 @@ void fields(Archive& a, InitSpec& s) {
   a.word("kind", s.kind, d.kind, init_kinds());
   a.number("std", s.std, d.std, 0, kMaxNumber);
   a.flag("same_blocks", s.same_blocks, d.same_blocks);
+  a.number("cut", s.cut, d.cut, 0, kMaxNumber);
+  a.options("stds", s.stds);
+  a.options("constants", s.constants);
 }
 
 template <class Archive>

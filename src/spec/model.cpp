@@ -40,6 +40,12 @@ int64_t EmbeddingSpec::patch_tokens() const {
   return side * side + extra_tokens();
 }
 
+int64_t EmbeddingSpec::given_tokens() const { return sounds > 0 ? positions : patch_tokens(); }
+
+int64_t EmbeddingSpec::given_numbers() const {
+  return sounds > 0 ? sounds * 2 * positions : channels * image_size * image_size;
+}
+
 bool StreamSpec::causal() const {
   return !blocks.empty() && blocks.front().attention_branch() && blocks.front().attention().causal;
 }

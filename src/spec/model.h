@@ -67,12 +67,12 @@ struct AttentionSpec {
   bool bias = true;      // biases on Q, K, V
   bool key_bias = true;  // false: none on K
   bool output_bias = true;
-  bool value_map = true;                // false: every head's values are the tokens themselves
-  int64_t output_width = 0;             // of what it writes; 0: the stream's
-  std::vector<int64_t> heads_off = {};  // heads whose output is set to zero
+  bool value_map = true;                  // false: every head's values are the tokens themselves
+  int64_t output_width = 0;               // of what it writes; 0: the stream's
+  std::vector<int64_t> heads_off = {};    // heads whose output is set to zero
   std::vector<int64_t> heads_fixed = {};  // heads that carry the same numbers whatever the tokens,
   std::vector<double> fixed_values = {};  // these: d_v for each of them
-  int64_t truncate_qk = 0;              // > 0: each head's QK map cut to this rank
+  int64_t truncate_qk = 0;                // > 0: each head's QK map cut to this rank
   int64_t truncate_ov = 0;
   bool operator==(const AttentionSpec&) const = default;
 };
@@ -132,8 +132,10 @@ struct BlockSpec {
 };
 
 struct EmbeddingSpec {
-  int64_t vocabulary = 0;         // words; 0: patches, or points where `points` says so
+  int64_t vocabulary = 0;         // words; 0: patches, or points or sounds where those say so
+  int64_t start_id = -1;          // words: the one a decoder reads before its first; -1: none
   int64_t points = 0;             // width of a point; 0: words or patches
+  int64_t sounds = 0;             // mel bins of a frame: two convolutions make one token of two frames
   bool point_map = false;         // points: W_in takes them to `width`
   bool point_activation = false;  // points: GELU behind W_in
   bool bias = true;               // points: b_in; patches: b_patch
@@ -156,8 +158,10 @@ struct EmbeddingSpec {
   int64_t registers = 0;     // patches: learned tokens behind those, without positions
   bool operator==(const EmbeddingSpec&) const = default;
 
-  int64_t extra_tokens() const { return class_tokens + registers; }
-  int64_t patch_tokens() const;  // tokens of an image, extra ones included
+  int64_t extra_tokens() const { return sounds > 0 ? 0 : class_tokens + registers; }
+  int64_t patch_tokens() const;   // tokens of an image, extra ones included
+  int64_t given_tokens() const;   // tokens of a sample that is an image or a sound
+  int64_t given_numbers() const;  // and the numbers it comes in
 };
 
 struct OutputSpec {
@@ -180,6 +184,10 @@ struct InitSpec {
   InitKind kind = InitKind::normal;
   double std = 0.02;
   bool same_blocks = false;  // every block starts as a copy of the first
+  double cut = 0;            // > 0: normal numbers stay within so many deviations
+  /// Parameters whose names end so ("W_O", "embed.W_E", "cls") start with another deviation, or as one number
+  /// ("layer_scale"). The longest ending counts.
+  std::map<std::string, double> stds = {}, constants = {};
   bool operator==(const InitSpec&) const = default;
 };
 

@@ -206,18 +206,28 @@ int64_t checked_id(int64_t id, const std::string& place) {
   return id;
 }
 
-std::vector<int64_t> ids_from_json(const Line& line) {
+std::vector<int64_t> ids_from_list(const Json& list, const Line& line) {
+  if (!list.is_array())
+    throw Error("expected a list of ids, {\"ids\": [...]} or {\"input_ids\": [...]}").in(line.place);
+  std::vector<int64_t> out;
+  for (const Json& id : list) {
+    if (!id.is_number_integer() || (id.is_number_unsigned() && id.get<uint64_t>() > INT64_MAX))
+      throw Error(fmt::format("id {} of the list is not a whole number", out.size())).in(line.place);
+    out.push_back(checked_id(id.get<int64_t>(), line.place));
+  }
+  return out;
+}
+
+TokenIds ids_from_json(const Line& line) {
   const Json json = parse_line(line);
   const Json* list = &json;
   for (const char* key : {"ids", "input_ids"})
     if (json.is_object() && json.contains(key)) list = &json[key];
-  if (!list->is_array())
-    throw Error("expected a list of ids, {\"ids\": [...]} or {\"input_ids\": [...]}").in(line.place);
-  std::vector<int64_t> out;
-  for (const Json& id : *list) {
-    if (!id.is_number_integer() || (id.is_number_unsigned() && id.get<uint64_t>() > INT64_MAX))
-      throw Error(fmt::format("id {} of the list is not a whole number", out.size())).in(line.place);
-    out.push_back(checked_id(id.get<int64_t>(), line.place));
+  TokenIds out{ids_from_list(*list, line)};
+  constexpr const char* kDecoder = "decoder_input_ids";
+  if (json.is_object() && json.contains(kDecoder)) {
+    out.decoder = ids_from_list(json[kDecoder], line);
+    if (out.decoder.empty()) throw Error("\"decoder_input_ids\" has no ids").in(line.place);
   }
   return out;
 }
@@ -269,13 +279,13 @@ std::vector<TextSample> read_text_jsonl(const std::string& path) {
   return read_objects(read_all(path), name_of(path));
 }
 
-std::vector<std::vector<int64_t>> read_token_ids(const std::string& path) {
+std::vector<TokenIds> read_token_ids(const std::string& path) {
   const std::string content = read_all(path), name = name_of(path);
-  std::vector<std::vector<int64_t>> out;
+  std::vector<TokenIds> out;
   for (const Line& line : lines_of(content, name)) {
     const char first = line.text[line.text.find_first_not_of(kBlanks)];
-    out.push_back(first == '[' || first == '{' ? ids_from_json(line) : ids_from_words(line));
-    if (out.back().empty()) throw Error("this sample has no ids").in(line.place);
+    out.push_back(first == '[' || first == '{' ? ids_from_json(line) : TokenIds{ids_from_words(line)});
+    if (out.back().ids.empty()) throw Error("this sample has no ids").in(line.place);
   }
   if (out.empty())
     throw Error("the file has no token ids").in(name).hint("give one sample per line, as 101 2023 102");

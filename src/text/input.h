@@ -30,8 +30,14 @@ std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& nam
 /// The same of a file, whatever its name ends in.
 std::vector<TextSample> read_text_jsonl(const std::string& path);
 
+struct TokenIds {
+  std::vector<int64_t> ids;
+  std::vector<int64_t> decoder = {};  // what the decoder of an encoder reads, where the file says it
+  bool operator==(const TokenIds&) const = default;
+};
+
 /// One sample per line: ids separated by blanks or commas, a JSON list, or {"ids": [...]} or {"input_ids":
-/// [...]}.
-std::vector<std::vector<int64_t>> read_token_ids(const std::string& path);
+/// [...]}, either with "decoder_input_ids" beside it or without.
+std::vector<TokenIds> read_token_ids(const std::string& path);
 
 }  // namespace rankscope

@@ -91,7 +91,8 @@ Every command explains itself with examples, and needs no torch for it.
     mlp             the MLP with its skip and, post-norm, N2: y = u
     norm            N1, N2 and the final norm become the identity; the embedding's norm stays
     position        learned positions are not added, rotary and relative terms left out
-    head:L5H3       head 3 of layer 5 writes zero
+    head:L5H3       head 3 of layer 5 writes zero; head:encoder.L5H3, head:cross.L5H3: of
+                    another stream, where a decoder reads an encoder
     expert:L3E5     expert 5 of layer 3 writes zero
   Alone, one after another, for the verdict:
     tokens          each layer's tokens become their mean: whether the output needs what tells

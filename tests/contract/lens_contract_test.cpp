@@ -68,8 +68,7 @@ Inputs widened(const Inputs& in) {
 
 enum class Feeding { one_batch, one_sample_each, tiles };
 
-Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
-  Seeing seeing(lens);
+void feed(Seeing& seeing, const Lens& lens, const Inputs& in, Feeding feeding) {
   const auto takes = [&](SiteForm form) {
     return std::any_of(lens.sites.begin(), lens.sites.end(),
                        [&](const SiteUse& u) { return u.form == form; });
@@ -88,6 +87,8 @@ Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
     const at::Tensor seen = shares ? x.narrow(1, 0, kHeads).clamp(0.0, 1.0) : x;
     if (takes(SiteForm::whole)) seeing.whole({seen, packing});
     if (takes(SiteForm::factored)) seeing.factored({z, in.W_O, x, packing});
+    if (takes(SiteForm::experts))
+      for (int64_t e = 0; e < kHeads; ++e) seeing.expert({e, x.slice(0, 0, N, e + 1)});
     if (!takes(SiteForm::tiles)) return;
     for (size_t s = 0; s < count;) {  // runs of one length go together, as in the pass
       size_t end = s + 1;
@@ -116,7 +117,18 @@ Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
     batch(0, in.lengths.size());
   }
   if (takes(SiteForm::weights)) seeing.weights({in.block, in.weights});
-  return seeing.finish();
+}
+
+// The second of two blocks: what the lens left at the first is there.
+Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
+  Seeing first(lens);
+  feed(first, lens, in, feeding);
+  first.finish();
+  LensContext context = any_context();
+  context.before = first.left();
+  Seeing second(lens, context);
+  feed(second, lens, in, feeding);
+  return second.finish();
 }
 
 void expect_same(const Collected& a, const Collected& b, double tolerance,

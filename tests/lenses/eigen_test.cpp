@@ -43,6 +43,17 @@ TEST(Eigen, IsTheSecondEigenvalueOfEachHead) {
     }
 }
 
+TEST(Eigen, SaysNothingOfRowsThatSumToLessThanOne) {
+  ModelSpec spec;
+  spec.blocks.push_back(classic_block(NormPlace::pre, {NormKind::layer}, {}, ""));
+  spec.blocks[0].attention().sinks = true;
+  const Packed packed({4});
+  const Packing packing = packed.packing();
+  Seeing seeing(lens_named("eigen"), {spec, 0, 17, 1, 0.3});
+  seeing.tile({at::full({1, 1, 4, 4}, 0.1, at::kDouble), {0, 0, 4}, false, 0, packing});
+  EXPECT_TRUE(seeing.finish().samples.empty());
+}
+
 TEST(Eigen, SaysNothingOfCausalMatrices) {
   EXPECT_TRUE(measured(at::eye(4, at::kDouble).view({1, 1, 4, 4}), true).samples.empty());
 }

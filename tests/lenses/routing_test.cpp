@@ -47,6 +47,58 @@ TEST(Routing, SharesNeedNotSumToOne) {
   EXPECT_NEAR(one.of("experts_per_token", 0), scaled.of("experts_per_token", 0), 1e-15);
 }
 
+// Of two layers with two experts, each token taking one.
+double agreement_of(const std::vector<int64_t>& before, const std::vector<int64_t>& here,
+                    const char* metric) {
+  const auto taken = [](const std::vector<int64_t>& experts) {
+    return at::one_hot(at::tensor(experts, at::kLong), 2).to(at::kDouble);
+  };
+  const Packed packed({static_cast<int64_t>(here.size())});
+  const Packing packing = packed.packing();
+  Seeing first(lens_named("routing"));
+  first.whole({taken(before), packing});
+  EXPECT_FALSE(first.finish().values.count({"expert_agreement", -1, "all"}));  // there is no layer before it
+  LensContext context = any_context();
+  context.before = first.left();
+  Seeing second(lens_named("routing"), context);
+  second.whole({taken(here), packing});
+  return second.finish().total(metric).value;
+}
+
+TEST(Routing, AgreementIsOneWhereALayerTellsTheOtherAndNoneWhereItDoesNot) {
+  EXPECT_NEAR(agreement_of({0, 1, 0, 1}, {1, 0, 1, 0}, "expert_agreement"), 1.0, 1e-14);
+  EXPECT_NEAR(agreement_of({0, 0, 1, 1}, {0, 1, 0, 1}, "expert_agreement"), 0.0, 1e-14);
+  // Two tokens away the experts are the others: that tells as much.
+  EXPECT_NEAR(agreement_of({0, 0, 1, 1}, {0, 0, 1, 1}, "expert_agreement_null"), 1.0, 1e-14);
+  EXPECT_NEAR(agreement_of({0, 1, 1, 0, 1, 1, 0, 0}, {0, 1, 1, 0, 1, 1, 0, 0}, "expert_agreement_null"), 0.0,
+              1e-14);
+  // Three of four tokens agree: I = log 2 - H(3/4) over log 2, by hand.
+  const double h = -(0.75 * std::log(0.75) + 0.25 * std::log(0.25));
+  EXPECT_NEAR(agreement_of({0, 0, 0, 0, 1, 1, 1, 1}, {0, 0, 0, 1, 1, 1, 1, 0}, "expert_agreement"),
+              (std::log(2.0) - h) / std::log(2.0), 1e-14);
+}
+
+TEST(Routing, OneExpertForAllTellsNothing) {
+  EXPECT_THROW(agreement_of({0, 0, 0}, {0, 1, 0}, "expert_agreement"), std::out_of_range);
+}
+
+TEST(ExpertWrites, TheRankIsThatOfWhatEachExpertWrites) {
+  Seeing seeing(lens_named("expert_writes"));
+  const at::Tensor three = at::eye(3, 5, at::TensorOptions().dtype(at::kDouble)) * 2.0;
+  seeing.expert({1, three});
+  seeing.expert({3, three.narrow(0, 0, 1)});  // one token in each of two batches, one direction
+  seeing.expert({3, three.narrow(0, 0, 1) * 5});
+  seeing.expert({2, three.narrow(0, 0, 1)});  // one token alone says nothing
+  const Collected got = seeing.finish();
+  EXPECT_NEAR(got.total("expert_rank", 1).value, 3.0, 1e-12);
+  EXPECT_NEAR(got.total("expert_rank_rel", 1).value, 1.0, 1e-12);
+  EXPECT_EQ(got.total("expert_rank", 1).n, 3);
+  EXPECT_NEAR(got.total("expert_rank", 3).value, 1.0, 1e-12);
+  EXPECT_NEAR(got.total("expert_rank_rel", 3).value, 0.5, 1e-12);
+  EXPECT_EQ(got.values.count({"expert_rank", 2, "all"}), 0u);
+  EXPECT_EQ(got.values.count({"expert_rank", 0, "all"}), 0u);
+}
+
 TEST(LearnedSinks, TheMassIsTheMeanOfWhatQueriesGiveByHead) {
   const at::Tensor given =
       at::tensor(std::vector<double>{0.2, 0.4, 0.6, 0.0, 1.0, 0.5}, at::kDouble).view({3, 2});

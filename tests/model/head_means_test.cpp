@@ -57,6 +57,14 @@ TEST_F(HeadMeansTest, AFixedHeadCarriesItsNumbersAndTheOthersWhatTheyDid) {
   }
 }
 
+TEST_F(HeadMeansTest, UnderLearnedSinksBiasesMakeAHeadCarryNoOneThing) {
+  for (BlockSpec& b : spec_.blocks) b.attention().sinks = true;
+  const auto source = random_source(spec_, 3, "float64", "cpu");
+  for (const HeadMeans& of : head_means(*source, batches_))
+    for (const std::vector<double>& head : of.bare)
+      for (const double x : head) EXPECT_EQ(x, 0);
+}
+
 // Rows of attention sum to one, so what biases make of every value is what they make the head carry.
 TEST_F(HeadMeansTest, WhatBiasesMakeAHeadCarryIsWhatItCarriesWhenTokensSayNothing) {
   Weights weights = source_->load("blocks.0");

@@ -197,5 +197,67 @@ TEST_F(Truncation, KeepsTheContributionOfTheValueBias) {
   EXPECT_LT(distance(constant(after), constant(before)), 1e-12);
 }
 
+// Rows sum to less than one: a query adds its row's sum of the bias, whatever that is.
+TEST_F(Truncation, KeepsTheValueBiasInADimensionOfItsOwnUnderLearnedSinks) {
+  ModelSpec spec = tiny_spec();
+  for (BlockSpec& b : spec.blocks) b.attention().sinks = true;
+  const Weights before = drawn(spec);
+  BlockSpec block = with_rank(spec, "ov=2").blocks[0];
+  const Weights after = truncated(before, block);
+  const AttentionSpec& a = block.attention();
+  for (int64_t h = 0; h < a.heads; ++h) {
+    const auto of_bias = [&](const Weights& w) {
+      return w.get("attn.W_O").narrow(1, h * a.d_v, a.d_v).mv(w.get("attn.b_V").narrow(0, h * a.d_v, a.d_v));
+    };
+    EXPECT_LT(distance(of_bias(after), of_bias(before)), 1e-12) << h;
+    EXPECT_LT(distance(ov(after, a, h), best(ov(before, spec.blocks[0].attention(), h), 2)), 1e-12) << h;
+  }
+  EXPECT_EQ(distance(after.get("attn.b_O"), before.get("attn.b_O")), 0);
+}
+
+ModelSpec two_streams() {
+  ModelSpec spec = tiny_spec(NormPlace::pre);
+  StreamSpec encoder = tiny_spec(NormPlace::pre, 2);
+  encoder.name = "encoder";
+  for (BlockSpec& block : spec.blocks) {
+    BranchSpec cross = *block.attention_branch();
+    cross.name = "cross";
+    cross.norm_name = "ln_cross";
+    cross.reads = "encoder";
+    block.branches.insert(block.branches.begin() + 1, cross);
+  }
+  spec.sources.push_back(encoder);
+  return spec;
+}
+
+TEST(Surgery, PartsAreTakenOutOfEveryStreamAndHeadsOutOfOne) {
+  const ModelSpec spec = without(two_streams(), "skip+norm+position");
+  const StreamSpec *decoder = &spec, *encoder = &spec.sources.front();
+  for (const StreamSpec* s : {decoder, encoder}) {
+    EXPECT_FALSE(s->embedding.use_positions);
+    EXPECT_TRUE(s->final_norm.off);
+    for (const BlockSpec& block : s->blocks)
+      for (const BranchSpec& b : block.branches) EXPECT_TRUE(!b.skip && b.before.off) << b.name;
+  }
+  const ModelSpec cut = with_rank(two_streams(), "qk=2");
+  EXPECT_EQ(cut.sources.front().blocks[0].attention().truncate_qk, 2);
+  EXPECT_EQ(cut.blocks[0].branches[1].attention()->truncate_qk, 2);
+
+  const ModelSpec heads = without(two_streams(), "head:encoder.L1H2+head:cross.L2H3+head:decoder.L0H1");
+  EXPECT_EQ(heads.sources.front().blocks[1].attention().heads_off, (std::vector<int64_t>{2}));
+  EXPECT_EQ(heads.blocks[2].branches[1].attention()->heads_off, (std::vector<int64_t>{3}));
+  EXPECT_EQ(heads.blocks[2].attention().heads_off, (std::vector<int64_t>{}));
+  EXPECT_EQ(heads.blocks[0].attention().heads_off, (std::vector<int64_t>{1}));
+  EXPECT_EQ(without(two_streams(), "head:L0H1"), without(two_streams(), "head:decoder.L0H1"));
+}
+
+TEST(Surgery, StreamsThatAreNotThereAreNamed) {
+  EXPECT_EQ(error_of([] { without(two_streams(), "head:encoder.L2H0"); }),
+            "error: there is no layer 2: the encoder has 2, counted from 0\n");
+  EXPECT_EQ(
+      error_of([] { without(tiny_spec(), "head:encoder.L0H0"); }),
+      "error: this network has one stream, and none called \"encoder\"\n  in   --off head:encoder.L0H0\n");
+}
+
 }  // namespace
 }  // namespace rankscope

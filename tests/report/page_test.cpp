@@ -154,6 +154,28 @@ TEST(Page, HoldsTheTokenMapOfAnOperatorWhereBothReadingsAreSquareAndAlike) {
   EXPECT_TRUE(map_of({in, {"operator.map.in_out", {1, 1}, {1}}}).is_null());
 }
 
+TEST(Page, StreamsAreShownBesideTheOneThatEndsInTheOutput) {
+  const std::vector<NamedArray> arrays{
+      {"blocks.0.attn.hook_pattern.pooled", {1, 2, 2}, {1, 0, 0.5f, 0.5f}},
+      {"blocks.0.cross.hook_pattern.pooled", {1, 2, 3}, {1, 0, 0, 0, 1, 0}},
+      {"blocks.0.cross.hook_pattern.received", {1, 3}, {0.5f, 0.5f, 0}},
+      {"encoder.blocks.0.attn.hook_pattern.pooled", {1, 3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1}}};
+  const Json manifest{
+      {"input", {{"shown", {{"sample", 0}, {"tokens", {"s", "a"}}, {"encoder", {"a", "b", "c"}}}}}}};
+  const Json shown = data_of(page_of({}, manifest, arrays))["scans"][0]["shown"];
+  EXPECT_EQ(shown["length"], 2);
+  EXPECT_EQ(shown["layers"][0]["side"], 2);
+  EXPECT_FALSE(shown["layers"][0].contains("rows"));
+  const Json &cross = shown["streams"]["cross"], &encoder = shown["streams"]["encoder"];
+  EXPECT_EQ(cross["layers"][0]["rows"], 2);
+  EXPECT_EQ(cross["layers"][0]["side"], 3);
+  EXPECT_EQ(cross["tokens"], (Json{"s", "a"}));
+  EXPECT_EQ(cross["keys"]["tokens"], (Json{"a", "b", "c"}));
+  EXPECT_EQ(cross["keys"]["length"], 3);
+  EXPECT_EQ(encoder["tokens"], (Json{"a", "b", "c"}));
+  EXPECT_EQ(encoder["length"], 3);
+}
+
 TEST(Page, ArraysAndManifestsMayHoldAnything) {
   const std::vector<NamedArray> arrays{
       {"blocks.0.attn.hook_pattern.pooled", {1, 2, 2}, {INFINITY, NAN, -1, 0.5f}}};

@@ -93,6 +93,38 @@ TEST(Terminal, PreNormModelsAreReadWhereAttentionSeesThem) {
             "\n");
 }
 
+// The decoder's blocks stand between those of the attention to the encoder, as a scan files them.
+TEST(Terminal, EveryStreamHasTablesOfItsOwn) {
+  ResultTable t;
+  const auto add = [&](const char* stream, const auto& fill) {
+    const size_t before = t.rows.size();
+    fill();
+    for (size_t i = before; i < t.rows.size(); ++i) t.rows[i].stream = stream;
+  };
+  for (const char* variant : {"full", "-skip"}) {
+    add("encoder", [&] { add_tokens(t, variant, "blocks.0.hook_resid_post", 0, 1, 0.8); });
+    add("decoder", [&] { add_tokens(t, variant, "blocks.0.hook_resid_post", 0, 1, 0.6); });
+    add("cross", [&] {
+      t.rows.push_back(
+          {variant, "blocks.0.cross.hook_pattern", 0, 0, "attention_entropy", 0.25, 0, 1, 0, "all"});
+    });
+    add("decoder", [&] { add_tokens(t, variant, "blocks.1.hook_resid_post", 1, 2, 0.4); });
+  }
+  const std::string text = print(t);
+  const auto at = [&](const char* what) {
+    const size_t place = text.find(what);
+    EXPECT_NE(place, text.npos) << what << "\n" << text;
+    EXPECT_EQ(text.find(what, place + 1), text.npos) << what << " twice\n" << text;
+    return place;
+  };
+  EXPECT_LT(at("encoder: full  "), at("encoder: -skip  "));
+  EXPECT_LT(at("encoder: -skip  "), at("decoder: full  "));
+  EXPECT_LT(at("decoder: -skip  "), at("cross: full\n"));
+  EXPECT_LT(at("cross: -skip\n"), at("variants side by side: encoder\n"));
+  EXPECT_LT(at("variants side by side: encoder\n"), at("variants side by side: decoder\n"));
+  EXPECT_EQ(text.find("side by side: cross"), text.npos) << text;  // it has no tokens and no output
+}
+
 TEST(Terminal, WhatWasNotMeasuredTakesNoRoom) {
   ResultTable t;
   t.rows.push_back({"full", "blocks.0.attn.hook_pattern", 0, 0, "attention_entropy", 0.25, 0, 1, 0, "all"});

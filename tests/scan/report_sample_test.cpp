@@ -18,6 +18,8 @@ ModelSpec spec_of(int64_t heads) {
   return spec;
 }
 
+constexpr const char* kSite = "blocks.0.attn.hook_pattern";
+
 struct Shown {
   std::vector<NamedArray> arrays;
   std::vector<std::string> notes;
@@ -33,17 +35,17 @@ Shown show(const at::Tensor& pattern, int64_t step, const std::optional<std::fil
            bool late = false) {
   const int64_t H = pattern.size(0), T = pattern.size(1);
   Shown out;
-  ReportSample shown(spec_of(H), T, {true}, file, out.notes);
+  ReportSample shown(spec_of(H), T, 0, {true}, file, out.notes);
   const std::vector<int64_t> offsets{0, T, 2 * T}, samples{1, 0};
   const std::vector<uint8_t> content(static_cast<size_t>(2 * T), 1);
   const Packing packing{offsets, samples, content};
   Crossing crossing(late);
   if (step == T) {
-    shown.pattern(0, {at::stack({pattern * 0, pattern}), {0, 0, T}, true, 0, packing}, crossing);
+    shown.pattern(kSite, {at::stack({pattern * 0, pattern}), {0, 0, T}, true, 0, packing}, crossing);
   } else {
     for (int64_t first = 0; first < T; first += step)
       shown.pattern(
-          0,
+          kSite,
           {pattern.narrow(1, first, std::min(step, T - first)).unsqueeze(0), {1, first, T}, true, 0, packing},
           crossing);
   }
@@ -129,7 +131,7 @@ TEST(ReportSample, TheFileHoldsTheMatricesExactly) {
 TEST(ReportSample, WhatIsTooLongIsNotKeptAndSaysSo) {
   const TemporaryFolder folder;
   std::vector<std::string> notes;
-  ReportSample shown(spec_of(2), 513, {true}, folder.path() / "p.safetensors", notes);
+  ReportSample shown(spec_of(2), 513, 0, {true}, folder.path() / "p.safetensors", notes);
   shown.finish();
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_NE(notes[0].find("is not kept: 513 tokens"), std::string::npos);

@@ -126,7 +126,10 @@ class Seeing {
                                        static_cast<size_t>(v.tile.size(0))));
   }
   void factored(const FactoredView& v) { out_.add(lens_, measurement_->factored(v), v.packing.samples); }
+  void expert(const ExpertView& v) { measurement_->expert(v); }
   void weights(const WeightsView& v) { measurement_->weights(v); }
+  /// What it leaves for the next block; after `finish`.
+  std::shared_ptr<const void> left() { return measurement_->left(); }
   Collected finish() {
     out_.add_totals(lens_, measurement_->finish());
     return std::move(out_);

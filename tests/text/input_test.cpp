@@ -120,7 +120,15 @@ TEST_F(Input, TextErrorsNameFileAndLine) {
 TEST_F(Input, TokenIdsComeInFourSpellings) {
   const auto samples =
       read_token_ids(file("ids", "1 2\t3\n4,5, 6\n\n[7, 8]\n{\"ids\": [9]}\n{\"input_ids\": [10, 11]}\n"));
-  EXPECT_EQ(samples, (std::vector<Ids>{{1, 2, 3}, {4, 5, 6}, {7, 8}, {9}, {10, 11}}));
+  EXPECT_EQ(samples, (std::vector<TokenIds>{{{1, 2, 3}}, {{4, 5, 6}}, {{7, 8}}, {{9}}, {{10, 11}}}));
+}
+
+TEST_F(Input, ADecoderMayHaveIdsOfItsOwn) {
+  const auto samples =
+      read_token_ids(file("ids", "{\"input_ids\": [1, 2, 3], \"decoder_input_ids\": [0, 9]}\n[4]\n"));
+  EXPECT_EQ(samples, (std::vector<TokenIds>{{{1, 2, 3}, {0, 9}}, {{4}, {}}}));
+  EXPECT_EQ(error([&] { read_token_ids(file("ids", "{\"ids\": [1], \"decoder_input_ids\": []}")); }),
+            "error: \"decoder_input_ids\" has no ids\n  in   F/ids, line 1\n");
 }
 
 TEST_F(Input, TokenIdErrorsNameFileAndLine) {

@@ -25,13 +25,16 @@ export interface ShownTokens {
 export interface Shown extends ShownTokens {
   sample: number;
   layers: ShownLayer[];
+  keys?: ShownTokens; // what the queries look at, where it is another stream
+  streams?: Record<string, Shown>; // "encoder", "cross": beside the decoder's
 }
 
 export interface ShownLayer {
   layer: number;
   heads: number;
   side: number; // maps are side x side, pooled: mean over queries, sum over keys
-  maps: string; // base64, heads * side * side bytes; a byte b stands for (b / 255)^2 * peak
+  rows?: number; // or rows x side, where queries and keys differ
+  maps: string; // base64, heads * rows * side bytes; a byte b stands for (b / 255)^2 * peak
   peaks: number[]; // by head
   received: [number, number][][]; // by head: position, mean attention it gets from queries that may see it
   spectra: Record<string, { at: number[]; values: number[][] }>; // "pattern", "qk", "ov": index from 1, by head
@@ -124,6 +127,27 @@ export interface Row {
 
 export const toNumber = (x: Num | undefined): number =>
   x === "inf" ? Infinity : x === "-inf" ? -Infinity : (x ?? NaN);
+
+/** What a network of several streams is made of, the one with the output first; none where there is one stream. */
+export function streamsOf(scans: ScanData[]): string[] {
+  const found = new Set<string>();
+  for (const s of scans) for (const g of s.groups) if (g[10] !== undefined) found.add(s.strings[g[10]] ?? "");
+  const known = ["decoder", "encoder", "cross"].filter((s) => found.delete(s));
+  return [...known, ...found];
+}
+
+/** A scan as if it had that stream alone. A sentence of the verdict begins with the stream it is about. */
+export function ofStream(scan: ScanData, stream: string): ScanData {
+  const all = streamsOf([scan]);
+  if (all.length === 0) return scan;
+  const others = all.filter((s) => s !== stream).map((s) => `${s}: `);
+  return {
+    ...scan,
+    verdict: scan.verdict.filter((s) => !others.some((start) => s.sentence.startsWith(start))),
+    groups: scan.groups.filter((g) => (g[10] === undefined ? "" : scan.strings[g[10]]) === stream),
+    shown: (stream === "decoder" ? scan.shown : scan.shown?.streams?.[stream]) ?? null,
+  };
+}
 
 /** One scan with its rows unpacked and found by metric. */
 export class Scan {

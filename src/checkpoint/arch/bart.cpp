@@ -1,7 +1,6 @@
 // BART: an encoder like BERT's and a decoder that also looks at it, with norms behind every branch and
 // learned positions that start at 2.
 #include "checkpoint/architecture.h"
-#include "checkpoint/decoder.h"
 #include "checkpoint/encoder_decoder.h"
 
 namespace rankscope {
@@ -38,6 +37,7 @@ ModelSpec spec(const JsonObject& config) {
   s.width = width;
   s.position = PositionKind::learned;
   s.init.std = config.number("init_std", 0.0, 1e3, 0.02);
+  if (whole) s.embedding.start_id = start_of(config, 2);
   if (whole && promises_head(config, {"ForConditionalGeneration"}))
     s.output = {.kind = HeadKind::linear,
                 .vocabulary = s.embedding.vocabulary,
@@ -51,18 +51,7 @@ void stream_weights(WeightList& list, const StreamSpec& s, const std::string& to
   list.add(to + "embed.W_E", {.tensor = "shared.weight", .other = from + ".embed_tokens.weight"});
   list.add(to + "embed.W_pos", {from + ".embed_positions.weight"});
   list.norm(to + "embed.ln", from + ".layernorm_embedding");
-  for (int64_t i = 0; i < s.stored_blocks; ++i) {
-    const std::string b = fmt::format("{}blocks.{}.", to, i), layer = fmt::format("{}.layers.{}.", from, i);
-    list.norm(b + "ln1", layer + "self_attn_layer_norm");
-    attention_weights(list, b, layer + "self_attn", "out_proj");
-    list.norm(b + "ln_cross", layer + "encoder_attn_layer_norm");
-    for (const auto& [letter, name] :
-         {std::pair{"Q", "q_proj"}, {"K", "k_proj"}, {"V", "v_proj"}, {"O", "out_proj"}})
-      list.linear(b + "cross.", letter, layer + "encoder_attn." + name);
-    list.norm(b + "ln2", layer + "final_layer_norm");
-    list.linear(b + "mlp.", "in", layer + "fc1");
-    list.linear(b + "mlp.", "out", layer + "fc2");
-  }
+  bart_block_weights(list, s, to, from);
 }
 
 WeightMap weights(const ModelSpec& s) {

@@ -9,6 +9,9 @@ namespace {
 ModelSpec spec(const JsonObject& config) {
   const bool registers = model_type_of(config) == "dinov2_with_registers";
   ModelSpec s = image_encoder(config, "dinov2");
+  s.init.stds = {{"embed.cls", s.init.std}};
+  s.init.constants = {{"layer_scale", config.number("layerscale_value", -1e3, 1e3, 1.0)},
+                      {"embed.registers", 0}};
   if (registers) s.embedding.registers = config.integer("num_register_tokens", 0, kMaxTokens, 4);
   s.final_norm = {NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-6)};
   AttentionSpec attention = plain_attention(config, "num_attention_heads", s.width);

@@ -54,20 +54,7 @@ ModelSpec spec(const JsonObject& config) {
 
 WeightMap weights(const ModelSpec& s) {
   WeightList list;
-  list.add("embed.W_E", {"embed_tokens.weight"});
-  for (int64_t i = 0; i < s.stored_blocks; ++i) {
-    const std::string b = fmt::format("blocks.{}.", i), layer = fmt::format("layers.{}.", i);
-    list.shifted_norm(b + "ln1", layer + "input_layernorm");
-    attention_weights(list, b, layer + "self_attn");
-    list.shifted_norm(b + "attn.q_norm", layer + "self_attn.q_norm");
-    list.shifted_norm(b + "attn.k_norm", layer + "self_attn.k_norm");
-    list.shifted_norm(b + "ln1_post", layer + "post_attention_layernorm");
-    list.shifted_norm(b + "ln2", layer + "pre_feedforward_layernorm");
-    gated_mlp_weights(list, b, layer + "mlp");
-    list.shifted_norm(b + "ln2_post", layer + "post_feedforward_layernorm");
-  }
-  list.shifted_norm("ln_final", "norm");
-  list.vocabulary(s, "embed_tokens.weight", "lm_head.weight");
+  decoder_weights(list, s, 1.0);
   return list.take(s);
 }
 

@@ -31,6 +31,9 @@ ModelSpec spec(const JsonObject& config) {
                     .activation = activation_of(config, "activation_function", "gelu_new")};
   const BlockSpec block = classic_block(NormPlace::pre, norm, attention, "mlp", mlp);
   repeat_block(s, block, size_at(config, {"n_layer", "num_hidden_layers"}, kMaxLayers));
+  // What is added to the stream starts smaller, so that the stream does not grow with the depth.
+  const double written = s.init.std / std::sqrt(2.0 * static_cast<double>(s.depth()));
+  s.init.stds = {{"attn.W_O", written}, {"mlp.W_out", written}};
   if (config.boolean("scale_attn_by_inverse_layer_idx", false))
     for (size_t i = 0; i < s.blocks.size(); ++i) s.blocks[i].attention().scale /= static_cast<double>(i + 1);
 

@@ -34,6 +34,7 @@ ModelSpec spec(const JsonObject& config) {
   repeat_block(s, block, depth);
   set_windows(s, layer_types(config, depth, [](int64_t i) { return i % 2 == 0; }), window_of(config, 128));
   add_linear_head(s, config, false);
+  s.init.stds = {{"attn.sinks", s.init.std}, {"mlp.b_router", s.init.std}};
   return s;
 }
 

@@ -35,6 +35,10 @@ ModelSpec spec(const JsonObject& config) {
   const int64_t every = config.integer("global_attn_every_n_layers", 1, kMaxLayers, 3);
   const auto types = layer_types(config, depth, [&](int64_t i) { return i % every != 0; });
   for (size_t i = 0; i < s.blocks.size(); ++i) set_layer(s.blocks[i].attention(), config, types[i]);
+  s.init.cut = config.number("initializer_cutoff_factor", 0.5, 1e3, 2.0);
+  const double written = s.init.std / std::sqrt(2.0 * static_cast<double>(depth));
+  s.init.stds = {{"attn.W_O", written}, {"mlp.W_out", written}, {"unembed.W_T", written}};
+  if (!config.boolean("tie_word_embeddings", true)) s.init.stds["unembed.W_U"] = written;
   if (promises_head(config, {"ForMaskedLM"}))
     s.output = {.kind = HeadKind::transformed,
                 .vocabulary = s.embedding.vocabulary,

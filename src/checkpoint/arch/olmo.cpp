@@ -39,23 +39,6 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
-  WeightList list;
-  list.add("embed.W_E", {"embed_tokens.weight"});
-  for (int64_t i = 0; i < s.stored_blocks; ++i) {
-    const std::string b = fmt::format("blocks.{}.", i), layer = fmt::format("layers.{}.", i);
-    attention_weights(list, b, layer + "self_attn");
-    list.norm(b + "attn.q_norm", layer + "self_attn.q_norm");
-    list.norm(b + "attn.k_norm", layer + "self_attn.k_norm");
-    list.norm(b + "ln1_post", layer + "post_attention_layernorm");
-    gated_mlp_weights(list, b, layer + "mlp");
-    list.norm(b + "ln2_post", layer + "post_feedforward_layernorm");
-  }
-  list.norm("ln_final", "norm");
-  list.vocabulary(s, "embed_tokens.weight", "lm_head.weight");
-  return list.take(s);
-}
-
 }  // namespace
 
 extern const Architecture arch_olmo{
@@ -65,6 +48,6 @@ extern const Architecture arch_olmo{
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
     .spec = spec,
-    .weights = weights};
+    .weights = llama_weights};
 
 }  // namespace rankscope

@@ -45,6 +45,24 @@ StreamSpec stream(const JsonObject& config, int64_t depth, bool decoder, int64_t
   return s;
 }
 
+// Queries start so small that no scale is needed on the scores.
+void set_init(ModelSpec& s, const JsonObject& config) {
+  const double factor = config.number("initializer_factor", 0.0, 1e3, 1.0);
+  const AttentionSpec& a = s.blocks.front().attention();
+  const auto over_root = [&](int64_t n) { return factor / std::sqrt(static_cast<double>(n)); };
+  s.init.stds = {{"W_Q", over_root(s.width * a.d_qk)},
+                 {"W_K", over_root(s.width)},
+                 {"W_V", over_root(s.width)},
+                 {"W_O", over_root(a.heads * a.d_v)},
+                 {"W_in", over_root(s.width)},
+                 {"W_gate", over_root(s.width)},
+                 {"W_out", over_root(s.blocks.front().mlp_branch()->mlp()->width)},
+                 {"bucket_bias", over_root(s.width)},
+                 {"embed.W_E", factor},
+                 {"unembed.W_U", factor}};
+  s.init.constants = {{"w", factor}};
+}
+
 ModelSpec spec(const JsonObject& config) {
   const int64_t width = size_at(config, {"d_model"}, kMaxWidth);
   const int64_t layers = size_at(config, {"num_layers"}, kMaxLayers);
@@ -57,6 +75,8 @@ ModelSpec spec(const JsonObject& config) {
   s.architecture = "t5";
   s.width = width;
   s.position = PositionKind::buckets;
+  if (whole) s.embedding.start_id = start_of(config, config.integer("pad_token_id", 0, kMaxVocabulary, 0));
+  set_init(s, config);
   if (!whole || !promises_head(config, {"ForConditionalGeneration"})) return s;
   const bool tied = config.boolean("tie_word_embeddings", true);
   s.output = {.kind = HeadKind::linear, .vocabulary = s.embedding.vocabulary, .width = s.width, .tied = tied};

@@ -7,7 +7,12 @@ namespace rankscope {
 namespace {
 
 ModelSpec spec(const JsonObject& config) {
-  ModelSpec s = image_encoder(config, "vit", model_type_of(config) == "deit" ? 2 : 1);
+  const bool deit = model_type_of(config) == "deit";
+  ModelSpec s = image_encoder(config, "vit", deit ? 2 : 1);
+  if (deit)
+    s.init.constants = {{"embed.cls", 0}, {"embed.class_tokens", 0}, {"embed.W_pos", 0}};
+  else
+    s.init.stds = {{"embed.cls", s.init.std}};
   s.final_norm = {NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-12)};
   AttentionSpec attention = plain_attention(config, "num_attention_heads", s.width);
   attention.bias = config.boolean("qkv_bias", true);

@@ -65,7 +65,13 @@ fs::path table_of(const std::string& name) {
   throw Error("there is no metrics.csv and no trials.csv").in(name);
 }
 
-// Tables are told apart by their folder; one table by its variants.
+bool has_streams(const CellTable& table) {
+  const auto at = table.find("stream");
+  return at && std::any_of(table.rows.begin(), table.rows.end(),
+                           [&](const auto& row) { return *at < row.size() && !row[*at].empty(); });
+}
+
+// Tables are told apart by their folder; one table by its variants, and by its streams where it has several.
 void name_curves(std::vector<CellTable>& tables, const PlotOptions& o, FigureRequest& request) {
   for (size_t i = 0; i < tables.size(); ++i) {
     if (tables[i].find("table")) continue;
@@ -78,6 +84,7 @@ void name_curves(std::vector<CellTable>& tables, const PlotOptions& o, FigureReq
   if (!request.by.empty()) return;
   if (tables.size() > 1) request.by.emplace_back("table");
   if (tables.front().find("variant")) request.by.emplace_back("variant");
+  if (std::any_of(tables.begin(), tables.end(), has_streams)) request.by.emplace_back("stream");
 }
 
 void draw_in_terminal(const std::vector<FigureCurve>& curves, const FigureStyle& style, Io& io) {
@@ -192,7 +199,7 @@ std::function<int(Io&)> prepare_plot(CLI::App& app) {
   app.add_option("--site", r.site, "Rows of this site only: resid_post, ln1.hook_normalized")
       ->type_name("NAME");
   app.add_option("--by", r.by,
-                 "Columns that tell the curves apart, by commas; variant, and table for several")
+                 "Columns that tell the curves apart, by commas; variant, and table or stream for several")
       ->type_name("LIST")
       ->delimiter(',');
   app.add_option("--band", r.band, "A column for the band around a curve: stderr")->type_name("COLUMN");

@@ -42,7 +42,8 @@ constexpr const char* kBelowScan =
     "  mlp             the MLP with its skip and, post-norm, N2: y = u\n"
     "  norm            N1, N2 and the final norm become the identity; the embedding's norm stays\n"
     "  position        learned positions are not added, rotary and relative terms left out\n"
-    "  head:L5H3       head 3 of layer 5 writes zero\n"
+    "  head:L5H3       head 3 of layer 5 writes zero; head:encoder.L5H3, head:cross.L5H3: of\n"
+    "                  another stream, where a decoder reads an encoder\n"
     "  expert:L3E5     expert 5 of layer 3 writes zero\n"
     "Alone, one after another, for the verdict:\n"
     "  tokens          each layer's tokens become their mean: whether the output needs what tells\n"
@@ -94,14 +95,21 @@ void set_threshold(Thresholds& t, const std::string& text) {
 // What the model and the input are when nothing was said: the built-in ones.
 void fill_in(ScanOptions& o, Io& io) {
   ScanRequest& r = o.request;
-  r.model = o.model.empty() ? builtin_model() : model_folder(o.model, io);
+  const bool input =
+      !r.texts.empty() || !o.token_ids.empty() || !o.pixels.empty() || r.features || r.random_tokens;
+  if (!r.init.empty()) {
+    r.model = o.model;  // refused further down
+    r.random_tokens = r.random_tokens || !input;
+    if (!o.against.empty()) throw usage_error("--verify compares a checkpoint, and --init has none");
+  } else {
+    r.model = o.model.empty() ? builtin_model() : model_folder(o.model, io);
+  }
   if (!o.baseline.empty()) r.baseline = model_folder(o.baseline, io);
   if (!o.token_ids.empty()) r.token_ids = o.token_ids;
   if (!o.pixels.empty()) r.pixels = o.pixels;
   r.lenses = split_commas(o.lenses);
   for (const std::string& text : o.thresholds) set_threshold(r.thresholds, text);
-  const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.random_tokens;
-  if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
+  if (o.model.empty() && r.init.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
   set_batch_size(r);
   if (o.json) o.format = "json";
   require_format(o.format);
@@ -169,6 +177,9 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
   auto o = std::make_shared<ScanOptions>();
   ScanRequest& r = o->request;
   app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
+  app.add_option("--init", r.init,
+                 "A shape at random initialisation instead: bert-base, gpt2, ..., or a config.json")
+      ->type_name("SHAPE");
   add_sample_options(app, r, o->token_ids, o->pixels);
   app.add_option("--off", r.off,
                  "A variant without these parts: skip, skip+mlp, head:L5H3 (below); repeat for more")

@@ -21,6 +21,7 @@ class Check {
     for (const StreamSpec& s : spec_.sources) source(s);
     if (spec_.blocks.empty()) refuse("it has no blocks");
     stream(spec_);
+    if (spec_.init.cut > 0 && spec_.init.cut < 0.5) refuse("its starting numbers are cut to next to nothing");
     if (spec_.output.kind != HeadKind::none && spec_.output.vocabulary < 1) refuse("its readout has no rows");
     if (spec_.output.channels > spec_.width)
       refuse(fmt::format("its answer has {} channels, its stream {}", spec_.output.channels, spec_.width));
@@ -34,8 +35,11 @@ class Check {
   }
 
   void embedding(const EmbeddingSpec& e) const {
-    const int kinds = (e.vocabulary > 0) + (e.points > 0) + (e.image_size > 0);
-    if (kinds != 1) refuse("it reads neither words nor points nor patches, or several of them");
+    const int kinds = (e.vocabulary > 0) + (e.points > 0) + (e.image_size > 0) + (e.sounds > 0);
+    if (kinds != 1) refuse("it reads neither words nor points nor patches nor sounds, or several of them");
+    if (e.sounds > 0 && e.positions < 1) refuse("it reads sounds and has no positions for them");
+    if (e.start_id >= e.vocabulary && e.start_id >= 0)
+      refuse(fmt::format("its decoder starts with token {} of {}", e.start_id, e.vocabulary));
     if (e.image_size > 0 && (e.patch_size < 1 || e.patch_size > e.image_size || e.channels < 1))
       refuse("its patches do not fit the image");
     if (e.image_size > 0 && e.positions > 0 && e.positions != e.patch_tokens() - e.registers)
@@ -53,7 +57,7 @@ class Check {
   void source(const StreamSpec& s) const {
     const auto taken = [&](const char* word) { return s.name == word; };
     if (s.name.empty() || s.name.find('.') != std::string::npos || taken("embed") || taken("blocks") ||
-        taken("ln_final") || taken("unembed"))
+        taken("ln_final") || taken("unembed") || taken("decoder") || taken("cross"))
       refuse(fmt::format("a stream cannot be called \"{}\"", printable(s.name)));
     if (std::count_if(spec_.sources.begin(), spec_.sources.end(), [&](auto& o) { return o.name == s.name; }) >
         1)

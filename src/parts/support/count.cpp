@@ -47,6 +47,7 @@ double branch_flops(const BranchSpec& branch, int64_t width, int64_t tokens, int
 
 double embedding_flops(const EmbeddingSpec& e, int64_t width, int64_t tokens) {
   double total = e.point_map ? linear(tokens, e.points, e.width) : 0;
+  if (e.sounds > 0) total += linear(2 * tokens, 3 * e.sounds, e.width) + linear(tokens, 3 * e.width, e.width);
   if (e.image_size > 0) total += linear(tokens, e.channels * e.patch_size * e.patch_size, e.width);
   return total + (e.map ? linear(tokens, e.width, width) : 0);
 }

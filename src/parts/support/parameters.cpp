@@ -52,6 +52,9 @@ std::vector<Parameter> embedding(const StreamSpec& stream, const ModelSpec& spec
   List list(part);
   if (e.vocabulary > 0) {
     list.matrix("W_E", e.vocabulary, e.width);
+  } else if (e.sounds > 0) {
+    list.linear("conv1", e.width, 3 * e.sounds);
+    list.linear("conv2", e.width, 3 * e.width);
   } else if (e.points > 0) {
     if (e.point_map) list.linear("in", e.width, e.points, e.bias);
   } else {

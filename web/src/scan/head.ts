@@ -63,24 +63,27 @@ export class HeadPage {
   private map(shown: Shown, views: ShownLayer): HTMLElement {
     const name = headName(this.layer, this.head);
     const { side } = views;
-    const bytes = mapsOf(views).subarray(this.head * side * side, (this.head + 1) * side * side);
+    const down = views.rows ?? side;
+    const bytes = mapsOf(views).subarray(this.head * down * side, (this.head + 1) * down * side);
     const peak = views.peaks[this.head] ?? 1;
     const value = (i: number, j: number): number => ((bytes[i * side + j] ?? 0) / 255) ** 2 * peak;
-    const bins = new Bins(side, shown);
+    const [queries, keys] = [new Bins(down, shown), new Bins(side, shown.keys ?? shown)];
+    const pooled = down < shown.length || side < (shown.keys ?? shown).length;
+    const tokens = shown.keys ? `${shown.length} tokens and ${shown.keys.length} keys` : `${shown.length} tokens`;
     const colour = (i: number, j: number): string => `rgb(${viridis(Math.sqrt(value(i, j) / (peak || 1))).join(",")})`;
-    const says = (i: number, j: number): string => `query ${bins.label(i)} → key ${bins.label(j)} · ≈ ${short(value(i, j))}`;
+    const says = (i: number, j: number): string => `query ${queries.label(i)} → key ${keys.label(j)} · ≈ ${short(value(i, j))}`;
     return new Figure({
       name: `attention-${name}`,
       title: `Attention of sample ${shown.sample}`,
       about: "Queries downwards, keys to the right.",
       hint:
-        (side < shown.length ? `${shown.length} tokens pooled to ${side} × ${side}: mean over queries, sum over keys. ` : "") + `Rows are queries, columns are keys; colour by the square root, up to ${short(peak)}.`,
-      draw: (t, width) => drawGrid(bins, { colour, says }, t, Math.min(width, 560)),
+        (pooled ? `${tokens} pooled to ${down} × ${side}: mean over queries, sum over keys. ` : "") + `Rows are queries, columns are keys; colour by the square root, up to ${short(peak)}.`,
+      draw: (t, width) => drawGrid(queries, keys, { colour, says }, t, Math.min(width, 560)),
       table: () => ({
         columns: ["query_first", "query_text", "key_first", "key_text", "attention"],
-        rows: Array.from({ length: side * side }, (_, k) => {
+        rows: Array.from({ length: down * side }, (_, k) => {
           const [i, j] = [Math.floor(k / side), k % side];
-          return [bins.first(i), bins.text(i), bins.first(j), bins.text(j), value(i, j)];
+          return [queries.first(i), queries.text(i), keys.first(j), keys.text(j), value(i, j)];
         }),
       }),
     }).element;
@@ -170,7 +173,7 @@ export class HeadPage {
               "tr",
               {},
               h("td", { class: "num" }, position),
-              h("td", {}, h("bdi", { class: "token" }, token(shown.tokens[position]))),
+              h("td", {}, h("bdi", { class: "token" }, token((shown.keys ?? shown).tokens[position]))),
               h("td", { class: "num" }, short(value)),
               h("td", { class: "bar", "aria-hidden": "true" }, h("span", { style: `width: ${(100 * value) / most}%` })),
             ),

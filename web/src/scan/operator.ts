@@ -87,7 +87,7 @@ function tokenMap(scan: Scan, map: TokenMap): HTMLElement {
       title: `What each token of sample ${shown.sample} is made of`,
       about: "Outputs downwards, inputs to the right.",
       hint: `${readings[reading]?.[1] ?? ""} ${pooled}Rows are outputs, columns are inputs; colour by the square root, up to ${short(peak)}.`,
-      draw: (t, width) => drawGrid(bins, { colour, says }, t, Math.min(width, 560)),
+      draw: (t, width) => drawGrid(bins, bins, { colour, says }, t, Math.min(width, 560)),
       table: () => ({
         columns: ["output_first", "output_text", "input_first", "input_text", reading],
         rows: values.map((v, k) => {

@@ -10,7 +10,7 @@ import { family, trackLook, tracksOf } from "./tracks";
 
 export function sinks(scan: Scan, open: (layer: number, head: number) => void): HTMLElement | null {
   const variant = scan.variants[0] ?? "full";
-  const tokens = scan.data.shown?.tokens ?? [];
+  const tokens = (scan.data.shown?.keys ?? scan.data.shown)?.tokens ?? [];
   const parts: HTMLElement[] = [];
   const at = (metric: string, r: Row): number => scan.find(variant, metric, r.layer, r.head)?.value ?? NaN;
   const rows = (metric: string): Row[] => scan.of(metric).filter((r) => r.variant === variant && r.head !== null && r.layer !== null);

@@ -1,5 +1,5 @@
 // The page of one scan, or of several laid side by side.
-import { type DiffData, Scan, type ScanData } from "../data";
+import { type DiffData, ofStream, Scan, type ScanData, streamsOf } from "../data";
 import { choice, h, outside, section } from "../dom";
 import { headName, withError } from "../format";
 import { siteName, variantName, withUnit } from "../names";
@@ -111,7 +111,22 @@ function inOrder(scans: Scan[]): Scan[] {
   return at ? scans.map((scan, i) => ({ scan, step: at[i] ?? 0 })).sort((a, b) => a.step - b.step).map((s) => s.scan) : scans;
 }
 
+/** Of a network of several streams one is looked at at a time; the verdict has the choice. */
 export function scanView(given: ScanData[], changes: DiffData | null): View {
+  const streams = streamsOf(given);
+  if (streams.length === 0) return streamView(given, changes, null);
+  const holder = h("div", {});
+  const make = (stream: string): View => {
+    const choose = h("div", { class: "controls" }, choice("stream", streams, stream, (other) => ((view = make(other)), holder.replaceChildren(...view.sections))));
+    const own = changes && { ...changes, rows: changes.rows.filter((r) => r.stream === stream) };
+    return streamView(given.map((d) => ofStream(d, stream)), own, choose);
+  };
+  let view = make(streams[0] ?? "");
+  holder.replaceChildren(...view.sections);
+  return { title: view.title, subtitle: view.subtitle, sections: [holder], navigate: (hash) => view.navigate(hash) };
+}
+
+function streamView(given: ScanData[], changes: DiffData | null, chooser: HTMLElement | null): View {
   const scans = inOrder(given.map((d) => new Scan(d)));
   const data = scans.map((s) => s.data);
   const several = scans.length > 1;
@@ -136,9 +151,9 @@ export function scanView(given: ScanData[], changes: DiffData | null): View {
   if (several) {
     // One table and one figure; what each says for itself is folded below them.
     const said = scans.map((s, i) => h("details", { class: "one" }, h("summary", {}, "Verdict on ", h("bdi", {}, outside(s.data.name))), headline(s, open, `${i}-`)));
-    sections.push(section("verdict", "Side by side", summary(scans), !depth.empty && !ofPaths && depth.element, ...said));
+    sections.push(section("verdict", "Side by side", chooser, summary(scans), !depth.empty && !ofPaths && depth.element, ...said));
   } else {
-    sections.push(section("verdict", "What stands out", headline(scans[0] as Scan, open)));
+    sections.push(section("verdict", "What stands out", chooser, headline(scans[0] as Scan, open)));
   }
   if (changes) sections.push(section("diff", "What changed", diff(changes, open)));
   const held = collapse(scans[0] as Scan);

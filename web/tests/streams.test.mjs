@@ -1,0 +1,46 @@
+// The page of a network with an encoder and a decoder: one stream at a time, each with its own numbers.
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { launch, openPage } from "./browser.mjs";
+import { rankscope, readTable, temporaryFolder } from "./results.mjs";
+
+const folder = join(temporaryFolder(), "t5");
+const model = join(dirname(fileURLToPath(import.meta.url)), "../../tests/fixtures/models/t5");
+let browser, page, faults, rows;
+
+before(async () => {
+  rankscope("scan", model, "--random-tokens", "--samples", "5", "--max-length", "12", "--out", folder, "--quiet");
+  rows = readTable(join(folder, "metrics.csv"));
+  browser = await launch();
+  ({ page, faults } = await openPage(browser, join(folder, "report.html")));
+});
+after(async () => {
+  assert.deepEqual(faults, [], "no console error, no request");
+  await browser.close();
+});
+
+const chooser = () => page.getByLabel("stream", { exact: true });
+
+test("the verdict has the choice of a stream, the one with the output first", async () => {
+  assert.equal(await page.locator("main section").first().getAttribute("id"), "verdict");
+  assert.deepEqual(await chooser().locator("option").allInnerTexts(), ["decoder", "encoder", "cross"]);
+});
+
+test("every stream shows its own heads, and sentences about itself alone", async () => {
+  for (const stream of ["encoder", "cross", "decoder"]) {
+    await chooser().selectOption(stream);
+    const heads = rows.filter((r) => r.stream === stream && r.metric === "attention_entropy" && r.head !== "").length;
+    assert.equal(Number(await page.locator('[data-figure="heads"]').getAttribute("data-points")), heads, stream);
+    for (const sentence of await page.locator(".verdict li:not(.note) p:first-child").allInnerTexts()) assert.ok(sentence.startsWith(`${stream}: `), sentence);
+  }
+});
+
+test("attention to another stream is drawn with its own keys", async () => {
+  await chooser().selectOption("cross");
+  const figure = page.locator('[data-figure^="attention-"]').first();
+  assert.equal(Number(await figure.getAttribute("data-points")), 12 * 12);
+  await chooser().selectOption("decoder");
+  assert.ok(await page.locator("#depth").isVisible());
+});
