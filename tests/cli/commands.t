@@ -87,6 +87,8 @@ lenses: what can be measured, what it means, what it costs.
     residual_l1inf                       sqrt(||R||_1 ||R||_inf), R = X - 1 x^T, x the mean token
                                          falls towards 0 as the tokens become one and the same
   each has its cost
+  $ grep '^Costs' lenses.txt
+  Costs are shares of a plain forward pass at T = 128 tokens. With the length they grow
   $ rankscope lenses --json > lenses.json; for key in name formula meaning mean; do grep -c "\"$key\": \"" lenses.json; done | awk 'NR == 1 { names = $1 } NR == 2 { metrics = $1 } NR > 2 { print ($1 == metrics && names > metrics ? "told" : "missing") }'
   told
   told
