@@ -120,7 +120,7 @@ rows = [["none", 0.5, nan], ["unit", 1, 0.25]]
 }
 
 TEST(Study, NumbersThatNoPaperPrintedAreReferences) {
-  const Study s = study(std::string(kStudy) + R"(
+  const Study s = study(without_fixed_heads() + R"(
 [[published]]
 rows = [[0.5]]
 [[reference]]
