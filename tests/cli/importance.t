@@ -47,8 +47,8 @@ passes counted beside their bound.
    N ~ HN N
    N ~ HN N
 
-  $ grep -c '^  importance' table.txt
-  5
+  $ grep -o 'forward passes of 8 samples, counted' table.txt
+  forward passes of 8 samples, counted
   $ rankscope scan --samples 8 --max-length 24 --lens residual --ablate --format csv > all.csv; cut -d, -f5 all.csv | sort | uniq -c | grep 'head_\|prune_kl\|correlation' | sed 's/^ *//'
   1 estimate_kl_rank_correlation
   1 estimate_loss_rank_correlation

@@ -22,7 +22,7 @@ class ImportanceRule : public testing::Test {
   std::vector<std::string> said() const {
     std::vector<std::string> out;
     for (const Finding& f : judge(table_, spec_, {}, {40}))
-      if (f.topic == "importance") out.push_back((f.known ? "" : "? ") + f.sentence);
+      if (f.topic == "worth") out.push_back((f.known ? "" : "? ") + f.sentence);
     return out;
   }
   ModelSpec spec_;

@@ -48,7 +48,7 @@ void heads(Case& c) {
   text += fmt::format("; most {}", nats ? "in nats: " : "by the relative change of the last state: ");
   for (size_t i = 0; i < most.size(); ++i) text += (i > 0 ? ", " : "") + most[i];
   text += fmt::format("; least: {}", cost_of(c, *sorted.back(), "head_zero_loss"));
-  Finding& f = c.say("importance", text, needed + free > 0);
+  Finding& f = c.say("worth", text, needed + free > 0);
   about(f, *sorted.front(), epsilon);
   f.claims = std::move(claims);
 }
@@ -83,14 +83,13 @@ void together(Case& c) {
   const size_t all = rows.empty() ? 0 : static_cast<size_t>(rows.back()->depth);
   Finding& f =
       last != nullptr
-          ? c.say("importance", fmt::format("least important first, {} of {} heads can go together (epsilon "
-                                            "{}): {}{}",
-                                            last->depth, all, number(epsilon), point(*last),
-                                            next != nullptr ? "; " + point(*next) : ""))
-          : c.say("importance",
-                  fmt::format("least important first, not even the first {} of {} heads are known "
-                              "to be free together (epsilon {}): {}",
-                              rows.front()->depth, all, number(epsilon), point(*rows.front())));
+          ? c.say("worth", fmt::format("least important first, {} of {} heads can go together (epsilon "
+                                       "{}): {}{}",
+                                       last->depth, all, number(epsilon), point(*last),
+                                       next != nullptr ? "; " + point(*next) : ""))
+          : c.say("worth", fmt::format("least important first, not even the first {} of {} heads are known "
+                                       "to be free together (epsilon {}): {}",
+                                       rows.front()->depth, all, number(epsilon), point(*rows.front())));
   about(f, last != nullptr ? *last : *rows.front(), epsilon);
   f.claims = {{"prunable", last != nullptr ? Claim::Answer::yes : Claim::Answer::unknown}};
 }
@@ -115,14 +114,13 @@ void stand_ins(Case& c) {
   }
   const std::string measured =
       fmt::format("{} pairs of heads that are free alone were taken out together", rows.size());
-  Finding& f = found.empty()
-                   ? c.say("importance",
-                           fmt::format("no heads stand in for each other beyond epsilon {}: {}; the largest "
+  Finding& f =
+      found.empty()
+          ? c.say("worth", fmt::format("no heads stand in for each other beyond epsilon {}: {}; the largest "
                                        "interaction is that of {}, {} nats",
                                        number(c.limit("epsilon")), measured, most->variant.str().substr(5),
                                        signed_error(*most)))
-                   : c.say("importance",
-                           fmt::format("these stand in for each other, each free alone and not both: {} nats "
+          : c.say("worth", fmt::format("these stand in for each other, each free alone and not both: {} nats "
                                        "of interaction (epsilon {}); {}",
                                        list_of(found), number(c.limit("epsilon")), measured));
   about(f, *most, c.limit("epsilon"));
@@ -157,7 +155,7 @@ void ranks(Case& c) {
     if (smallest != nullptr)
       text += fmt::format("; one layer at a time from {} (layer {}) to {} (layer {})",
                           number(smallest->value), smallest->layer, number(largest->value), largest->layer);
-    Finding& f = c.say("importance", text);
+    Finding& f = c.say("worth", text);
     f.value = all != nullptr ? all->value : kNone;
     f.threshold = epsilon;
     f.claims = {
@@ -190,14 +188,15 @@ void costs(Case& c) {
   const Row *kl = of_full(c, "estimate_kl_rank_correlation"),
             *loss = of_full(c, "estimate_loss_rank_correlation");
   if (kl != nullptr)
-    c.say("importance",
+    c.say("worth",
           fmt::format("the estimates order {} heads as the exact values do with a rank correlation of {}{}",
                       c.evidence.all("full", "head_zero_kl").size(),
                       fmt::format("{:.2f} for the KL", kl->value),
-                      loss != nullptr ? fmt::format(" and {:.2f} for the loss", loss->value) : ""));
+                      loss != nullptr ? fmt::format(" and {:.2f} for the loss", loss->value) : ""))
+        .claims = {{"estimated", Claim::Answer::yes}};
   const Row* samples = of_full(c, "head_zero_passes");
-  c.say("importance", fmt::format("forward passes{}, counted: {}",
-                                  samples != nullptr ? fmt::format(" of {} samples", samples->n) : "", text))
+  c.say("worth", fmt::format("forward passes{}, counted: {}",
+                             samples != nullptr ? fmt::format(" of {} samples", samples->n) : "", text))
       .claims = {{"counted", Claim::Answer::yes}};
 }
 
@@ -215,7 +214,7 @@ void judge_importance(Case& c) {
 namespace rankscope {
 
 extern const Rule rule_importance{.order = 65,
-                                  .topic = "importance",
+                                  .topic = "worth",
                                   .question = "What is every head worth, and what can go together?",
                                   .thresholds = {},
                                   .judge = verdict::judge_importance};
