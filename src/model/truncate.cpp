@@ -209,7 +209,7 @@ Weights with_kv_latent(const Weights& weights, const BlockSpec& block, int64_t r
   require_maps(weights, branch);
   const AttentionSpec& a = *branch.attention();
   Weights w = weights.shallow_copy();
-  const Folded norm = norm_before(w, branch);
+  const Folded norm = norm_before(w, branch, true);
   const at::Tensor W_K = w.get("attn.W_K"), W_V = w.get("attn.W_V");
   const at::Tensor k = per_head(W_K, a.kv_heads, a.kv_heads), v = per_head(W_V, a.kv_heads, a.kv_heads);
   const at::Tensor both = cut(at::cat({k, v}, 1) * norm.gain, rank) * norm.inverse;  // [KV, d_qk + d_v, d]
