@@ -37,7 +37,7 @@ target_precompile_headers(rankscope_engine_objects PRIVATE src/torch_pch.h)
 target_compile_options(rankscope_engine_objects PRIVATE -Winvalid-pch)
 add_library(rankscope_torch INTERFACE)  # torch's headers as system headers, and nothing of its warnings
 target_include_directories(rankscope_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-target_link_libraries(rankscope_torch INTERFACE ${TORCH_LIBRARIES})
+target_link_libraries(rankscope_torch INTERFACE ${TORCH_LIBRARIES} rankscope_hardened)
 target_compile_options(rankscope_torch INTERFACE ${OpenMP_CXX_FLAGS})
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(rankscope_torch INTERFACE ${torch_flags})

@@ -4,7 +4,7 @@
 include(CheckPIESupported)
 check_pie_supported(LANGUAGES CXX)  # makes CMake link programs as what they were compiled for
 add_link_options(LINKER:-z,relro,-z,now)
-# For what reads files from outside: the base library and the program. The engine gets tensors that were checked.
+# For the program and both libraries; tests and benches too, which share the engine's precompiled header.
 add_library(rankscope_hardened INTERFACE)
 target_compile_options(rankscope_hardened INTERFACE -fstack-protector-strong
   # Checked copies need the optimiser; distributions that set a level of their own would warn of another.

@@ -5,7 +5,7 @@
 #   directory, where a model's author may have left a library of the right name.
 # - Tables of addresses are filled at the start and read-only from then on (full RELRO), stacks hold no code,
 #   programs are position independent.
-# - What reads files from outside was compiled with guarded stacks and checked copies: it refers to their handlers.
+# - The program and both libraries were compiled with guarded stacks and checked copies: they refer to their handlers.
 #
 # RANKSCOPE_CHECK=linked leaves the last one out, for builds that are not optimised or carry sanitizers.
 set -u
@@ -36,7 +36,7 @@ check() {
   echo "$segments" | grep 'GNU_STACK' | grep -q 'E' && say "$file" "its stack may hold code"
   case $(readelf -hW "$file") in *"EXEC (Executable"*) say "$file" "it is not position independent" ;; esac
   case $(basename "$file") in
-    rankscope | librankscope_base.so)
+    rankscope | librankscope_base.so | librankscope.so)
       [ "${RANKSCOPE_CHECK:-all}" = linked ] && return 0
       symbols=$(readelf -sW --dyn-syms "$file")
       case $symbols in *__stack_chk_fail*) ;; *) say "$file" "compiled without -fstack-protector-strong" ;; esac

@@ -234,6 +234,8 @@ bool can_write(const Checkpoint& checkpoint, int64_t layer, const std::string& m
   const AttentionSpec& a = *branch->attention();
   const Program program = program_of(*branch, spec.width);
   if (!program.writes_heads() || !program.maps_tokens() || !a.value_map) return false;
+  // A norm over all heads at once sees more heads in a cut block, which repeats shared keys, than in a folder.
+  if (map != "ov" && a.qk_norm.acts() && a.qk_norm_span == NormSpan::all) return false;
   if (map == "kv") return true;
   if (map == "ov")
     return a.kv_heads == a.heads && (!stored(checkpoint, layer, "b_V") || stored(checkpoint, layer, "b_O"));

@@ -56,7 +56,7 @@ std::vector<std::string> head_cells(const ResultTable& table, int width, bool un
   const auto& marks = unicode ? kBars : kDigits;
   const auto mark = [&](double value) {
     const double share =
-        value > least ? (most > least ? std::log(value / least) / std::log(most / least) : 1.0) : 0.0;
+        value >= least ? (most > least ? std::log(value / least) / std::log(most / least) : 1.0) : 0.0;
     return marks[static_cast<size_t>(std::clamp(std::lround(share * 7), 0L, 7L))];
   };
   std::vector<std::string> out{fmt::format("heads by {}, {} {} to {} {}, logarithmic", metric, marks.front(),

@@ -88,7 +88,8 @@ void feed(Seeing& seeing, const Lens& lens, const Inputs& in, Feeding feeding) {
     if (takes(SiteForm::whole)) seeing.whole({seen, packing});
     if (takes(SiteForm::factored)) seeing.factored({z, in.W_O, x, packing});
     if (takes(SiteForm::experts))
-      for (int64_t e = 0; e < kHeads; ++e) seeing.expert({e, x.slice(0, 0, N, e + 1)});
+      for (int64_t e = 0; e < kHeads; ++e)  // every (e + 1)-th token takes it, however tokens are batched
+        seeing.expert({e, x.slice(0, (e + 1 - before % (e + 1)) % (e + 1), N, e + 1)});
     if (!takes(SiteForm::tiles)) return;
     for (size_t s = 0; s < count;) {  // runs of one length go together, as in the pass
       size_t end = s + 1;

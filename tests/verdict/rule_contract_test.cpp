@@ -88,8 +88,9 @@ TEST(RuleContract, ARuleSpeaksUnderItsOwnTopic) {
                               "rank:qk=8", "replace:softmax=linear@L0"})
     for (int layer = 0; layer < 2; ++layer)
       for (int head = -1; head < 2; ++head)
-        for (const char* metric : {"residual_fro_rel_trimmed", "sink_mass", "sink_uniform", "head_output_rel",
-                                   "output_kl", "qk_effective_rank", "ov_effective_rank", "massive_ratio"})
+        for (const char* metric :
+             {"residual_fro_rel_trimmed", "sink_mass", "sink_uniform", "head_output_rel", "output_kl",
+              "qk_effective_rank", "ov_effective_rank", "massive_ratio", "head_zero_kl"})
           table.rows.push_back({variant, fmt::format("blocks.{}.hook_resid_post", layer), layer, head, metric,
                                 0.001, 0.0001, 8, layer + 1, head < 0 ? "content" : "all"});
   for (const Rule* rule : rules()) {
