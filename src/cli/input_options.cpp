@@ -66,8 +66,7 @@ void add_sample_options(CLI::App& app, ScanRequest& r, std::string& token_ids, s
       ->type_name("FILE");
   app.add_option_function<std::string>(
          "--features", [&r](const std::string& file) { r.features = file; },
-         "safetensors file with input_features, for models that read sounds; --text or --token-ids is "
-         "then what their decoder reads")
+         "safetensors file with input_features, for models that read sounds (--text: what the decoder reads)")
       ->type_name("FILE");
   app.add_flag("--random-tokens", r.random_tokens, "Uniformly random tokens (or pixels, or sounds)");
   app.add_flag("--zipf", r.zipf,

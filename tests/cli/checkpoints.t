@@ -6,7 +6,7 @@ Bad checkpoints: one error of up to three lines, exit code 1. `fresh` makes a co
   $ rankscope scan nowhere
   error: there is no such folder
     in   nowhere
-    try  check the path
+    try  check the path; a name on a hub is downloaded first: hf download nowhere --local-dir nowhere
   [1]
   $ rankscope inspect fresh.sh
   error: expected the folder of a checkpoint, but got a file

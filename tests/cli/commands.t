@@ -122,5 +122,5 @@ lenses: what can be measured, what it means, what it costs.
   $ rankscope lenses --sites nowhere
   error: there is no such folder
     in   nowhere
-    try  check the path
+    try  check the path; a name on a hub is downloaded first: hf download nowhere --local-dir nowhere
   [1]

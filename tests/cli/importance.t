@@ -28,7 +28,7 @@ known, and where there is no head, nothing is invented.
   [1]
   $ rankscope scan bert --token-ids ids.txt --lens residual | grep 'note'
     note      no loss is given: the mask token is not known
-  $ cp vocab.txt bert/; rankscope scan bert --text text.txt --lens residual > table.txt; sed -n '1p' table.txt | sh masked; grep note table.txt
+  $ cp vocab.txt bert/; rankscope scan bert --text text.txt --lines --lens residual > table.txt; sed -n '1p' table.txt | sh masked; grep note table.txt
   loss full N ± N nats a token; N % of the tokens hidden, N samples
   [1]
   $ rankscope scan "$TREE/tests/fixtures/models/bert-classifier" --token-ids ids.txt --lens residual | grep -c 'loss'
@@ -90,7 +90,7 @@ Words that are none are answered before anything runs.
   $ rankscope scan --ablate head
   error: there is no kind of part "head"
     in   --ablate head
-    try  heads
+    try  heads, all, mlps
   [2]
   $ rankscope scan --ablate --ablate-by nothing 2>&1 | head -2
   error: there is no replacement "nothing"
@@ -108,6 +108,8 @@ A plan within a budget, written as a model whose loss scan repeats and which ver
   layer  heads out                       QK        OV        KV
   all
   held out
+  layer  heads out
+  note
   peft
   saves
   search

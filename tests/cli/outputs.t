@@ -21,7 +21,7 @@
   $ grep -c . results/bert/manifest.json | awk '{ print ($1 > 10) }'; grep -o '"seed": [0-9]*' results/bert/manifest.json
   1
   "seed": 0
-  $ rankscope scan bert --random-tokens --samples 2 --lens residual --layers 0,2 --json --quiet --out results/bert > all.json; grep -o '^"[a-z]*": ' all.json; head -c 13 all.json; echo; tail -c 4 all.json
+  $ rankscope scan bert --random-tokens --samples 2 --lens residual --layers 0,2 --json --quiet --out results/bert --force > all.json; grep -o '^"[a-z]*": ' all.json; head -c 13 all.json; echo; tail -c 4 all.json
   "notes":
   "verdict":
   "metrics":
@@ -54,7 +54,7 @@ A place that cannot be written is refused before the work, and leaves nothing.
   $ rankscope scan nowhere --random-tokens --out never
   error: there is no such folder
     in   nowhere
-    try  check the path
+    try  check the path; a name on a hub is downloaded first: hf download nowhere --local-dir nowhere
   [1]
   $ ls -d never 2>/dev/null || echo absent
   absent

@@ -14,6 +14,7 @@ The program alone says what it can do.
     lenses     List what can be measured, what each metric means and what it costs
     operator   Read the network as one linear map: spectrum, ranks, which token is made of which
     paths      Sum all paths of each length exactly: which ones carry the output
+    plan       Plan what a model can do without for a given rise of its loss, and write that model
     plot       Draw a figure for a paper from result tables: SVG, PDF or the terminal
     report     Show saved results as one HTML page, several folders side by side
     scan       Scan a checkpoint: how much rank is left, who holds it up, what to do
@@ -138,7 +139,7 @@ Names that do not exist are answered with the nearest.
 
   $ rankscope scna
   error: there is no command "scna"
-    try  scan, bench, bound   (rankscope --help shows all 16)
+    try  scan, plan, bench   (rankscope --help shows all 17)
   [2]
   $ rankscope --hlep
   error: there is no option "--hlep"
@@ -146,7 +147,7 @@ Names that do not exist are answered with the nearest.
   [2]
   $ rankscope scan --rankk qk=8 2>&1 | sed 's/all [0-9]*/all N/'
   error: there is no option "--rankk"
-    try  --rank, --lines, --lens   (--help shows all N)
+    try  --rank, --init, --lines   (--help shows all N)
   $ rankscope inspect . --jsn
   error: there is no option "--jsn"
     try  --json, --help, --quiet   (--help shows all 5)

@@ -151,7 +151,7 @@ One input, of the kind the model reads.
   error: this model reads tokens, not images
     try  --text FILE
   [2]
-  $ rankscope scan "$TREE/tests/fixtures/models/llama" --random-tokens --samples 100000000
-  error: 100000000 samples of 64 random numbers are more than the 1073741824 allowed
+  $ rankscope scan "$TREE/tests/fixtures/models/bloom" --random-tokens --samples 1000000 --max-length 1000000
+  error: 1000000 samples of 1000000 random numbers are more than the 1073741824 allowed
     try  a smaller --samples or --max-length
   [2]

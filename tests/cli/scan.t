@@ -75,7 +75,6 @@ A variant that changes nothing is said to change nothing.
 
   --
    note rank:ov=N takes nothing out of this model
-   note no loss is given: the mask token is not known
 
 The same seed gives the same numbers, another seed others.
 
@@ -124,6 +123,8 @@ Another checkpoint to judge against, on the same input; weak heads taken out; do
    ● full
    ■ baseline
 
+  heads by head_zero_kl, ~ N to █ N, logarithmic
+  ...
   verdict
   head      not known for L2H0
 

@@ -185,10 +185,9 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
                  "A variant without these parts: skip, skip+mlp, head:L5H3 (below); repeat for more")
       ->type_name("PARTS")
       ->allow_extra_args(false);
-  app.add_option("--rank", r.rank,
-                 "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; qk=auto tries 1, 2, 4, ...; "
-                 "qk=1,2,4 (ov, kv) is a curve; "
-                 "repeat for more")
+  app.add_option(
+         "--rank", r.rank,
+         "A variant with each head's map cut: qk=8, ov=16, qk=8+ov=16; qk=auto; a curve: qk=1,2,4 (ov, kv)")
       ->type_name("RANKS")
       ->allow_extra_args(false);
   app.add_option("--replace", r.replace,
