@@ -133,7 +133,7 @@ export function streamsOf(scans: ScanData[]): string[] {
   const found = new Set<string>();
   for (const s of scans) for (const g of s.groups) if (g[10] !== undefined) found.add(s.strings[g[10]] ?? "");
   const known = ["decoder", "encoder", "cross"].filter((s) => found.delete(s));
-  return [...known, ...found];
+  return known.length > 0 ? [...known, ...found] : []; // a name alone makes no network of several streams
 }
 
 /** A scan as if it had that stream alone. A sentence of the verdict begins with the stream it is about. */
