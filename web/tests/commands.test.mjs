@@ -9,7 +9,7 @@ import { numberIn, rankscope, readTable, shown, temporaryFolder } from "./result
 const base = temporaryFolder();
 const run = (command, ...words) => {
   const folder = join(base, command);
-  rankscope(command, "--max-length", "16", "--quiet", ...words, "--out", folder);
+  rankscope(command, "--max-length", "16", "--quiet", ...words, "--out", folder, "--force");
   return { folder, file: join(folder, "report.html"), rows: readTable(join(folder, "metrics.csv")) };
 };
 let browser;

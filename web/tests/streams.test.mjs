@@ -21,7 +21,7 @@ after(async () => {
   await browser.close();
 });
 
-const chooser = () => page.getByLabel("stream", { exact: true });
+const chooser = () => page.locator("label.choice", { has: page.locator("span", { hasText: /^stream$/ }) }).locator("select");
 
 test("the verdict has the choice of a stream, the one with the output first", async () => {
   assert.equal(await page.locator("main section").first().getAttribute("id"), "verdict");
