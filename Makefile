@@ -5,7 +5,7 @@
 #   TORCH=pip      the torch of the active Python
 #   DEPS=off       do not look for missing packages
 #   JOBS=N         compile this many files at once
-#   WERROR=ON      warnings are errors, as in our own CI
+#   WERROR=ON      warnings are errors
 
 TORCH ?= system
 DEPS  ?= on
