@@ -34,10 +34,11 @@ demo: deps-build configure  ## the built-in model as it is and without its skips
 	@$(BUILD)/rankscope scan --off skip --out out/demo --force
 	@echo "Open out/demo/report.html in a browser. Next, a model of yours: $(BUILD)/rankscope scan PATH/TO/MODEL --text FILE"
 
-test:  ## build and run every test (make fuzz: the readers, too)
+test:  ## build and run every test, and fuzz the readers for a few seconds each
 	@$(MAKE) --no-print-directory TESTS=ON deps-test configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@ctest --test-dir $(BUILD) --output-on-failure -j2
+	@fuzz/run.sh $(FUZZ_SECONDS)
 	@echo "All tests passed. Details: $(BUILD)/Testing/Temporary/LastTest.log"
 
 compilers: deps-compilers  ## what needs no LibTorch by GCC 12, Clang 16 and 19, each file alone, warnings as errors
