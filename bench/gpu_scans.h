@@ -154,8 +154,9 @@ inline bool run_case(const ScanCase& c, Machine& machine, double bus_rate) {
     const PlainForward plain(checkpoint, device);
     const auto source = checkpoint_source(checkpoint, "float32", device);
     const at::Tensor there = ids.to(device_of(device));
-    if (!same_hidden_state(observed_pass(checkpoint, *source, ids, {}, device, c.samples),
-                           plain.forward(there)))
+    const auto in_double = checkpoint_source(checkpoint, "float64", device);
+    if (!same_hidden_state(observed_pass(checkpoint, *source, ids, {}, device, c.samples), plain.forward(there),
+                           observed_pass(checkpoint, *in_double, ids, {}, device, 1)))
       return false;
     forward = forward_seconds(plain, there, device);
   }

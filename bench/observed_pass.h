@@ -38,11 +38,17 @@ inline at::Tensor observed_pass(const Checkpoint& checkpoint, WeightSource& sour
   return at::cat(*run_pass(plan, table, notes, {}).front().x);
 }
 
-/// Says how far apart they are; false where that is more than two orders of float32 products give.
-inline bool same_hidden_state(const at::Tensor& ours, const at::Tensor& plain) {
-  const double error = ((ours - plain.flatten(0, 1)).abs().max() / plain.abs().max()).item<double>();
-  fmt::print("largest difference of the last hidden state: {:.2g} of the largest value\n", error);
-  if (error < 1e-4) return true;
+/// Holds both to our pass in float64, since two orders of float32 products drift apart without bound as a network
+/// deepens: ours may err twice as much as the plain one, in the norm over all tokens. Says by how much they do.
+inline bool same_hidden_state(const at::Tensor& ours, const at::Tensor& plain, const at::Tensor& exact) {
+  const auto error = [&](const at::Tensor& x) {
+    const at::Tensor off = x.reshape(exact.sizes()).to(at::kDouble) - exact;
+    return (off.norm() / exact.norm()).item<double>();
+  };
+  const double our_error = error(ours), plain_error = error(plain);
+  fmt::print("last hidden state against float64: ours is off by {:.2g}, the plain one by {:.2g}\n", our_error,
+             plain_error);
+  if (our_error <= 2 * plain_error) return true;
   fmt::print("the two do not compute the same: no times\n");
   return false;
 }

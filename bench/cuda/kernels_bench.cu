@@ -273,8 +273,6 @@ void the_rest() {
   cudaFree(alive);
 }
 
-// A pair of columns costs its three sums, 6 FLOP a row, and its turn, 8 more: counted as if every pair of
-// every sweep turned. It is read from shared memory and written back.
 // Gram matrices of random rows, as a scan has them, to eigenvalues. The limit is the reduction's traffic:
 // half the matrix read and written every step, where it does not fit into shared memory.
 void spectra(int64_t count, int64_t size) {
@@ -324,6 +322,10 @@ int bench() {
   the_rest();
   spectra(4608, 129);
   spectra(1024, 257);
+  spectra(16, 513);
+  spectra(48, 513);
+  spectra(128, 513);
+  spectra(256, 513);
   spectra(528, 513);
   spectra(132, 1025);
   return 0;

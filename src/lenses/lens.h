@@ -136,6 +136,8 @@ struct Lens {
   std::unique_ptr<Measurement> (*start)(const LensContext&);
   bool on_request = false;                    // left out unless --lens names it
   std::vector<std::string_view> arrays = {};  // whole spectra it keeps for the page of a report
+  /// Whole views take it long and it keeps nothing of them: a device measures beside the layers that follow.
+  bool beside = false;
 };
 
 /// Whether the lens reads the site of that full name, as in "blocks.3.attn.hook_pattern".

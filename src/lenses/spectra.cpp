@@ -174,6 +174,7 @@ extern const Lens lens_spectra{
           .meaning = "at most 1,024"}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Spectra>(context.seed);
-    }};
+    },
+    .beside = true};
 
 }  // namespace rankscope

@@ -159,6 +159,7 @@ extern const Lens lens_trimmed{
           .high = 1.0}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Trimmed>(context.seed);
-    }};
+    },
+    .beside = true};
 
 }  // namespace rankscope

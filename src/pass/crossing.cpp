@@ -2,14 +2,22 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace rankscope {
+namespace {
+
+/// How many layers may run while numbers are made beside them: enough to fill a device with the matrices of a
+/// few samples, and little memory is held.
+constexpr size_t kLayersBeside = 4;
+
+}  // namespace
 
 bool Crossing::late(const at::Tensor& made) const { return late_ || !made.is_cpu(); }
 
-void Crossing::add(const at::Tensor& numbers, Read read) {
-  pending_.items.push_back({numbers, std::move(read)});
+void Crossing::add(const at::Tensor& numbers, Read read, DeviceEvent made) {
+  pending_.items.push_back({numbers, std::move(read), std::move(made)});
 }
 
 void Crossing::then(std::function<void()> call) {
@@ -18,22 +26,24 @@ void Crossing::then(std::function<void()> call) {
 
 void Crossing::keep(std::shared_ptr<const void> owner) { pending_.owners.push_back(std::move(owner)); }
 
-void Crossing::send() {
+void Crossing::send(Shipment shipment) {
   std::vector<at::Tensor> flat;
   int64_t size = 0;
-  for (Item& item : pending_.items) {
+  for (Item& item : shipment.items) {
     if (!item.numbers.defined() || item.numbers.is_cpu()) continue;
+    item.made.hold_back(item.numbers);
+    used_here(item.numbers);
     flat.push_back(item.numbers.to(at::kDouble).reshape(-1));
     item.place = size;
     size += flat.back().numel();
     item.numbers.reset();
   }
   if (!flat.empty()) {
-    pending_.copy = at::empty({size}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
-    pending_.copy.copy_(at::cat(flat), /*non_blocking=*/true);
-    pending_.arrived.record(flat.front());
+    shipment.copy = at::empty({size}, at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+    shipment.copy.copy_(at::cat(flat), /*non_blocking=*/true);
+    shipment.arrived.record(flat.front());
   }
-  sent_.push_back(std::exchange(pending_, {}));
+  sent_.push_back(std::move(shipment));
 }
 
 void Crossing::read(size_t all_but) {
@@ -52,12 +62,19 @@ void Crossing::read(size_t all_but) {
 }
 
 void Crossing::turn() {
-  send();
-  read(late_ || sent_.back().copy.defined() ? 1 : 0);
+  const auto made_beside = [](const Item& item) { return item.made.recorded(); };
+  waiting_.push_back(std::exchange(pending_, {}));
+  while (waiting_.size() > kLayersBeside ||
+         (!waiting_.empty() && std::ranges::none_of(waiting_.front().items, made_beside))) {
+    send(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  if (!sent_.empty()) read(late_ || sent_.back().copy.defined() ? 1 : 0);
 }
 
 void Crossing::finish() {
-  send();
+  waiting_.push_back(std::exchange(pending_, {}));
+  for (Shipment& shipment : std::exchange(waiting_, {})) send(std::move(shipment));
   read(0);
 }
 

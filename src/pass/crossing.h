@@ -1,5 +1,7 @@
 // What has to reach the host. Numbers stay on the device they were made on until the end of a layer; then all
 // of them go across in one copy, and are read while the next layer runs. Nobody else waits for the device.
+// Where some are made beside the layers that follow (tensors/device.h), their layer's leave a few layers
+// later.
 #pragma once
 
 #include <deque>
@@ -19,15 +21,16 @@ class Crossing {
   /// `late`: what lies on the host already is read a turn later too, as if it came from a device.
   explicit Crossing(bool late = false) : late_(late) {}
 
-  /// `read` is called with the tensor's numbers, row by row, in the order of these calls.
-  void add(const at::Tensor& numbers, Read read);
+  /// `read` is called with the tensor's numbers, row by row, in the order of these calls. `made`: the point
+  /// at which numbers that are made on a stream beside this one are there.
+  void add(const at::Tensor& numbers, Read read, DeviceEvent made = {});
   /// Called in the same order, for those who wait for numbers before them.
   void then(std::function<void()> call);
   /// Keeps what those calls refer to alive until they are made.
   void keep(std::shared_ptr<const void> owner);
 
-  /// Sends what was added since the last turn, and reads what was sent before; this turn's too where nothing
-  /// of it came from a device.
+  /// Sends what was added since the last turn, or keeps it for a few where some of it is made beside, and
+  /// reads what was sent before; this turn's too where nothing of it came from a device.
   void turn();
   /// Sends and reads everything.
   void finish();
@@ -38,6 +41,7 @@ class Crossing {
   struct Item {
     at::Tensor numbers;  // undefined: nothing to read
     Read read;
+    DeviceEvent made = {};
     int64_t place = -1;  // in the shipment's copy; -1: the tensor itself is on the host
   };
   struct Shipment {
@@ -46,12 +50,12 @@ class Crossing {
     at::Tensor copy;  // on the host, defined where something came from a device
     DeviceEvent arrived;
   };
-  void send();
+  void send(Shipment shipment);
   void read(size_t all_but);
 
   bool late_;
   Shipment pending_;
-  std::deque<Shipment> sent_;
+  std::deque<Shipment> waiting_, sent_;
 };
 
 }  // namespace rankscope

@@ -27,14 +27,18 @@ void SiteRecorder::require_shape(const at::Tensor& t, const std::vector<int64_t>
         .in(site_.name);
 }
 
-void SiteRecorder::add(const at::Tensor& numbers, std::span<const int64_t> samples, Crossing& crossing) {
+void SiteRecorder::add(const at::Tensor& numbers, std::span<const int64_t> samples, Crossing& crossing,
+                       DeviceEvent made) {
   if (!numbers.defined()) return;
   const auto count = static_cast<int64_t>(samples.size()), metrics = static_cast<int64_t>(metrics_.size());
   require_shape(numbers, {-1, count, -1, metrics});
-  crossing.add(numbers, [this, rules = numbers.size(0), slots = numbers.size(2),
-                         which = std::vector(samples.begin(), samples.end())](const double* values) {
-    file(values, rules, which, slots);
-  });
+  crossing.add(
+      numbers,
+      [this, rules = numbers.size(0), slots = numbers.size(2),
+       which = std::vector(samples.begin(), samples.end())](const double* values) {
+        file(values, rules, which, slots);
+      },
+      std::move(made));
 }
 
 void SiteRecorder::file(const double* values, int64_t rules, const std::vector<int64_t>& samples,

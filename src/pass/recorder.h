@@ -29,7 +29,8 @@ class SiteRecorder {
   SiteRecorder(SiteRecorder&&) = delete;
 
   /// The numbers of some samples, and what is no mean over samples. An undefined tensor says nothing.
-  void add(const at::Tensor& numbers, std::span<const int64_t> samples, Crossing& crossing);
+  void add(const at::Tensor& numbers, std::span<const int64_t> samples, Crossing& crossing,
+           DeviceEvent made = {});
   void add_totals(const at::Tensor& totals, Crossing& crossing);
 
   /// One number, for those who have no lens.

@@ -5,7 +5,14 @@ namespace rankscope {
 Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, batch.content, batch.ids}; }
 
 void SiteLens::whole(const WholeView& view) {
-  recorder_.add(measurement_->whole(view), view.packing.samples, crossing_);
+  at::Tensor numbers;
+  const auto measure = [&] { numbers = measurement_->whole(view); };
+  DeviceEvent made;
+  if (lens_.beside)
+    made = beside(view.x, measure);
+  else
+    measure();
+  recorder_.add(numbers, view.packing.samples, crossing_, std::move(made));
 }
 
 void SiteLens::tile(const TileView& view) {

@@ -19,7 +19,8 @@ class DeviceEvent {
   DeviceEvent& operator=(DeviceEvent&&) noexcept;
   ~DeviceEvent();
 
-  void record(const at::Tensor& on);           // behind everything the stream was given
+  void record(const at::Tensor& on);  // behind everything the stream was given
+  bool recorded() const { return impl_ != nullptr; }
   void wait() const;                           // the caller waits for it
   void hold_back(const at::Tensor& on) const;  // the stream waits for it, the caller does not
 
@@ -30,6 +31,11 @@ class DeviceEvent {
 
 /// Runs `work` with a stream of its own for copies to and from the device, beside the one that computes.
 void on_copy_stream(const std::string& device, const std::function<void()>& work);
+
+/// Runs `work`, which reads `from`, beside what torch is given next on that device: on one of a few streams
+/// that take turns, after everything given so far. Who uses what it made waits for the event. Where memory is
+/// limited there is one stream for all, because each keeps what it gave back for itself.
+DeviceEvent beside(const at::Tensor& from, const std::function<void()>& work);
 
 /// The tensor, made on another stream, is used by the one torch launches on now: its memory is not given away
 /// before that is through with it.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "tensors/device_choice.h"
 
@@ -31,6 +32,23 @@ c10::cuda::CUDAStream copy_stream(c10::DeviceIndex index) {
   const auto it = streams.find(index);
   if (it != streams.end()) return it->second;
   return streams.emplace(index, c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index)).first->second;
+}
+
+// One of the few of a device. Eight of sixteen blocks each fill a large one; more would only keep more
+// memory.
+c10::cuda::CUDAStream next_side_stream(c10::DeviceIndex index) {
+  constexpr size_t kStreams = 8;
+  struct Some {
+    std::vector<c10::cuda::CUDAStream> streams;
+    size_t turn = 0;
+  };
+  static std::mutex lock;
+  static std::map<c10::DeviceIndex, Some> known;
+  const std::lock_guard<std::mutex> held(lock);
+  Some& some = known[index];
+  while (some.streams.size() < kStreams)
+    some.streams.push_back(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index));
+  return some.streams[some.turn++ % kStreams];
 }
 
 std::map<c10::DeviceIndex, int64_t>& limits() {
@@ -67,6 +85,22 @@ void on_copy_stream(const std::string& device, const std::function<void()>& work
   if (index < 0) return work();
   const c10::cuda::CUDAStreamGuard guard(copy_stream(index));
   work();
+}
+
+DeviceEvent beside(const at::Tensor& from, const std::function<void()>& work) {
+  DeviceEvent done;
+  if (!from.is_cuda() || limits()[from.device().index()] > 0) {
+    work();
+    return done;
+  }
+  DeviceEvent so_far;
+  so_far.record(from);
+  const c10::cuda::CUDAStreamGuard guard(next_side_stream(from.device().index()));
+  so_far.hold_back(from);
+  used_here(from);
+  work();
+  done.record(from);
+  return done;
 }
 
 void used_here(const at::Tensor& made_elsewhere) {

@@ -10,6 +10,7 @@
 #include "ops/fused.h"
 #include "ops/stream.h"
 #include "spectral/batch.h"
+#include "tensors/device.h"
 
 namespace rankscope {
 namespace {
@@ -28,6 +29,7 @@ struct Layout {
   at::Tensor present;  // [S, T] double
   at::Tensor content;  // [S, T] double
   at::Tensor lengths;  // [S] double
+  DeviceEvent made = {};
 };
 
 Layout make_layout(const Packing& p, c10::Device device) {
@@ -61,6 +63,14 @@ Layout make_layout(const Packing& p, c10::Device device) {
           there(lengths, at::kDouble)};
 }
 
+/// As it is used by the stream at hand, which need not be the one that made it.
+const Layout& here(const Layout& layout) {
+  layout.made.hold_back(layout.index);
+  for (const at::Tensor* t : {&layout.index, &layout.present, &layout.content, &layout.lengths})
+    used_here(*t);
+  return layout;
+}
+
 const Layout& layout_of(const Packing& p, c10::Device device) {
   constexpr size_t kKept = 16;
   thread_local std::list<Layout> known;
@@ -69,9 +79,10 @@ const Layout& layout_of(const Packing& p, c10::Device device) {
         std::equal(it->offsets.begin(), it->offsets.end(), p.offsets.begin(), p.offsets.end()) &&
         std::equal(it->content_of.begin(), it->content_of.end(), p.content.begin(), p.content.end())) {
       known.splice(known.begin(), known, it);
-      return known.front();
+      return here(known.front());
     }
   known.push_front(make_layout(p, device));
+  known.front().made.record(known.front().index);
   if (known.size() > kKept) known.pop_back();
   return known.front();
 }
