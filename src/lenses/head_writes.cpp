@@ -14,14 +14,17 @@ namespace {
 
 enum Metric : int64_t { kVaried, kDuplicate, kMetrics };  // as they are declared below
 
-constexpr int64_t kGroups = 32;  // of samples, left out in turn for the error of the share predicted
+constexpr int64_t kGroups = 32;    // of samples, left out in turn for the error of the share predicted
+constexpr double kRounding = 100;  // times what one sum is off: what lies below is not read
 constexpr int64_t kMostTokens =
     32;  // evenly spaced ones of a longer sample: ratios of sums over them need no more
 
+double square(double x) { return x * x; }
+
 /// By head: the share of its output that the best combination of the other heads' outputs gives. grams
-/// [G, H, H]. Not defined for a head whose output varies by less than `least` (squared, of the stream): that
-/// is rounding.
-at::Tensor predicted(const at::Tensor& grams, double least) {
+/// [G, H, H]. Not defined for a head whose output varies by less than `least` [G, 1] (squared, of the
+/// stream): that is rounding.
+at::Tensor predicted(const at::Tensor& grams, const at::Tensor& least) {
   const at::Tensor size = grams.diagonal(0, 1, 2).clamp_min(1e-300).sqrt();  // [G, H]
   const at::Tensor cosines = grams / (size.unsqueeze(1) * size.unsqueeze(2));
   // A ridge of 1e-9 keeps heads that are exact copies of each other invertible; they read 1 - 2e-9.
@@ -39,6 +42,8 @@ class HeadWrites : public Measurement {
       const at::Tensor W = view.W_O.detach().to(at::kDouble);
       map_ = W.t().matmul(W).to(view.z.scalar_type());
       grams_ = at::zeros({kGroups, heads, heads}, wide);
+      least_ = at::zeros({kGroups, 1}, wide);
+      own_ = map_.view({heads, d_v, heads, d_v}).diagonal(0, 0, 2).permute({2, 0, 1});
       filled_.assign(kGroups, false);
     }
     epsilon_ = view.z.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
@@ -63,6 +68,11 @@ class HeadWrites : public Measurement {
                            at::full_like(gram.diagonal(), kNone)));
       const int64_t group = view.packing.samples[static_cast<size_t>(s)] % kGroups;
       grams_[group] += gram * share;  // every sample counts alike
+      // Rounding is that of what is summed: the tokens as they are, and what heads carry with all biases.
+      const at::Tensor m = z.mean(0).view({heads, d_v, 1});
+      const at::Tensor common = m.mul(own_.matmul(m)).sum().to(at::kDouble) * z.size(0);
+      least_[group] +=
+          (x.square().sum() + gram.diagonal().sum() + common) * share * square(kRounding * epsilon_);
       filled_[static_cast<size_t>(group)] = true;
       ++samples_;
     }
@@ -73,24 +83,25 @@ class HeadWrites : public Measurement {
     if (samples_ == 0 || grams_.size(1) < 2) return {};
     const int64_t heads = grams_.size(1);
     const at::Tensor all = grams_.sum(0, true);
-    const double least = static_cast<double>(samples_) * (100 * epsilon_) * (100 * epsilon_);
     at::Tensor out = at::full({heads + 1, kMetrics, 3}, kNone, grams_.options());
     const at::Tensor to = out.narrow(0, 0, heads).select(1, kDuplicate);  // [H, 3]
-    to.select(1, 0).copy_(predicted(all, least)[0]);
+    to.select(1, 0).copy_(predicted(all, least_.sum(0, true))[0]);
     to.select(1, 2).fill_(static_cast<double>(samples_));
     std::vector<int64_t> kept;
     for (int64_t g = 0; g < kGroups; ++g)
       if (filled_[static_cast<size_t>(g)]) kept.push_back(g);
     if (kept.size() > 1) {
+      const at::Tensor which = at::tensor(kept, at::kLong).to(grams_.device());
       const at::Tensor without =
-          predicted(all - grams_.index_select(0, at::tensor(kept, at::kLong).to(grams_.device())), least);
+          predicted(all - grams_.index_select(0, which), least_.sum(0, true) - least_.index_select(0, which));
       const double m = static_cast<double>(kept.size());
       to.select(1, 1).copy_(((without - without.mean(0)).square().sum(0) * ((m - 1) / m)).sqrt());
     }
     return out;
   }
 
-  at::Tensor map_, grams_;  // [H d_v, H d_v], [groups, H, H]
+  at::Tensor map_, own_;      // [H d_v, H d_v], and its blocks [H, d_v, d_v]
+  at::Tensor grams_, least_;  // [groups, H, H], [groups, 1]
   std::vector<bool> filled_;
   int64_t samples_ = 0;
   double epsilon_ = 0;  // of the dtype the values came in
@@ -103,15 +114,16 @@ extern const Lens lens_head_writes{
     .summary = "What each head writes that differs between tokens, and whether others write it too",
     .cost = "about 0.08 forward passes at T = 128",
     .sites = {{"attn.hook_result", SiteForm::factored}},
-    .metrics = {{.name = "head_varied_rel",
-                 .formula =
-                     "||C z_h W_O,h^T||_F / ||C x||_F, C centres over tokens (at most 32 evenly spaced ones), x "
-                     "the stream before the block",
-                 .meaning = "near 0: the head writes one vector into every token, or nothing"},
-                {.name = "head_predicted",
-                 .formula = "R^2 of C z_h W_O,h^T from the other heads' of the layer, one coefficient a head",
-                 .meaning = "1: the other heads write it, too",
-                 .high = 1.0}},
+    .metrics =
+        {{.name = "head_varied_rel",
+          .formula =
+              "||C z_h W_O,h^T||_F / ||C x||_F, C centres over tokens (at most 32 evenly spaced ones), x "
+              "the stream before the block",
+          .meaning = "near 0: the head writes one vector into every token, or nothing"},
+         {.name = "head_predicted",
+          .formula = "R^2 of C z_h W_O,h^T from the other heads' of the layer, one coefficient a head",
+          .meaning = "1: the other heads write it, too",
+          .high = 1.0}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
       return std::make_unique<HeadWrites>();
     }};

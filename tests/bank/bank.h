@@ -34,6 +34,7 @@ inline Said ask(Planted& p) {
   std::vector<std::string> lenses{"readers", "margins", "head_writes"};
   if (!p.off.empty()) lenses.insert(lenses.end(), {"normed", "trimmed"});
   if (p.channels) lenses.emplace_back("massive");
+  if (p.maps) lenses.emplace_back("circuits");
   if (p.null) {
     lenses.emplace_back("logits");
     random = random_source(p.spec, kNullSeed, "float32", "cpu");
@@ -49,13 +50,12 @@ inline Said ask(Planted& p) {
   for (size_t i = 1; i < states.size(); ++i)
     if (plan.variants[states[i].variants.front()].source == 0) others.push_back(&states[i]);
   compare_outputs(states.front(), plan, others, plan, table, notes);
-  const Thresholds limits;
-  const Ablation at{*p.weights, plan.inputs.front(), plan.layers, limits, {}};
+  const Ablation at{*p.weights, plan.inputs.front(), plan.layers, p.limits, {}};
   if (p.ablate) ablate_heads(at, table, notes, names);
   if (p.use) measure_use(at, table, notes);
   Said said;
   for (const Finding& f :
-       judge(table, p.spec, limits, {static_cast<int64_t>(p.samples.front().ids.size()) - 1})) {
+       judge(table, p.spec, p.limits, {static_cast<int64_t>(p.samples.front().ids.size()) - 1})) {
     said.sentences.push_back(fmt::format("{}{}: {}", f.known ? "" : "? ", f.topic, f.sentence));
     for (const Claim& c : f.claims) said.answers[c.subject] = c.answer;
   }
@@ -74,18 +74,31 @@ struct Count {
 /// "sink" of "sink L0H3", "one direction" of "one direction 0".
 inline std::string rule_of(const std::string& subject) { return subject.substr(0, subject.rfind(' ')); }
 
+/// What was said where something else, or nothing, is true.
+struct Slip {
+  std::string subject;
+  bool truth;
+  Claim::Answer answer;
+  bool wrong() const { return answer == (truth ? Claim::Answer::no : Claim::Answer::yes); }
+};
+
+inline std::string_view to_string(Claim::Answer a) {
+  return a == Claim::Answer::yes ? "yes" : a == Claim::Answer::no ? "no" : "not known";
+}
+
 class Counts {
  public:
-  /// Counts the network; names what was said wrongly.
-  std::vector<std::string> add(const Planted& p, const Said& said) {
-    std::vector<std::string> wrong;
+  /// Counts the network; names what was said wrongly and what was not known.
+  std::vector<Slip> add(const Planted& p, const Said& said) {
+    std::vector<Slip> slips;
     for (const auto& [subject, truth] : p.truth) {
       const auto found = said.answers.find(subject);
       const Claim::Answer answer = found == said.answers.end() ? Claim::Answer::unknown : found->second;
       ++by_rule_[rule_of(subject)].said[truth][static_cast<int>(answer)];
-      if (answer == (truth ? Claim::Answer::no : Claim::Answer::yes)) wrong.push_back(subject);
+      if (answer != (truth ? Claim::Answer::yes : Claim::Answer::no))
+        slips.push_back({subject, truth, answer});
     }
-    return wrong;
+    return slips;
   }
   const std::map<std::string, Count>& by_rule() const { return by_rule_; }
   void add(const std::string& rule, const Count& more) {
@@ -114,7 +127,7 @@ class Counts {
 
 /// Network number i of the bank with this seed.
 inline Planted network(uint64_t seed, uint64_t i, int64_t samples, int64_t length) {
-  Draw draw(seed, i);
+  Draw draw(seed, i, i / families().size() + i % families().size());
   return families()[i % families().size()](draw, samples, length);
 }
 

@@ -18,6 +18,7 @@
 #include "model/random_source.h"
 #include "parts/parameters.h"
 #include "tensors/weights.h"
+#include "verdict/verdict.h"
 
 namespace rankscope::bank {
 
@@ -72,13 +73,16 @@ class Stored : public WeightSource {
 /// for.
 class Draw {
  public:
-  Draw(uint64_t seed, uint64_t network) : random_{seed, static_cast<uint32_t>(network), 0} {}
+  Draw(uint64_t seed, uint64_t network, uint64_t round = 0)
+      : random_{seed, static_cast<uint32_t>(network), 0}, round_(round) {}
   double uniform(double low, double high) {
     return low + (high - low) * static_cast<double>(random_.below(1u << 30, next_++)) / (1u << 30);
   }
   double log_uniform(double low, double high) { return std::exp(uniform(std::log(low), std::log(high))); }
   int64_t below(int64_t n) { return static_cast<int64_t>(random_.below(static_cast<uint64_t>(n), next_++)); }
   bool coin() { return below(2) == 1; }
+  /// What is planted takes turns, so that every kind of it comes up equally often whatever the seed.
+  int64_t turn(int64_t kinds) const { return static_cast<int64_t>(round_) % kinds; }
   at::Tensor normal(at::IntArrayRef shape) {
     at::Tensor t = at::empty(shape, at::kFloat);
     for (int64_t i = 0; i < t.numel(); ++i)
@@ -89,7 +93,7 @@ class Draw {
 
  private:
   Philox random_;
-  uint64_t next_ = 0;
+  uint64_t round_ = 0, next_ = 0;
 };
 
 /// One network, its texts, and what is true of it.
@@ -101,6 +105,8 @@ struct Planted {
   std::vector<std::pair<std::string, bool>> truth;                   // "alike 0": yes
   std::vector<std::string> off, rank;                                // variants the verdict needs
   bool ablate = false, use = false, null = false, channels = false;  // and what else it asks for
+  bool maps = false;
+  Thresholds limits = {};
 };
 
 inline ModelSpec spec_of(Draw& draw, int64_t length, int64_t depth = 2) {
@@ -206,7 +212,7 @@ inline void keep_off(at::Tensor W, const at::Tensor& e) { W -= at::outer(e, at::
 /// root.
 inline Planted alike(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("tokens alike", draw, samples, length);
-  const int64_t kind = draw.below(3);  // healthy, alike but read, collapsed
+  const int64_t kind = draw.turn(3);  // healthy, alike but read, collapsed
   const double c = kind == 0   ? draw.uniform(0, 1.5)
                    : kind == 1 ? draw.uniform(4.5, 5.8)
                                : draw.log_uniform(20, 300);
@@ -219,7 +225,7 @@ inline Planted alike(Draw& draw, int64_t samples, int64_t length) {
 /// A constant of size C is added to every token: they differ as before, but the units see the constant.
 inline Planted drowned(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("tokens drowned in a constant", draw, samples, length);
-  const bool yes = draw.coin();
+  const bool yes = draw.turn(2) == 1;
   const double size = yes ? draw.log_uniform(30, 1000) : draw.uniform(0, 2);
   const at::Tensor constant = draw.normal({kWidth});
   (*p.weights)["blocks.0.attn.b_O"] += size * (constant - constant.mean());
@@ -230,7 +236,7 @@ inline Planted drowned(Draw& draw, int64_t samples, int64_t length) {
 /// Words that differ along one direction, or along many.
 inline Planted one_direction(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("one direction", draw, samples, length);
-  const bool yes = draw.coin();
+  const bool yes = draw.turn(2) == 1;
   if (yes) {
     const at::Tensor constant = draw.normal({kWidth}), along = draw.normal({kWidth});
     const at::Tensor much = draw.normal({kWords, 1}).clamp(-1.5, 1.5);
@@ -247,7 +253,7 @@ inline Planted one_direction(Draw& draw, int64_t samples, int64_t length) {
 /// A channel that is M in every token. A norm behind it leaves the others next to nothing.
 inline Planted massive(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("massive channel", draw, samples, length);
-  const bool yes = draw.coin();
+  const bool yes = draw.turn(2) == 1;
   const double size = yes ? draw.log_uniform(2000, 20000) : draw.uniform(1, 200);
   (*p.weights)["embed.W_pos"].select(1, 20).fill_(size);
   p.channels = true;
@@ -259,7 +265,7 @@ inline Planted massive(Draw& draw, int64_t samples, int64_t length) {
 /// Heads that look at the first token, the last, a word or a position, by known margins.
 inline Planted sinks(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("sinks", draw, samples, length);
-  const int64_t kind = draw.below(4);
+  const int64_t kind = draw.turn(4);
   const bool causal = p.spec.causal();
   if (kind == 0) mark_position(p, 0, 0);
   if (kind == 1)
@@ -273,6 +279,13 @@ inline Planted sinks(Draw& draw, int64_t samples, int64_t length) {
     const bool yes = draw.coin();
     look_at_mark(p, h, 0, yes ? draw.uniform(4.6, 12) : draw.uniform(0, 1.9));
     p.truth.emplace_back(fmt::format("sink L0H{}", h), yes);
+    if (!yes) continue;
+    const std::string_view on = kind == 0              ? "first"
+                                : kind == 3            ? "token"
+                                : kind == 1 && !causal ? "last"
+                                                       : "position";
+    for (const std::string_view one : {"first", "last", "position", "token"})
+      p.truth.emplace_back(fmt::format("sink kind L0H{}:{}", h, one), one == on);
   }
   return p;
 }
@@ -319,7 +332,7 @@ inline Planted idle(Draw& draw, int64_t samples, int64_t length) {
 /// Two heads of a layer that do the same.
 inline Planted duplicates(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("duplicates", draw, samples, length);
-  const bool yes = draw.coin();
+  const bool yes = draw.turn(2) == 1;
   if (yes) {
     for (const char* name : {"W_Q", "W_K", "W_V", "b_Q", "b_K", "b_V"}) {
       at::Tensor& t = (*p.weights)[block(0, fmt::format("attn.{}", name))];
@@ -335,7 +348,7 @@ inline Planted duplicates(Draw& draw, int64_t samples, int64_t length) {
 /// QK maps of rank 2 in every head, or of full rank.
 inline Planted low_rank(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("low rank", draw, samples, length);
-  const bool yes = draw.coin();
+  const bool yes = draw.turn(2) == 1;
   for (int64_t l = 0; l < 2; ++l)
     for (const char* name : {"attn.W_Q", "attn.W_K"}) {
       at::Tensor& W = (*p.weights)[block(l, name)];
@@ -354,7 +367,7 @@ inline Planted low_rank(Draw& draw, int64_t samples, int64_t length) {
 /// nothing do not.
 inline Planted held_up(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("skips", draw, samples, length);
-  const bool yes = draw.coin();
+  const bool yes = draw.turn(2) == 1;
   if (yes) {
     copy_first_token(p, draw.uniform(0.1, 0.5));
     p.off = {"attention-skip"};
@@ -392,7 +405,7 @@ inline Planted used(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("use", draw, samples, length);
   p.use = true;
   Stored& w = *p.weights;
-  const int64_t kind = draw.below(4);  // healthy, collapsed, alike but read, different but unread
+  const int64_t kind = draw.turn(4);  // healthy, collapsed, alike but read, different but unread
   const at::Tensor e = marker(3);
   if (kind == 1) copy_first_token(p, draw.log_uniform(20, 300) * kMark / mark_read(p));
   if (kind == 2) {
@@ -421,7 +434,7 @@ inline Planted stand_ins(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("stand-ins", draw, samples, length);
   p.ablate = true;
   Stored& w = *p.weights;
-  const bool yes = draw.coin();
+  const bool yes = draw.turn(2) == 1;
   const at::Tensor kind = marker(2), told = marker(3);
   const double small = draw.uniform(0.001, 0.004), heard = small * mark_read(p);
   sign_samples(p, draw, kMark, kind);
@@ -470,14 +483,34 @@ inline Planted scores(Draw& draw, int64_t samples, int64_t length) {
   return p;
 }
 
+/// Heads whose OV map is of rank one but for little, or as they start. Of eight dimensions a tenth is less
+/// than one, so the threshold is set where a map of rank one is well below it.
+inline Planted ov_maps(Draw& draw, int64_t samples, int64_t length) {
+  Planted p = healthy("OV maps", draw, samples, length);
+  p.maps = true;
+  p.limits.set("low_rank", 0.4);
+  for (int64_t h = 0; h < kHeads; ++h) {
+    const bool yes = (draw.turn(2) + h) % 2 == 1;
+    const double noise = draw.log_uniform(1e-4, 0.02);
+    at::Tensor W = (*p.weights)["blocks.0.attn.W_V"].narrow(0, h * kHeadWidth, kHeadWidth);
+    if (yes)
+      W.copy_(noise * W +
+              at::outer(draw.normal({kHeadWidth}), draw.normal({kWidth})) / std::sqrt(double(kWidth)));
+    p.truth.emplace_back(fmt::format("low OV L0H{}", h), yes);
+  }
+  return p;
+}
+
 using Family = Planted (*)(Draw&, int64_t, int64_t);
-/// All of them first, then again those that plant few statements a network.
+/// All of them first, then again those that plant few statements a network: with 6,400 networks each
+/// statement is planted at least 300 times both ways.
 inline const std::vector<Family>& families() {
   static const std::vector<Family> all{
-      alike,    drowned, one_direction, massive,       sinks,   idle,          duplicates,    low_rank,
-      held_up,  used,    stand_ins,     scores,        alike,   one_direction, massive,       low_rank,
-      held_up,  used,    stand_ins,     drowned,       idle,    alike,         one_direction, massive,
-      low_rank, held_up, used,          one_direction, massive, low_rank,      held_up,       stand_ins};
+      alike,   drowned,   one_direction, massive,    sinks,    idle,       duplicates, low_rank,
+      held_up, used,      stand_ins,     scores,     ov_maps,  alike,      drowned,    one_direction,
+      massive, sinks,     idle,          duplicates, low_rank, held_up,    used,       stand_ins,
+      scores,  alike,     one_direction, massive,    idle,     duplicates, low_rank,   held_up,
+      used,    stand_ins, one_direction, massive,    low_rank, held_up,    used,       stand_ins};
   return all;
 }
 

@@ -14,6 +14,7 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
   double lowest_share = INFINITY;
   int64_t lowest_width = 0;
   std::vector<std::string> low;
+  std::vector<Claim> claims;
   size_t heads = 0;
   for (const Row* r : c.evidence.all("full", metric)) {
     if (r->layer < 0 || r->layer >= c.spec.depth()) continue;
@@ -21,7 +22,10 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
     if (d <= 0) continue;
     ++heads;
     const double share = r->value / static_cast<double>(d);
-    if (share < c.limit("low_rank")) low.push_back(label(*r));
+    const bool yes = share < c.limit("low_rank");
+    if (yes) low.push_back(label(*r));
+    claims.push_back(
+        {fmt::format("low {} {}", map, label(*r)), yes ? Claim::Answer::yes : Claim::Answer::no});
     if (share < lowest_share) lowest = r, lowest_share = share, lowest_width = d;
   }
   if (lowest == nullptr) {
@@ -38,6 +42,7 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
                    : c.say("rank", fmt::format("{} of {} {} maps are low in rank ({}): the lowest is {}",
                                                low.size(), heads, map, list_of(low), number_of));
   about(f, *lowest, c.limit("low_rank"), baseline);
+  f.claims = std::move(claims);
 }
 
 /// The scores themselves: what the maps make of these tokens, without what softmax does not see. Low beside

@@ -10,25 +10,32 @@ namespace rankscope::verdict {
 namespace {
 
 /// What kind of key it is: the share of samples decides.
-std::string kind_of(const Case& c, const Row& r) {
+struct Kind {
+  std::string_view name;  // "first", "position", ...; empty: another key in each sample
+  std::string words;
+};
+constexpr std::string_view kKinds[] = {"first", "last", "special", "position", "token"};
+
+Kind kind_of(const Case& c, const Row& r) {
   const auto value = [&](std::string_view metric) {
     const Row* row = c.evidence.of_head("full", metric, r.layer, r.head);
     return row == nullptr ? 0.0 : row->value;
   };
   constexpr double kMost = 0.5;
-  if (value("sink_first") > kMost) return "the first token";
-  if (value("sink_last") > kMost) return "the last token";
-  if (value("sink_special") > kMost) return "special tokens";
+  if (value("sink_first") > kMost) return {"first", "the first token"};
+  if (value("sink_last") > kMost) return {"last", "the last token"};
+  if (value("sink_special") > kMost) return {"special", "special tokens"};
   const double position = value("sink_key_position_share"), token = value("sink_key_token_share");
   if (position > kMost && position >= token)
-    return fmt::format("position {}", number(value("sink_key_position")));
-  if (token > kMost) return fmt::format("token {}, wherever it stands", number(value("sink_key_token")));
-  return "a key that is another one in each sample";
+    return {"position", fmt::format("position {}", number(value("sink_key_position")))};
+  if (token > kMost)
+    return {"token", fmt::format("token {}, wherever it stands", number(value("sink_key_token")))};
+  return {"", "a key that is another one in each sample"};
 }
 
 std::string described(const Case& c, const Row& r) {
   std::string text = fmt::format("{} with margin {} nats on {} (threshold {}", label(r), with_error(r),
-                                 kind_of(c, r), number(c.limit("sink_margin")));
+                                 kind_of(c, r).words, number(c.limit("sink_margin")));
   if (const Row* null = c.evidence.of_head("full", "sink_margin_null", r.layer, r.head))
     text += fmt::format("; keys in random order: {}", number(null->value));
   if (const Row* slope = c.evidence.of_head("full", "sink_slope", r.layer, r.head))
@@ -71,6 +78,11 @@ void judge_sinks(Case& c) {
     if (sides[i] == Side::above) ++by_layer[rows[i]->layer], ++count;
     if (sides[i] == Side::unclear) unclear.push_back(label(*rows[i]));
     claims.push_back({fmt::format("sink {}", label(*rows[i])), answer_of(sides[i], Side::above)});
+    if (sides[i] != Side::above) continue;
+    const Kind on = kind_of(c, *rows[i]);
+    for (const std::string_view kind : kKinds)
+      claims.push_back({fmt::format("sink kind {}:{}", label(*rows[i]), kind),
+                        kind == on.name ? Claim::Answer::yes : Claim::Answer::no});
   }
   std::vector<std::string> layers;
   for (const auto& [layer, n] : by_layer) layers.push_back(fmt::format("{} in layer {}", n, layer));
