@@ -64,7 +64,7 @@ class Estimator {
     const std::vector<Tensor> read = at_the_readout(b);
     const at::AutoGradMode on(true);
     const Tensor x = e_.last[b].detach().requires_grad_();
-    const Tensor h = e_.readable(x, b);
+    const Tensor h = e_.readable(e_.ended(x, b));
     std::vector<Tensor> out;
     for (size_t k = 0; k < read.size(); ++k)
       out.push_back(torch::autograd::grad({h}, {x}, {read[k]}, k + 1 < read.size()).front().detach());

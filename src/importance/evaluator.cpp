@@ -156,7 +156,7 @@ void Evaluator::Impl::run_full() {
   full.kl.assign(job.questions.samples.size(), 0.0);
   if (job.questions.kind != LossKind::none) full.loss.assign(job.questions.samples.size(), 0.0);
   for (size_t b = 0; b < batches.size(); ++b) {
-    read.push_back(readable(x[b], b));
+    read.push_back(readable(ended(x[b], b)));
     flops += readout_cost(b);
     if (job.questions.kind == LossKind::none) continue;
     const RowOutputs out = read_rows(job.source, {read[b]}, asked[b].ids).front();
@@ -164,9 +164,12 @@ void Evaluator::Impl::run_full() {
   }
 }
 
-at::Tensor Evaluator::Impl::readable(const at::Tensor& x, size_t batch) const {
-  const at::Tensor rows = apply_norm(x, spec.final_norm, final_norm, "").index_select(0, asked[batch].rows);
-  return spec.output.kind == HeadKind::none ? rows : before_vocabulary(rows, spec, unembed);
+at::Tensor Evaluator::Impl::ended(const at::Tensor& x, size_t batch) const {
+  return apply_norm(x, spec.final_norm, final_norm, "").index_select(0, asked[batch].rows);
+}
+
+at::Tensor Evaluator::Impl::readable(const at::Tensor& ended) const {
+  return spec.output.kind == HeadKind::none ? ended : before_vocabulary(ended, spec, unembed);
 }
 
 void Evaluator::Impl::file(const at::Tensor& nll, const at::Tensor& kl, size_t batch, Judged& out) const {
@@ -186,13 +189,48 @@ void Evaluator::Impl::file(const at::Tensor& nll, const at::Tensor& kl, size_t b
 
 namespace {
 
+/// Relative distances of last hidden states, by sample.
+void file_distances(const at::Tensor& full, const at::Tensor& other, const Batch& batch, Judged& out) {
+  const at::Tensor x = full.to(at::kDouble), difference = other.to(at::kDouble) - x;
+  for (size_t s = 0; s < batch.samples.size(); ++s) {
+    const auto part = [&](const at::Tensor& t) {
+      return t.narrow(0, batch.offsets[s], batch.length(static_cast<int64_t>(s))).norm();
+    };
+    out.kl[static_cast<size_t>(batch.samples[s])] =
+        (part(difference) / part(x).clamp_min(1e-300)).item<double>();
+  }
+}
+
+}  // namespace
+
+std::vector<Judged> Evaluator::Impl::judge(const std::vector<std::vector<at::Tensor>>& by_network) {
+  std::vector<Judged> out(by_network.size(), full);
+  for (size_t b = 0; b < batches.size(); ++b) {
+    std::vector<at::Tensor> states{read[b]};
+    for (const std::vector<at::Tensor>& network : by_network) {
+      states.push_back(readable(network[b]));
+      flops += readout_cost(b);
+    }
+    if (spec.output.kind == HeadKind::none) {
+      for (size_t i = 0; i < out.size(); ++i) file_distances(states[0], states[i + 1], batches[b], out[i]);
+      continue;
+    }
+    const std::vector<RowOutputs> rows = read_rows(job.source, states, asked[b].ids);
+    for (size_t i = 0; i < out.size(); ++i) file(rows[i + 1].nll, rows[i + 1].kl, b, out[i]);
+  }
+  return out;
+}
+
+namespace {
+
 // One group of networks on its way through the blocks.
 class Group {
  public:
   Group(Evaluator::Impl& e, const std::vector<Variation>& all, std::vector<size_t> members)
       : e_(e), all_(all), members_(std::move(members)) {}
 
-  std::vector<Judged> run() {
+  /// What each of the networks ends in, in the order of the members, by batch.
+  std::vector<std::vector<at::Tensor>> run() {
     int64_t first = e_.spec.depth();
     for (const size_t v : members_) first = std::min(first, all_[v].first);
     for (int64_t l = first; l < e_.spec.depth(); ++l) {
@@ -202,7 +240,16 @@ class Group {
       if (e_.job.progress)
         e_.job.progress(l + 1, e_.spec.depth(), fmt::format("{} networks beside the full one", live_.size()));
     }
-    return judge();
+    std::vector<std::vector<at::Tensor>> out(members_.size());
+    for (Live& live : live_) {
+      auto& to = out[static_cast<size_t>(std::find(members_.begin(), members_.end(), live.variation) -
+                                         members_.begin())];
+      for (size_t b = 0; b < e_.batches.size(); ++b) {
+        to.push_back(e_.ended(live.x[b], b));
+        live.x[b].reset();
+      }
+    }
+    return out;
   }
 
  private:
@@ -362,42 +409,6 @@ class Group {
     return next;
   }
 
-  std::vector<Judged> judge() {
-    std::vector<Judged> out;
-    for (size_t i = 0; i < live_.size(); ++i) out.push_back(e_.full);
-    for (size_t b = 0; b < e_.batches.size(); ++b) {
-      std::vector<at::Tensor> states{e_.read[b]};
-      for (Live& live : live_) {
-        states.push_back(e_.readable(live.x[b], b));
-        live.x[b].reset();
-        e_.flops += e_.readout_cost(b);
-      }
-      if (e_.spec.output.kind == HeadKind::none) {
-        for (size_t i = 0; i < live_.size(); ++i) distances(states[0], states[i + 1], b, out[i]);
-        continue;
-      }
-      const std::vector<RowOutputs> rows = read_rows(e_.job.source, states, e_.asked[b].ids);
-      for (size_t i = 0; i < live_.size(); ++i) e_.file(rows[i + 1].nll, rows[i + 1].kl, b, out[i]);
-    }
-    std::vector<Judged> in_order(members_.size());
-    for (size_t i = 0; i < live_.size(); ++i)
-      in_order[static_cast<size_t>(std::find(members_.begin(), members_.end(), live_[i].variation) -
-                                   members_.begin())] = std::move(out[i]);
-    return in_order;
-  }
-
-  void distances(const at::Tensor& full, const at::Tensor& other, size_t b, Judged& out) const {
-    const at::Tensor x = full.to(at::kDouble), difference = other.to(at::kDouble) - x;
-    const Batch& batch = e_.batches[b];
-    for (size_t s = 0; s < batch.samples.size(); ++s) {
-      const auto part = [&](const at::Tensor& t) {
-        return t.narrow(0, batch.offsets[s], batch.length(static_cast<int64_t>(s))).norm();
-      };
-      out.kl[static_cast<size_t>(batch.samples[s])] =
-          (part(difference) / part(x).clamp_min(1e-300)).item<double>();
-    }
-  }
-
   Evaluator::Impl& e_;
   const std::vector<Variation>& all_;
   std::vector<size_t> members_;
@@ -422,36 +433,73 @@ bool Evaluator::writes_heads(int64_t layer) const {
   return impl_->kept[static_cast<size_t>(layer)].front().attended.value.defined();
 }
 
-std::vector<Judged> Evaluator::run(const std::vector<Variation>& variations) {
+namespace {
+
+/// Runs the networks in groups as large as memory allows; `take` gets the numbers of each group's networks
+/// and what they end in.
+template <class Take>
+void each_group(Evaluator::Impl& e, const std::vector<Variation>& variations, Take take) {
   const c10::NoGradGuard no_grad;
   std::vector<size_t> sorted(variations.size());
   for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](size_t a, size_t b) { return variations[a].first < variations[b].first; });
   int64_t tokens = 0;
-  for (const Batch& b : impl_->batches) tokens += b.tokens();
-  const int64_t each = 2 * tokens * impl_->spec.width * impl_->last.front().element_size();
-  const int64_t bytes = impl_->job.group_bytes > 0      ? impl_->job.group_bytes
-                        : impl_->last.front().is_cuda() ? device_memory(impl_->job.device).free / 4
-                                                        : kGroupOnCpu;
+  for (const Batch& b : e.batches) tokens += b.tokens();
+  const int64_t each = 2 * tokens * e.spec.width * e.last.front().element_size();
+  const int64_t bytes = e.job.group_bytes > 0      ? e.job.group_bytes
+                        : e.last.front().is_cuda() ? device_memory(e.job.device).free / 4
+                                                   : kGroupOnCpu;
   auto most = static_cast<size_t>(std::max<int64_t>(1, bytes / std::max<int64_t>(1, each)));
-  std::vector<Judged> out(variations.size());
   for (size_t i = 0; i < sorted.size();) {
     const std::vector<size_t> members(
         sorted.begin() + static_cast<std::ptrdiff_t>(i),
         sorted.begin() + static_cast<std::ptrdiff_t>(std::min(sorted.size(), i + most)));
-    const double before = impl_->flops;
+    const double before = e.flops;
     try {
-      std::vector<Judged> judged = Group(*impl_, variations, members).run();
-      for (size_t k = 0; k < members.size(); ++k) out[members[k]] = std::move(judged[k]);
+      take(members, Group(e, variations, members).run());
       i += members.size();
     } catch (const c10::OutOfMemoryError&) {  // of a GPU: a smaller group, until one alone does not fit
       if (members.size() == 1) throw;
-      impl_->flops = before;
+      e.flops = before;
       most = members.size() / 2;
       release_device_memory();
     }
   }
+}
+
+}  // namespace
+
+std::vector<Judged> Evaluator::run(const std::vector<Variation>& variations) {
+  std::vector<Judged> out(variations.size());
+  each_group(*impl_, variations, [&](const auto& members, const auto& ends) {
+    std::vector<Judged> judged = impl_->judge(ends);
+    for (size_t k = 0; k < members.size(); ++k) out[members[k]] = std::move(judged[k]);
+  });
+  return out;
+}
+
+std::vector<std::vector<double>> Evaluator::beyond_added(
+    const std::vector<Variation>& alone, const std::vector<Variation>& both,
+    const std::vector<std::pair<size_t, size_t>>& pairs) {
+  using States = std::vector<at::Tensor>;  // by batch
+  std::vector<States> ends(alone.size());
+  each_group(*impl_, alone, [&](const auto& members, const auto& states) {
+    for (size_t k = 0; k < members.size(); ++k) ends[members[k]] = states[k];
+  });
+  States full;
+  for (size_t b = 0; b < impl_->batches.size(); ++b) full.push_back(impl_->ended(impl_->last[b], b));
+  std::vector<std::vector<double>> out(pairs.size());
+  each_group(*impl_, both, [&](const auto& members, const auto& states) {
+    for (size_t k = 0; k < members.size(); ++k) {
+      const auto& [i, j] = pairs[members[k]];
+      States added;
+      for (size_t b = 0; b < full.size(); ++b) added.push_back(ends[i][b] + ends[j][b] - full[b]);
+      const std::vector<Judged> judged = impl_->judge({states[k], added});
+      std::vector<double>& more = out[members[k]];
+      for (size_t s = 0; s < judged[0].kl.size(); ++s) more.push_back(judged[0].kl[s] - judged[1].kl[s]);
+    }
+  });
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "base/philox.h"
@@ -14,6 +15,7 @@
 #include "importance/filing.h"
 #include "importance/rank_curves.h"
 #include "importance/savings.h"
+#include "importance/stand_ins.h"
 #include "parts/parameters.h"
 #include "pass/output.h"
 #include "pass/readout.h"
@@ -24,9 +26,8 @@ namespace {
 
 constexpr size_t kSampledHeads = 16;  // exact ones beside estimates alone
 constexpr int kPruningPoints = 10;
-constexpr size_t kMostPairs = 16;  // measured together, of the heads that are free alone
-constexpr int kBootstraps = 1000;
-constexpr uint32_t kSampleHeads = 6, kBootstrap = 7;  // streams of random numbers
+constexpr size_t kMostPairs = 16;     // measured together, of the heads that are free alone
+constexpr uint32_t kSampleHeads = 6;  // the stream of random numbers
 
 // So many of the samples, evenly spread.
 std::vector<int64_t> spread_out(int64_t all, int64_t wanted) {
@@ -54,23 +55,6 @@ std::string site_of(const Unit& u) {
       return fmt::format("blocks.{}.hook_mlp_out", u.layer);
   }
   return "";
-}
-
-// The standard error of a mean over samples, by drawing samples again.
-double bootstrap_error(const std::vector<double>& x, uint64_t seed, uint32_t which) {
-  if (x.size() < 2) return kNone;
-  const Philox random{seed, kBootstrap, which};
-  std::vector<double> means;
-  uint64_t index = 0;
-  for (int k = 0; k < kBootstraps; ++k) {
-    double sum = 0;
-    for (size_t i = 0; i < x.size(); ++i) sum += x[random.below(x.size(), index++)];
-    means.push_back(sum / static_cast<double>(x.size()));
-  }
-  const double mean = arithmetic_mean(means).value;
-  double squares = 0;
-  for (const double m : means) squares += (m - mean) * (m - mean);
-  return std::sqrt(squares / (kBootstraps - 1));
 }
 
 class Importance {
@@ -250,12 +234,12 @@ class Importance {
   // Heads that are free alone and not together. Which pairs are worth a run, the scores of the estimate tell:
   // to second order two heads cost E(s_A s_B) more together than one by one.
   void pairs() {
+    if (estimates_.scores.empty()) return;
     std::vector<size_t> free;
     for (size_t i = 0; i < zero_heads_.size(); ++i) {
       const Estimate e = arithmetic_mean(zero_heads_[i].judged.kl);
       const auto l = static_cast<size_t>(zero_heads_[i].unit.layer);
-      if (e.value + 2 * (std::isfinite(e.stderr_) ? e.stderr_ : 0) < epsilon() &&
-          !estimates_.scores[l].empty())
+      if (e.value + 2 * e.stderr_ < epsilon() && !estimates_.scores[l].empty())  // one sample has no error
         free.push_back(i);
     }
     const auto scores = [&](size_t i) -> const std::vector<double>& {
@@ -264,7 +248,7 @@ class Importance {
     };
     struct Pair {
       double guess;
-      size_t a, b;
+      size_t a, b;  // of the free ones
     };
     std::vector<Pair> all;
     for (size_t i = 0; i < free.size(); ++i)
@@ -272,33 +256,27 @@ class Importance {
         double product = 0;
         const std::vector<double>&x = scores(free[i]), &y = scores(free[k]);
         for (size_t s = 0; s < x.size(); ++s) product += x[s] * y[s];
-        all.push_back({std::fabs(product), free[i], free[k]});
+        all.push_back({std::fabs(product), i, k});
       }
     const size_t wanted = std::min(kMostPairs, all.size());
     std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted), all.end(),
                       [](const Pair& a, const Pair& b) { return a.guess > b.guess; });
     all.resize(wanted);
-    std::vector<Variation> variations;
+    std::vector<FixedHead> heads;
+    std::map<size_t, size_t> numbers;  // of those that are in some pair
+    const auto number = [&](size_t i) {
+      const auto [at, fresh] = numbers.emplace(i, heads.size());
+      const Unit& u = zero_heads_[free[i]].unit;
+      const int64_t d_v = spec().blocks[static_cast<size_t>(u.layer)].attention().d_v;
+      if (fresh) heads.push_back({u.layer, u.index, std::vector<double>(static_cast<size_t>(d_v), 0.0)});
+      return at->second;
+    };
+    std::vector<std::pair<size_t, size_t>> chosen;
     for (const Pair& p : all) {
-      const Unit &a = zero_heads_[p.a].unit, &b = zero_heads_[p.b].unit;
-      variations.push_back(without({{a.layer, a.index}, {b.layer, b.index}}));
+      const size_t a = number(p.a), b = number(p.b);
+      chosen.emplace_back(a, b);
     }
-    const std::vector<Judged> judged = evaluator_.run(variations);
-    for (size_t i = 0; i < all.size(); ++i) {
-      const Known &a = zero_heads_[all[i].a], &b = zero_heads_[all[i].b];
-      // l_AB - l_A - l_B + l_0, by sample; in KL, whose l_0 is zero, where there is no loss.
-      const bool loss = !judged[i].loss.empty();
-      std::vector<double> more;
-      for (size_t s = 0; s < judged[i].kl.size(); ++s)
-        more.push_back(loss ? judged[i].loss[s] - a.judged.loss[s] - b.judged.loss[s] +
-                                  evaluator_.full().loss[s]
-                            : judged[i].kl[s] - a.judged.kl[s] - b.judged.kl[s]);
-      const std::string name = fmt::format("pair:{}+{}", a.unit.label(), b.unit.label());
-      table_.rows.push_back({name, everywhere_.site, -1, -1, loss ? "pair_loss" : "pair_kl",
-                             arithmetic_mean(more).value,
-                             bootstrap_error(more, job_.request.seed, static_cast<uint32_t>(i)),
-                             static_cast<int64_t>(more.size()), -1, "all"});
-    }
+    measure_stand_ins(evaluator_, heads, chosen, "pair:", table_);
   }
 
   const ImportanceJob& job_;

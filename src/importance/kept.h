@@ -49,10 +49,14 @@ struct Evaluator::Impl {
   explicit Impl(const Job& job);
   void run_full();
   Weights block_weights(int64_t layer);
-  /// What the vocabulary multiplies, of the rows that count: after the final norm.
-  at::Tensor readable(const at::Tensor& x, size_t batch) const;
+  /// The last hidden state of the rows that count, after the final norm.
+  at::Tensor ended(const at::Tensor& x, size_t batch) const;
+  /// What the vocabulary multiplies, of such rows.
+  at::Tensor readable(const at::Tensor& ended) const;
   double block_cost(const BlockSpec& block, const Batch& batch) const;
   double readout_cost(size_t batch) const;
+  /// What networks give, by batch, held against the full one's: states are those that `ended` gives.
+  std::vector<Judged> judge(const std::vector<std::vector<at::Tensor>>& by_network);
   /// By sample, of numbers for each row of a batch.
   void file(const at::Tensor& nll, const at::Tensor& kl, size_t batch, Judged& out) const;
 };

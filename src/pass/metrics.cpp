@@ -34,9 +34,9 @@ const std::vector<MetricInfo>& without_lens() {
        .meaning =
            "0: the output needs nothing that tells the tokens of a sample apart; 1: all it has hangs on it"},
       {.name = "stand_in",
-       .formula = "cost of both heads' means in their places, less the cost of x_A + x_B - x as last hidden "
-                  "state; output_kl "
-                  "or output_error; error by bootstrap over samples",
+       .formula = "cost of both heads' means in their places (of zero, for variants `pair:`), less the cost "
+                  "of x_A + x_B - x as last hidden state; output_kl or output_error; error by bootstrap over "
+                  "samples",
        .meaning = "above 0: the heads stand in for each other, as their effects do not add"},
       {.name = "head_able_rel",
        .formula = "sqrt(n median |W_O (v - v')|^2 / 2) over the values v, v' of neighbours among a sample's "
@@ -117,13 +117,6 @@ const std::vector<MetricInfo>& without_lens() {
       {.name = "prune_cache",
        .formula = "share of the cache of keys and values that goes with these heads",
        .meaning = "what is saved"},
-      {.name = "pair_loss",
-       .formula =
-           "l_AB - l_A - l_B + l_0: loss without both heads, without each, with both; error by bootstrap",
-       .meaning = "far from 0: one stands in for the other"},
-      {.name = "pair_kl",
-       .formula = "kl_AB - kl_A - kl_B; error by bootstrap",
-       .meaning = "far from 0: the two are not independent"},
       {.name = "rank_map_kl",
        .formula = "KL(p_full || p) with the map cut to rank `depth`, in one layer or in all, nats",
        .meaning = "0: that rank suffices"},

@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "base/stats.h"
+#include "importance/stand_ins.h"
 #include "model/head_means.h"
 #include "pass/output.h"
 #include "pass/pass.h"
-#include "scan/stand_ins.h"
 
 namespace rankscope {
 namespace {
@@ -87,16 +87,16 @@ class Heads {
   void together(const std::vector<Head>& heads) {
     const std::string metric = output_metric(spec());
     const double epsilon = a_.thresholds[metric == "output_kl" ? "epsilon" : "epsilon_error"];
-    std::vector<std::pair<double, MeanHead>> free;  // by what each costs alone
+    std::vector<std::pair<double, FixedHead>> free;  // by what each costs alone
     std::vector<std::string> labels;
     ModelSpec all = spec();
     for (const Head& h : heads) {
       const Row* cost = table_.find("-head-mean:" + h.label(), metric, -1);
       if (cost == nullptr || cost->value >= epsilon) continue;
       labels.push_back(h.label());
-      free.push_back({cost->value,
-                      {h.label(), h.layer, h.head,
-                       means_[static_cast<size_t>(h.layer)].mean[static_cast<size_t>(h.head)]}});
+      free.push_back(
+          {cost->value,
+           {h.layer, h.head, means_[static_cast<size_t>(h.layer)].mean[static_cast<size_t>(h.head)]}});
       all = fixed(std::move(all), h, true);
     }
     if (labels.size() < 2) return;
@@ -111,12 +111,21 @@ class Heads {
                       free.size(), kMostPaired));
       free.resize(kMostPaired);
     }
-    std::vector<MeanHead> paired;
+    std::vector<FixedHead> paired;
     for (auto& [cost, h] : free) paired.push_back(std::move(h));
-    std::sort(paired.begin(), paired.end(), [](const MeanHead& x, const MeanHead& y) {
+    std::sort(paired.begin(), paired.end(), [](const FixedHead& x, const FixedHead& y) {
       return std::pair(x.layer, x.head) < std::pair(y.layer, y.head);
     });
-    measure_stand_ins(a_, paired, table_, notes_);
+    std::vector<std::pair<size_t, size_t>> pairs;
+    for (size_t i = 0; i < paired.size(); ++i)
+      for (size_t j = i + 1; j < paired.size(); ++j) pairs.emplace_back(i, j);
+    const Questions every_token{LossKind::none, a_.samples, {}};
+    Evaluator evaluator({.source = a_.source,
+                         .questions = every_token,
+                         .device = a_.device,
+                         .parts = false,
+                         .progress = a_.progress});
+    measure_stand_ins(evaluator, paired, pairs, "-heads-mean:", table_);
   }
 
   void measure(std::vector<Variant> variants) {

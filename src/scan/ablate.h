@@ -10,10 +10,12 @@ namespace rankscope {
 
 class WeightSource;
 struct Batch;
+struct Sample;
 
 struct Ablation {
   WeightSource& source;
-  const std::vector<Batch>& batches;
+  const std::vector<Sample>& samples;
+  const std::vector<Batch>& batches;  // of the samples
   const std::vector<bool>& layers;
   const Thresholds& thresholds;
   const ProgressCallback& progress;
@@ -23,8 +25,8 @@ struct Ablation {
 /// Heads whose output varies by less than `dead` of the stream (head_varied_rel of the table) are candidates.
 /// Each is replaced by its mean over the corpus ("-head-mean:L5H3") and by what its biases alone write
 /// ("-head-bare:L5H3"); those whose mean costs less than epsilon go once more, together
-/// ("-heads-mean:L5H3+L7H0"), and where that costs more than epsilon, in pairs (scan/stand_ins.h). Rows go
-/// into the table, names of variants into `names`.
+/// ("-heads-mean:L5H3+L7H0"), and where that costs more than epsilon, in pairs (importance/stand_ins.h). Rows
+/// go into the table, names of variants into `names`.
 void ablate_heads(const Ablation& ablation, ResultTable& table, std::vector<std::string>& notes,
                   std::vector<std::string>& names);
 

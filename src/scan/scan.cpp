@@ -63,12 +63,10 @@ class Scan {
     const auto start = std::chrono::steady_clock::now();
     main_pass();
     if (request_.baseline) baseline();
-    if (request_.ablate.find("heads") != std::string::npos || request_.ablate == "all")
-      ablate_heads(
-          {*source_, plan_.inputs.front(), plan_.layers, request_.thresholds, progress_, request_.device},
-          result_.table, result_.notes, names_);
-    const Ablation at{*source_,  plan_.inputs.front(), plan_.layers, request_.thresholds,
+    const Ablation at{*source_,  input_.samples, plan_.inputs.front(), plan_.layers, request_.thresholds,
                       progress_, request_.device};
+    if (request_.ablate.find("heads") != std::string::npos || request_.ablate == "all")
+      ablate_heads(at, result_.table, result_.notes, names_);
     if (asked(kTokens)) measure_use(at, result_.table, result_.notes);
     if (asked(kLength)) measure_lengths(at, input_.samples, request_, result_.table, result_.notes);
     if (wants_importance(request_))

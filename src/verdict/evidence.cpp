@@ -142,6 +142,15 @@ std::string Case::beside(const Row* r) const {
   return r == nullptr ? ", no baseline" : fmt::format(", {} {}", evidence.baseline_name(), number(r->value));
 }
 
+const Row* Case::output_cost(std::string_view variant) const {
+  const Row* kl = evidence.any(variant, "output_kl");
+  return kl != nullptr ? kl : evidence.any(variant, "output_error");
+}
+
+double Case::epsilon_of(const Row& cost) const {
+  return limit(cost.metric == "output_kl" ? "epsilon" : "epsilon_error");
+}
+
 void about(Finding& f, const Row& r, double threshold, const Row* baseline) {
   f.layer = r.layer;
   f.head = r.head;

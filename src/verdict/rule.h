@@ -96,7 +96,15 @@ struct Case {
   const Row* residual(std::string_view variant, const Place& p) const;
   /// ", baseline 0.43" or ", no baseline".
   std::string beside(const Row* r) const;
+  /// What the variant costs the output, in nats or, without a head, as a share of the last state; or nullptr.
+  const Row* output_cost(std::string_view variant) const;
+  /// The threshold of such a row.
+  double epsilon_of(const Row& cost) const;
 };
+
+/// Says which pairs of heads stand in for each other: rows `stand_in` of the variants with this prefix
+/// (importance/stand_ins.h). What the pairs are is `of_them`; false where none was tried.
+bool say_stand_ins(Case& c, std::string_view prefix, std::string_view topic, std::string_view of_them);
 
 /// Puts the numbers of a row behind a sentence.
 void about(Finding& f, const Row& r, double threshold, const Row* baseline = nullptr);

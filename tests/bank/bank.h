@@ -50,7 +50,7 @@ inline Said ask(Planted& p) {
   for (size_t i = 1; i < states.size(); ++i)
     if (plan.variants[states[i].variants.front()].source == 0) others.push_back(&states[i]);
   compare_outputs(states.front(), plan, others, plan, table, notes);
-  const Ablation at{*p.weights, plan.inputs.front(), plan.layers, p.limits, {}};
+  const Ablation at{*p.weights, p.samples, plan.inputs.front(), plan.layers, p.limits, {}};
   if (p.ablate) ablate_heads(at, table, notes, names);
   if (p.use) measure_use(at, table, notes);
   Said said;

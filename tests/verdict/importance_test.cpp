@@ -17,7 +17,7 @@ class ImportanceRule : public testing::Test {
   }
   void add(const std::string& metric, double value, double error, int layer = -1, int head = -1,
            int depth = -1, const std::string& variant = "full") {
-    table_.rows.push_back({variant, "somewhere", layer, head, metric, value, error, 8, depth, "all"});
+    table_.rows.push_back({variant, "unembed.hook_out", layer, head, metric, value, error, 8, depth, "all"});
   }
   std::vector<std::string> said() const {
     std::vector<std::string> out;
@@ -61,14 +61,22 @@ TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
 }
 
 TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough) {
-  add("pair_loss", 0.5, 0.01, -1, -1, -1, "pair:L0H0+L0H1");
-  add("pair_loss", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");
-  add("pair_loss", 0.3, 0.4, -1, -1, -1, "pair:L0H2+L1H1");
+  add("stand_in", 0.5, 0.01, -1, -1, -1, "pair:L0H0+L0H1");
+  add("stand_in", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");
+  add("stand_in", 0.3, 0.4, -1, -1, -1, "pair:L0H2+L1H1");
   EXPECT_EQ(said(),
-            std::vector<std::string>{
-                "these stand in for each other, each free alone and not both: L0H0+L0H1 (+0.5 ± 0.01) nats "
-                "of interaction (epsilon 0.001); 3 pairs of heads that are free alone were taken out "
-                "together"});
+            (std::vector<std::string>{
+                "L0H0+L0H1 stand in for each other: each alone can go, and together they cost at most "
+                "0.5 ± 0.01 more than their effects add up to (epsilon 0.001)",
+                "? not known whether L0H2+L1H1 stand in for each other: too near epsilon for the error"}));
+}
+
+TEST_F(ImportanceRule, SaysThatSmallCostsAddUpWhereNoPairInteracts) {
+  add("stand_in", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");
+  EXPECT_EQ(said(), (std::vector<std::string>{
+                        "no two of the heads that are free alone stand in for each other: pairs cost at most "
+                        "1e-05 ± 1e-07 more than their effects add up to (epsilon 0.001), so small costs add "
+                        "up"}));
 }
 
 TEST_F(ImportanceRule, SaysWhichRankSufficesAndWhatEachCosts) {

@@ -11,14 +11,6 @@
 namespace rankscope::verdict {
 namespace {
 
-const Row* cost_of(const Case& c, const std::string& variant) {
-  const Row* kl = c.evidence.any(variant, "output_kl");
-  return kl != nullptr ? kl : c.evidence.any(variant, "output_error");
-}
-double epsilon_for(const Case& c, const Row& cost) {
-  return c.limit(cost.metric == "output_kl" ? "epsilon" : "epsilon_error");
-}
-
 constexpr double kAble = 3;  // times `dead`: a head that could write so much is not idle for want of weights
 
 struct Group {
@@ -35,51 +27,11 @@ struct Group {
   }
 };
 
-/// Pairs of heads that can go alone and not together, though their effects do not merely add up
-/// (scan/stand_ins.h). Whether any pair was tried.
-bool stand_ins(Case& c, std::vector<Claim>& claims) {
-  std::vector<const Row*> rows;
-  for (const std::string_view variant : c.evidence.variants())
-    if (const Row* r = variant.starts_with("-heads-mean:") ? c.evidence.any(variant, "stand_in") : nullptr)
-      rows.push_back(r);
-  if (rows.empty()) return false;
-  const double epsilon = c.limit(rows.front()->site == "unembed.hook_out" ? "epsilon" : "epsilon_error");
-  const std::vector<Side> sides = sides_of(rows, epsilon);
-  std::vector<std::string> found, unclear;
-  const Row* most = rows.front();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const std::string pair =
-        printable(std::string_view(rows[i]->variant.str()).substr(std::string_view("-heads-mean:").size()));
-    if (rows[i]->value > most->value) most = rows[i];
-    if (sides[i] == Side::above) found.push_back(pair);
-    if (sides[i] == Side::unclear) unclear.push_back(pair);
-    claims.push_back({fmt::format("stand-ins {}", pair), answer_of(sides[i], Side::above)});
-  }
-  const std::string text = fmt::format("at most {} more than their effects add up to (epsilon {})",
-                                       with_error(*most), number(epsilon));
-  if (!found.empty())
-    about(
-        c.say("head", fmt::format("{} stand in for each other: each alone can go, and together they cost {}",
-                                  list_of(found), text)),
-        *most, epsilon);
-  else if (unclear.empty())
-    about(c.say("head",
-                fmt::format("no two of them stand in for each other: pairs cost {}, so small costs add up",
-                            text)),
-          *most, epsilon);
-  if (!unclear.empty())
-    c.say("head",
-          fmt::format("not known whether {} stand in for each other: too near epsilon for the error",
-                      list_of(unclear)),
-          false);
-  return true;
-}
-
 void together(Case& c, const std::vector<std::string>& accepted) {
   for (const std::string_view variant : c.evidence.variants()) {
-    const Row* cost = variant.starts_with("-heads-mean:") ? cost_of(c, std::string(variant)) : nullptr;
+    const Row* cost = variant.starts_with("-heads-mean:") ? c.output_cost(variant) : nullptr;
     if (cost == nullptr) continue;
-    const double epsilon = epsilon_for(c, *cost);
+    const double epsilon = c.epsilon_of(*cost);
     const size_t count = static_cast<size_t>(std::count(variant.begin(), variant.end(), '+')) + 1;
     const std::string text = fmt::format("together they cost {} {} (epsilon {})", cost->metric.str(),
                                          with_error(*cost), number(epsilon));
@@ -91,8 +43,7 @@ void together(Case& c, const std::vector<std::string>& accepted) {
                     false)
             : c.say("head", fmt::format("these {} heads cannot all go, though each can: {}", count, text));
     about(f, *cost, epsilon);
-    std::vector<Claim> claims;
-    if (stand_ins(c, claims)) c.findings.back().claims = std::move(claims);
+    say_stand_ins(c, "-heads-mean:", "head", "of them");
     return;
   }
   if (accepted.size() > 1)
@@ -130,9 +81,9 @@ void say_cost(Case& c, const Group& g, std::string_view what, std::string_view w
   if (g.heads.empty()) return;
   Finding& f = c.say("head", fmt::format("{} {} {}: {} {} {} (epsilon {})", list_of(g.heads),
                                          g.heads.size() == 1 ? "is" : "are", what, why, g.cost->metric.str(),
-                                         number(value), number(epsilon_for(c, *g.cost))));
+                                         number(value), number(c.epsilon_of(*g.cost))));
   f.value = value;
-  f.threshold = epsilon_for(c, *g.cost);
+  f.threshold = c.epsilon_of(*g.cost);
 }
 
 void judge_heads(Case& c) {
@@ -151,7 +102,7 @@ void judge_heads(Case& c) {
   const std::vector<Side> varied = sides_of(rows, dead);
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row* r = rows[i];
-    if (const Row* cost = cost_of(c, "-head-mean:" + label(*r))) {
+    if (const Row* cost = c.output_cost("-head-mean:" + label(*r))) {
       ablated.push_back(r);
       costs.push_back(cost);
       continue;
@@ -173,7 +124,7 @@ void judge_heads(Case& c) {
   Group silent, constant, dormant, needed, half;
   std::vector<std::string> unclear;
   const std::vector<Side> sides =
-      costs.empty() ? std::vector<Side>() : sides_of(costs, epsilon_for(c, *costs.front()));
+      costs.empty() ? std::vector<Side>() : sides_of(costs, c.epsilon_of(*costs.front()));
   for (size_t i = 0; i < ablated.size(); ++i) {
     const Row& head = *ablated[i];
     claims.push_back({fmt::format("idle {}", label(head)), answer_of(sides[i], Side::below)});
@@ -181,8 +132,8 @@ void judge_heads(Case& c) {
       unclear.push_back(fmt::format("{} ({})", label(head), with_error(*costs[i])));
     if (sides[i] == Side::above) needed.add(head, *costs[i]);
     if (sides[i] != Side::below) continue;
-    const Row* bare = cost_of(c, "-head-bare:" + label(head));
-    const Side nothing = bare == nullptr ? Side::unclear : side(*bare, epsilon_for(c, *bare));
+    const Row* bare = c.output_cost("-head-bare:" + label(head));
+    const Side nothing = bare == nullptr ? Side::unclear : side(*bare, c.epsilon_of(*bare));
     claims.push_back({fmt::format("silent {}", label(head)), answer_of(nothing, Side::below)});
     // A head that could write, and does not: where it looks keeps it quiet on this text, not its maps.
     const Row* able = c.evidence.of_head("full", "head_able_rel", head.layer, head.head);

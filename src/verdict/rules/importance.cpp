@@ -94,39 +94,6 @@ void together(Case& c) {
   f.claims = {{"prunable", last != nullptr ? Claim::Answer::yes : Claim::Answer::unknown}};
 }
 
-void stand_ins(Case& c) {
-  std::vector<const Row*> rows;
-  for (const std::string_view variant : c.evidence.variants())
-    if (variant.starts_with("pair:"))
-      for (const char* metric : {"pair_loss", "pair_kl"})
-        if (const Row* r = c.evidence.any(variant, metric)) rows.push_back(r);
-  if (rows.empty()) return;
-  std::vector<std::string> found;
-  const Row* most = rows.front();
-  const std::vector<Side> sides = sides_of(rows, 0.0);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const Row& r = *rows[i];
-    const std::string pair = r.variant.str().substr(5);
-    if (std::fabs(r.value) > std::fabs(most->value)) most = &r;
-    // What is real and too small to matter is no stand-in.
-    if (sides[i] == Side::above && r.value > c.limit("epsilon"))
-      found.push_back(fmt::format("{} ({})", pair, signed_error(r)));
-  }
-  const std::string measured =
-      fmt::format("{} pairs of heads that are free alone were taken out together", rows.size());
-  Finding& f =
-      found.empty()
-          ? c.say("worth", fmt::format("no heads stand in for each other beyond epsilon {}: {}; the largest "
-                                       "interaction is that of {}, {} nats",
-                                       number(c.limit("epsilon")), measured, most->variant.str().substr(5),
-                                       signed_error(*most)))
-          : c.say("worth", fmt::format("these stand in for each other, each free alone and not both: {} nats "
-                                       "of interaction (epsilon {}); {}",
-                                       list_of(found), number(c.limit("epsilon")), measured));
-  about(f, *most, c.limit("epsilon"));
-  f.claims = {{"stand-ins", found.empty() ? Claim::Answer::no : Claim::Answer::yes}};
-}
-
 void ranks(Case& c) {
   const bool nats = c.spec.output.kind != HeadKind::none;
   for (const char* map : {"qk", "ov", "kv"}) {
@@ -203,7 +170,7 @@ void costs(Case& c) {
 void judge_importance(Case& c) {
   heads(c);
   together(c);
-  stand_ins(c);
+  say_stand_ins(c, "pair:", "worth", "of the heads that are free alone");
   ranks(c);
   costs(c);
 }

@@ -48,8 +48,7 @@ void judge_replacement(Case& c) {
   for (const std::string_view variant : c.evidence.variants()) {
     if (!variant.starts_with(kPrefix)) continue;
     const std::string name = printable(variant.substr(kPrefix.size()));
-    const Row* cost = c.evidence.any(variant, "output_kl");
-    if (cost == nullptr) cost = c.evidence.any(variant, "output_error");
+    const Row* cost = c.output_cost(variant);
     const double before = rank_in(c, "full", name), after = rank_in(c, variant, name);
     const std::string rank =
         std::isnan(before + after)
@@ -65,7 +64,7 @@ void judge_replacement(Case& c) {
         c.say("replaced", fmt::format("{}, without training: {} {}; {}. A stress test of these weights: "
                                       "a network trained with it may differ",
                                       name, cost->metric.str(), with_error(*cost), rank));
-    about(f, *cost, c.limit(cost->metric == "output_kl" ? "epsilon" : "epsilon_error"));
+    about(f, *cost, c.epsilon_of(*cost));
   }
 }
 

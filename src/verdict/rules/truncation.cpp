@@ -29,10 +29,9 @@ void smallest(Case& c) {
   double epsilon = 0;
   for (const std::string_view variant : c.evidence.variants()) {
     const auto map = one_map(variant);
-    const Row* cost = c.evidence.any(variant, "output_kl");
-    if (cost == nullptr) cost = c.evidence.any(variant, "output_error");
+    const Row* cost = c.output_cost(variant);
     if (!map || cost == nullptr) continue;
-    epsilon = c.limit(cost->metric == "output_kl" ? "epsilon" : "epsilon_error");
+    epsilon = c.epsilon_of(*cost);
     tried[map->first][map->second] = side(*cost, epsilon);
   }
   for (const auto& [map, ranks] : tried) {
@@ -65,8 +64,7 @@ void judge_truncation(Case& c) {
   for (const std::string_view variant : c.evidence.variants()) {
     if (!variant.starts_with("rank:")) continue;
     const std::string name = printable(variant.substr(5));
-    const Row* kl = c.evidence.any(variant, "output_kl");
-    if (kl == nullptr) kl = c.evidence.any(variant, "output_error");
+    const Row* kl = c.output_cost(variant);
     if (kl == nullptr) {
       c.say("rank",
             fmt::format("not known what cutting every head to {} costs: neither output_kl nor output_error "
@@ -75,7 +73,7 @@ void judge_truncation(Case& c) {
             false);
       continue;
     }
-    const double epsilon = c.limit(kl->metric == "output_kl" ? "epsilon" : "epsilon_error");
+    const double epsilon = c.epsilon_of(*kl);
     const Side s = side(*kl, epsilon);
     const std::string cost = fmt::format("cutting every head to {} costs {} {} (epsilon {}; full: 0)", name,
                                          kl->metric.str(), with_error(*kl), number(epsilon));
