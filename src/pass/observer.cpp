@@ -39,7 +39,8 @@ void Observer::weights(const BlockSpec& block, const Weights& weights) {
   weights_ = &weights;
   if (cross_) cross_->weights = attention_alone(weights, cross_->branch);
   for (Watched& w : sites_) {
-    if (w.site.form != SiteForm::weights) continue;
+    // What a block gave is read beside the norm behind it.
+    if (w.site.form != SiteForm::weights && w.site.shown_by != ShownBy::output) continue;
     if (w.site.of_cross)
       w.lenses.weights({attention_alone(block, cross_->branch.name), cross_->weights});
     else

@@ -78,6 +78,29 @@ TEST(Cases, AMassiveChannelThatALayerNormSpreadsIsFoundBeforeTheNorm) {
   EXPECT_EQ(answer(said, "alike 0"), Claim::Answer::no);
 }
 
+// The same behind norms that are part of the stream: parts that write nothing leave tokens to the norms
+// alone.
+TEST(Cases, AMassiveChannelThatANormBehindTheBlockSpreadsIsFoundBeforeThatNorm) {
+  Planted p = plain(Reads::post, false);
+  Stored& w = *p.weights;
+  w["embed.W_pos"].select(1, 20).fill_(5000);
+  for (int64_t l = 0; l < 2; ++l)
+    for (const char* name : {"attn.W_O", "attn.b_O", "mlp.W_out", "mlp.b_out"}) w[block(l, name)].zero_();
+  Draw draw(14, 0);
+  for (int64_t l = 0; l < 2; ++l) w[block(l, "ln2.w")] = (0.5 * draw.normal({kWidth})).exp();
+  p.off = {"attention-skip"};
+  p.channels = true;
+  const Said said = ask(p);
+  for (int l = 0; l < 2; ++l) {
+    EXPECT_EQ(value(said, "normed_channels", l), 1) << all_of(said);
+    // Words drawn independently have the residual sqrt(1 - 1/n), and gains leave them independent; with the
+    // channel's share they have 0.006.
+    EXPECT_GT(value(said, "residual_fro_rel_normed", l), 0.9) << all_of(said);
+  }
+  EXPECT_EQ(answer(said, "massive"), Claim::Answer::yes);
+  EXPECT_EQ(answer(said, "alike 0"), Claim::Answer::no);
+}
+
 TEST(Cases, TokensOfRankOneAreADimensionalCollapseThoughTheirResidualIsLarge) {
   Planted p = plain(Reads::pre_rms, false);
   Draw draw(8, 0);
@@ -161,7 +184,7 @@ TEST(Cases, PartsThatLeaveTogetherAreNamedTogether) {
 TEST(Cases, WeakHeadsWhoseCostsAddUpAreNoStandInsAndSaturatedOnesAre) {
   bool seen[2] = {false, false};
   for (uint64_t i = 0; !(seen[0] && seen[1]) && i < 8; ++i) {
-    Draw draw(11, i);
+    Draw draw(11, i, i);
     Planted p = stand_ins(draw, 16, 64);
     const bool yes = p.truth.front().second;
     if (std::exchange(seen[yes], true)) continue;

@@ -57,5 +57,41 @@ TEST(Normed, AMassiveChannelIsFoundBeforeTheNormAndTakenOffBehindItWithItsShareO
   EXPECT_LT(plain(spread), 1e-3);  // what was read behind the norm
 }
 
+// Behind a block that ends in a norm the tokens have gone through it, gain and bias included.
+TEST(Normed, AMassiveChannelBeforeANormBehindTheBlockIsTakenOffTogetherWithItsShareOfTheMean) {
+  at::manual_seed(3);
+  const at::Tensor words = at::randn({kTokens, kWide}, at::kDouble);
+  const at::Tensor gain = at::randn({kWide}, at::kDouble).exp(), bias = at::randn({kWide}, at::kDouble);
+  ModelSpec spec;
+  spec.blocks = {classic_block(NormPlace::post, {NormKind::layer, 1e-12}, {})};
+  const auto seen = [&](const at::Tensor& given) {
+    const at::Tensor c = given - given.mean(1, true), sigma = c.square().mean(1, true).sqrt();
+    const at::Tensor x = c / sigma * gain + bias;
+    const Packed packed({kTokens});
+    const Packing packing = packed.packing();
+    Seeing seeing(lens_named("normed"), {spec, 0, 17, 1, 0.3});
+    Weights weights;
+    weights.set("ln2.w", gain);
+    weights.set("ln2.b", bias);
+    seeing.weights({spec.blocks.front(), weights});
+    seeing.whole({x, packing});
+    return std::pair(seeing.finish(), sigma);
+  };
+  const auto [healthy, size] = seen(words);
+  EXPECT_EQ(healthy.content("normed_channels"), 0);
+  const at::Tensor c = words - words.mean(1, true);
+  EXPECT_NEAR(healthy.content("residual_fro_rel_normed"), plain(c / size * gain + bias), kSums);
+
+  at::Tensor massive = words.clone();
+  massive.select(1, 7).fill_(1e5);
+  const auto [got, sigma] = seen(massive);
+  EXPECT_EQ(got.content("normed_channels"), 1);
+  at::Tensor kept = at::ones({kWide}, at::kDouble);
+  kept[7] = 0;
+  const at::Tensor rest = (words - at::mv(words, kept).unsqueeze(1) / (kWide - 1)) * kept;
+  // Numbers of size 1 / sigma are what 64-bit differences of numbers of size one leave: 1e-16 beside 6e-5.
+  EXPECT_NEAR(got.content("residual_fro_rel_normed"), plain((rest / sigma * gain + bias) * kept), 1e-10);
+}
+
 }  // namespace
 }  // namespace rankscope::testing
