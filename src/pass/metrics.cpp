@@ -33,6 +33,17 @@ const std::vector<MetricInfo>& without_lens() {
            "up to each) / KL(full | mean output of the corpus); without a vocabulary |y - y'|^2 for KL",
        .meaning =
            "0: the output needs nothing that tells the tokens of a sample apart; 1: all it has hangs on it"},
+      {.name = "spread_fisher",
+       .formula =
+           "E (x - m)^T G (x - m) / E (x - mu)^T G (x - mu) in front of the layer's MLP, G = E g g^T, g the "
+           "gradient of log p(y) there, y drawn from the output; m the mean over the sample's tokens "
+           "(causal: "
+           "over those up to this one), mu that over all samples; content tokens",
+       .meaning = "0: what tells the tokens of a sample apart does not reach the output; tokens drawn "
+                  "independently of their sample give 1 - 1/n"},
+      {.name = "fisher_passes",
+       .formula = "floating-point operations of spread_fisher over those of all blocks once",
+       .meaning = "what it cost, in forward passes"},
       {.name = "stand_in",
        .formula = "cost of both heads' means in their places (of zero, for variants `pair:`), less the cost "
                   "of x_A + x_B - x as last hidden state; output_kl or output_error; error by bootstrap over "

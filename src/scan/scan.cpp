@@ -25,6 +25,7 @@
 #include "pass/variants.h"
 #include "paths/shares.h"
 #include "scan/ablate.h"
+#include "scan/fisher.h"
 #include "scan/lengths.h"
 #include "scan/use.h"
 
@@ -32,7 +33,7 @@ namespace rankscope {
 namespace {
 
 // What --off takes out of one layer or one length after another, not of the network.
-constexpr const char *kTokens = "tokens", *kLength = "length";
+constexpr const char *kTokens = "tokens", *kLength = "length", *kFisher = "fisher";
 
 class Scan {
  public:
@@ -43,8 +44,8 @@ class Scan {
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
-    if (!spec().sources.empty() && (asked(kTokens) || asked(kLength)))
-      throw usage_error("--off tokens and --off length follow one stream, and this network has several")
+    if (!spec().sources.empty() && (asked(kTokens) || asked(kLength) || asked(kFisher)))
+      throw usage_error("--off tokens, length and fisher follow one stream, and this network has several")
           .in(request.model.string())
           .hint(
               fmt::format("{} is the encoder alone", (request.model / spec().sources.front().name).string()));
@@ -68,6 +69,7 @@ class Scan {
     if (request_.ablate.find("heads") != std::string::npos || request_.ablate == "all")
       ablate_heads(at, result_.table, result_.notes, names_);
     if (asked(kTokens)) measure_use(at, result_.table, result_.notes);
+    if (asked(kFisher)) measure_fisher(at, request_.seed, result_.table);
     if (asked(kLength)) measure_lengths(at, input_.samples, request_, result_.table, result_.notes);
     if (wants_importance(request_))
       add_importance({request_, *source_, input_.samples, input_.mask, progress_}, result_.table,
@@ -127,7 +129,8 @@ class Scan {
   void main_pass() {
     source_ = model_.source(request_.dtype, request_.seed);
     ScanRequest parts = request_;
-    std::erase_if(parts.off, [](const std::string& p) { return p == kTokens || p == kLength; });
+    std::erase_if(parts.off,
+                  [](const std::string& p) { return p == kTokens || p == kLength || p == kFisher; });
     plan_.variants = make_variants(parts, spec());
     plan_.sources = {source_.get()};
     add_input(plan_, spec(), input_.samples, input_.encoder);

@@ -6,6 +6,7 @@
 #include "pass/pass.h"
 #include "pass/variants.h"
 #include "scan/ablate.h"
+#include "scan/fisher.h"
 #include "scan/use.h"
 #include "verdict/verdict.h"
 
@@ -53,6 +54,7 @@ inline Said ask(Planted& p) {
   const Ablation at{*p.weights, p.samples, plan.inputs.front(), plan.layers, p.limits, {}};
   if (p.ablate) ablate_heads(at, table, notes, names);
   if (p.use) measure_use(at, table, notes);
+  if (p.fisher) measure_fisher(at, kNullSeed, table);
   Said said;
   for (const Finding& f :
        judge(table, p.spec, p.limits, {static_cast<int64_t>(p.samples.front().ids.size()) - 1})) {

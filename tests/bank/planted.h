@@ -105,7 +105,7 @@ struct Planted {
   std::vector<std::pair<std::string, bool>> truth;                   // "alike 0": yes
   std::vector<std::string> off, rank;                                // variants the verdict needs
   bool ablate = false, use = false, null = false, channels = false;  // and what else it asks for
-  bool maps = false;
+  bool maps = false, fisher = false;
   Thresholds limits = {};
 };
 
@@ -423,7 +423,9 @@ inline Planted used(Draw& draw, int64_t samples, int64_t length) {
       for (const char* name : {"attn.W_O", "mlp.W_out"}) w[block(l, name)] *= 0.05;
     w["unembed.W_U"] = draw.uniform(0.3, 0.8) * at::outer(draw.normal({kWords}), e);
   }
-  p.truth = {{"alike 0", kind == 1 || kind == 2}, {"unused 0", kind == 1 || kind == 3}};
+  p.fisher = true;
+  const bool unread = kind == 1 || kind == 3;
+  p.truth = {{"alike 0", kind == 1 || kind == 2}, {"unused 0", unread}, {"unseen 0", unread}};
   return p;
 }
 

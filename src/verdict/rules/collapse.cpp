@@ -4,6 +4,7 @@
 // docs/CONVENTIONS.md argues why they do not change.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -192,6 +193,46 @@ void dimension(Case& c, const std::vector<Seen>& all) {
     c.findings.back().claims.insert(c.findings.back().claims.end(), claims.begin(), claims.end());
 }
 
+/// The same as the output sees it, to first order: where its Fisher metric was pulled back (--off fisher).
+void seen_by_output(Case& c) {
+  const std::vector<const Row*>& rows = c.evidence.all("full", "spread_fisher");
+  if (rows.empty()) return;
+  const double limit = c.limit("spread");
+  std::vector<int> low, unclear;
+  std::vector<Claim> claims;
+  const Row* least = rows.front();
+  for (const Row* r : rows) {
+    const Side at = side(*r, limit);
+    if (at == Side::below) low.push_back(r->layer);
+    if (at == Side::unclear) unclear.push_back(r->layer);
+    if (r->value < least->value) least = r;
+    claims.push_back({fmt::format("unseen {}", r->layer), answer_of(at, Side::below)});
+  }
+  std::sort(low.begin(), low.end());
+  std::sort(unclear.begin(), unclear.end());
+  const std::string text = fmt::format("spread_fisher {} in front of the MLP of layer {}, threshold {}",
+                                       with_error(*least), least->layer, number(limit));
+  if (!low.empty())
+    about(c.say("collapse", fmt::format("next to nothing of what tells the tokens of a sample apart reaches "
+                                        "the output from layer{} {}: {}",
+                                        low.size() > 1 ? "s" : "", ranges(low), text)),
+          *least, limit);
+  else if (unclear.empty())
+    about(
+        c.say("collapse",
+              fmt::format("what tells the tokens of a sample apart reaches the output from every layer: the "
+                          "least is {}",
+                          text)),
+        *least, limit);
+  if (!unclear.empty())
+    c.say("collapse",
+          fmt::format("not known whether what tells tokens apart reaches the output from layer{} {}: within "
+                      "two standard errors of {}",
+                      unclear.size() > 1 ? "s" : "", ranges(unclear), number(limit)),
+          false);
+  c.findings.back().claims = std::move(claims);
+}
+
 void judge_collapse(Case& c) {
   std::vector<Seen> all = places(c, "full");
   std::erase_if(all, [](const Seen& s) { return s.spread == nullptr; });
@@ -205,6 +246,7 @@ void judge_collapse(Case& c) {
   }
   uniformity(c, all);
   dimension(c, all);
+  seen_by_output(c);
 }
 
 }  // namespace
