@@ -236,7 +236,7 @@ void print_headline(const Results& results, Page& page) {
   page.line();
 }
 
-// Beside a headline, what is normal is one line: "no head is idle" without the numbers behind it.
+// Beside a headline, what is normal is one line: "no QK map is low in rank" without the numbers behind it.
 void print_normal(const Results& results, Page& page) {
   std::string text;
   for (const Sentence& s : results.verdict)

@@ -10,10 +10,13 @@
 
 namespace rankscope::verdict {
 
-Side side(double value, double error, double threshold) {
-  if (!std::isfinite(error)) return Side::unclear;
-  if (value + 2 * error < threshold) return Side::below;
-  return value - 2 * error >= threshold ? Side::above : Side::unclear;
+Side side(double value, double error, int64_t samples, double threshold) {
+  constexpr double kTwoErrors = 0.02275;  // of a normal distribution, beyond two standard errors on one side
+  if (!std::isfinite(error) || samples < 2) return Side::unclear;
+  const Side at = value < threshold ? Side::below : Side::above;
+  if (error == 0) return at;
+  const double t = std::fabs(value - threshold) / error;
+  return student_tail(t, static_cast<double>(samples - 1)) <= kTwoErrors ? at : Side::unclear;
 }
 
 std::vector<Side> sides_of(const std::vector<const Row*>& rows, double threshold) {

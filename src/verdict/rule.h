@@ -16,11 +16,12 @@
 
 namespace rankscope::verdict {
 
-/// Where a value stands beside a threshold: at least two standard errors away, or unclear. A value without an
-/// error (one sample has none) is unclear: a missing error is not zero.
+/// Where a value stands beside a threshold: as surely away from it as two standard errors are of many samples
+/// (by Student's t: 2.4 of 8 samples, 3.3 of 4), or unclear. A value without an error (one sample has none)
+/// is unclear: a missing error is not zero.
 enum class Side { below, above, unclear };
-Side side(double value, double error, double threshold);
-inline Side side(const Row& r, double threshold) { return side(r.value, r.stderr_, threshold); }
+Side side(double value, double error, int64_t samples, double threshold);
+inline Side side(const Row& r, double threshold) { return side(r.value, r.stderr_, r.n, threshold); }
 
 /// The same for many rows at once: each is tested against the threshold on either side (Student's t over its
 /// samples), and Benjamini-Hochberg keeps the expected share of false ones among those decided at

@@ -15,9 +15,10 @@ TEST_F(Verdict, HeadsThatVaryLittleAreCandidatesUntilAblated) {
 TEST_F(Verdict, WithoutCandidatesTheWeakestHeadIsNamed) {
   head(0, 0, "head_varied_rel", 0.2);
   head(5, 1, "head_varied_rel", 0.03);
-  EXPECT_EQ(said("head"), Lines{"no head is idle: the weakest, L5H1, varies by 0.03 ± 3e-05 of what the "
-                                "stream varies, threshold 0.01, no "
-                                "baseline"});
+  EXPECT_EQ(said("head"),
+            Lines{"no head writes next to nothing: the weakest, L5H1, varies by 0.03 ± 3e-05 of what the "
+                  "stream varies, threshold 0.01, no "
+                  "baseline"});
 }
 
 TEST_F(Verdict, WhatAHeadsMeanAndItsBiasesCostInItsPlaceDecides) {
@@ -86,6 +87,26 @@ TEST_F(Verdict, HeadsThatWriteWhatOthersWriteAreNamedHoweverMuchTheyWrite) {
             "L0H0 writes what other heads of the layer write, too: the nearest is L0H0 with R^2 0.999 ± "
             "0.001 (threshold "
             "0.9)");
+}
+
+TEST_F(Verdict, HeadsTooNearAThresholdAreNotKnown) {
+  head(0, 0, "head_varied_rel", 0.0101).stderr_ = 0.001;
+  head(0, 0, "head_predicted", 0.9);
+  EXPECT_EQ(
+      said("head"),
+      (Lines{"? not known whether every head writes more than next to nothing: the weakest, L0H0, varies "
+             "by 0.0101 ± 0.001 of what the stream varies, threshold 0.01, no baseline",
+             "? not known whether L0H0 writes what others of the layer write: the nearest is L0H0 with "
+             "R^2 0.9 ± 0.0009 (threshold 0.9)"}));
+}
+
+// Three standard errors: of 8 samples as good as two of many, of 3 not.
+TEST_F(Verdict, FewSamplesNeedMoreStandardErrorsToDecide) {
+  Row& cost = add("rank:qk=8", "unembed.hook_out", -1, -1, "output_kl", 0.0004);
+  cost.stderr_ = 0.0002;
+  EXPECT_NE(said("rank").back().find("the output stays"), std::string::npos);
+  cost.n = 3;
+  EXPECT_NE(said("rank").back().find("not known whether that is more than epsilon"), std::string::npos);
 }
 
 TEST_F(Verdict, AnAblationNearEpsilonDecidesNothing) {

@@ -54,8 +54,8 @@ Side low_beside(const Case& c, const Row& r, const Row* baseline) {
   const Side low = side(r, c.limit("spread"));
   if (baseline == nullptr || low == Side::above) return low;
   const double ratio = c.limit("collapse_ratio");
-  const Side relative =
-      side(r.value, std::hypot(r.stderr_, ratio * baseline->stderr_), ratio * baseline->value);
+  const Side relative = side(r.value, std::hypot(r.stderr_, ratio * baseline->stderr_),
+                             std::min(r.n, baseline->n), ratio * baseline->value);
   return low == relative || relative == Side::above ? relative : Side::unclear;
 }
 

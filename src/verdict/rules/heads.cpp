@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "verdict/rule.h"
@@ -57,24 +58,32 @@ void duplicates(Case& c) {
   if (rows.empty() || !c.too_few(*rows.front()).empty()) return;
   const double limit = c.limit("duplicate");
   const std::vector<Side> sides = sides_of(rows, limit);
-  std::vector<std::string> found;
+  std::vector<std::string> found, unclear;
   std::vector<Claim> claims;
   const Row* most = rows.front();
   for (size_t i = 0; i < rows.size(); ++i) {
     if (sides[i] == Side::above) found.push_back(label(*rows[i]));
+    if (sides[i] == Side::unclear) unclear.push_back(label(*rows[i]));
     if (rows[i]->value > most->value) most = rows[i];
     claims.push_back({fmt::format("duplicate {}", label(*rows[i])), answer_of(sides[i], Side::above)});
   }
   const std::string text =
       fmt::format("{} with R^2 {} (threshold {})", label(*most), with_error(*most), number(limit));
-  Finding& f =
-      found.empty()
-          ? c.say("head",
-                  fmt::format("no head writes what the others of its layer write: the nearest is {}", text))
-          : c.say("head", fmt::format("{} {} what other heads of the layer write, too: the nearest is {}",
-                                      list_of(found), found.size() == 1 ? "writes" : "write", text));
-  about(f, *most, limit);
-  f.claims = std::move(claims);
+  if (found.empty() && unclear.empty())
+    about(c.say("head",
+                fmt::format("no head writes what the others of its layer write: the nearest is {}", text)),
+          *most, limit);
+  if (!found.empty())
+    about(c.say("head", fmt::format("{} {} what other heads of the layer write, too: the nearest is {}",
+                                    list_of(found), found.size() == 1 ? "writes" : "write", text)),
+          *most, limit);
+  if (!unclear.empty())
+    about(c.say("head",
+                fmt::format("not known whether {} {} what others of the layer write: the nearest is {}",
+                            list_of(unclear), unclear.size() == 1 ? "writes" : "write", text),
+                false),
+          *most, limit);
+  c.findings.back().claims = std::move(claims);
 }
 
 void say_cost(Case& c, const Group& g, std::string_view what, std::string_view why, double value) {
@@ -84,6 +93,14 @@ void say_cost(Case& c, const Group& g, std::string_view what, std::string_view w
                                          number(value), number(c.epsilon_of(*g.cost))));
   f.value = value;
   f.threshold = c.epsilon_of(*g.cost);
+}
+
+/// Heads are counted, so they are tested together.
+std::map<const Row*, Side> by_row(const std::vector<const Row*>& rows, double threshold) {
+  std::map<const Row*, Side> out;
+  const std::vector<Side> sides = sides_of(rows, threshold);
+  for (size_t i = 0; i < rows.size(); ++i) out[rows[i]] = sides[i];
+  return out;
 }
 
 void judge_heads(Case& c) {
@@ -113,18 +130,32 @@ void judge_heads(Case& c) {
     undecided.push_back(fmt::format("{} ({})", label(*r), number(r->value)));
     if (first_undecided == nullptr) first_undecided = r;
   }
-  if (ablated.empty() && undecided.empty())
-    about(
-        c.say("head", fmt::format("no head is idle: the weakest, {}, varies by {} of what the stream varies, "
-                                  "threshold {}{}",
-                                  label(weakest), with_error(weakest), number(dead),
-                                  c.beside(c.evidence.of_head(c.evidence.baseline(), "head_varied_rel",
-                                                              weakest.layer, weakest.head)))),
-        weakest, dead);
+  if (ablated.empty() && undecided.empty()) {
+    const bool known = std::all_of(varied.begin(), varied.end(), [](Side s) { return s == Side::above; });
+    about(c.say("head",
+                fmt::format("{}: the weakest, {}, varies by {} of what the stream varies, threshold {}{}",
+                            known ? "no head writes next to nothing"
+                                  : "not known whether every head writes more than next to nothing",
+                            label(weakest), with_error(weakest), number(dead),
+                            c.beside(c.evidence.of_head(c.evidence.baseline(), "head_varied_rel",
+                                                        weakest.layer, weakest.head))),
+                known),
+          weakest, dead);
+  }
   Group silent, constant, dormant, needed, half;
   std::vector<std::string> unclear;
   const std::vector<Side> sides =
       costs.empty() ? std::vector<Side>() : sides_of(costs, c.epsilon_of(*costs.front()));
+  std::vector<const Row*> bares, ables;
+  for (size_t i = 0; i < ablated.size(); ++i) {
+    if (sides[i] != Side::below) continue;
+    if (const Row* bare = c.output_cost("-head-bare:" + label(*ablated[i]))) bares.push_back(bare);
+    if (const Row* able = c.evidence.of_head("full", "head_able_rel", ablated[i]->layer, ablated[i]->head))
+      ables.push_back(able);
+  }
+  const std::map<const Row*, Side> nothing_of =
+                                       by_row(bares, bares.empty() ? 0 : c.epsilon_of(*bares.front())),
+                                   could_of = by_row(ables, kAble * dead);
   for (size_t i = 0; i < ablated.size(); ++i) {
     const Row& head = *ablated[i];
     claims.push_back({fmt::format("idle {}", label(head)), answer_of(sides[i], Side::below)});
@@ -133,11 +164,11 @@ void judge_heads(Case& c) {
     if (sides[i] == Side::above) needed.add(head, *costs[i]);
     if (sides[i] != Side::below) continue;
     const Row* bare = c.output_cost("-head-bare:" + label(head));
-    const Side nothing = bare == nullptr ? Side::unclear : side(*bare, c.epsilon_of(*bare));
+    const Side nothing = bare == nullptr ? Side::unclear : nothing_of.at(bare);
     claims.push_back({fmt::format("silent {}", label(head)), answer_of(nothing, Side::below)});
     // A head that could write, and does not: where it looks keeps it quiet on this text, not its maps.
     const Row* able = c.evidence.of_head("full", "head_able_rel", head.layer, head.head);
-    const Side could = able == nullptr ? Side::below : side(*able, kAble * dead);
+    const Side could = able == nullptr ? Side::below : could_of.at(able);
     if (able != nullptr)
       claims.push_back({fmt::format("dormant {}", label(head)), answer_of(could, Side::above)});
     (could == Side::above     ? dormant

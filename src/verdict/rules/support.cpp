@@ -169,8 +169,9 @@ class Support {
         "and {}), times {} a layer",
         them_, number(left->ratio), left->name, c_.path.one(left->place->layer), with_error(*left->without),
         with_error(*left->full), number(half), number(most), number(std::exp(left->slope)));
-    const bool low = side(left->ratio, left->error, half) == Side::below,
-               kept = side(left->ratio, left->error, most) == Side::above;
+    const int64_t n = std::min(left->without->n, left->full->n);
+    const bool low = side(left->ratio, left->error, n, half) == Side::below,
+               kept = side(left->ratio, left->error, n, most) == Side::above;
     about(low    ? c_.say("support", fmt::format("{} {} part of the rank up: {}", part_.name, hold_, text))
           : kept ? c_.say("support", fmt::format("{} {} not hold the rank up: {}", part_.name,
                                                  part_.plural ? "do" : "does", text))

@@ -8,7 +8,7 @@ type Open = (layer: number, head: number) => void;
 
 const most = 3; // findings with a picture
 
-/** A sentence that nothing is out of the ordinary: "no head is idle", "the norms do not hold the rank up". */
+/** A sentence that nothing is out of the ordinary: "no QK map is low in rank", "the norms do not hold the rank up". */
 export const isNormal = (s: Sentence): boolean => s.known && /^no |\bdo(es)? not hold\b|, but no more than in /.test(s.sentence);
 
 /** How far a number is from its threshold, as a factor; infinite where there is nothing to hold it against. */
