@@ -98,6 +98,8 @@ Every command explains itself with examples, and needs no torch for it.
   Alone, one after another, for the verdict:
     tokens          each layer's tokens become their mean: whether the output needs what tells
                     them apart (`use`); (L + 1) / 2 forward passes and one
+    fisher          how much of what tells tokens apart the output sees, to first order
+                    (`spread_fisher`); 8 backward passes and two forward ones
     length          half of every text, half of that, ...: how sinks fare, and what they drain;
                     under one forward pass
 

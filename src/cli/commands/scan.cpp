@@ -48,6 +48,8 @@ constexpr const char* kBelowScan =
     "Alone, one after another, for the verdict:\n"
     "  tokens          each layer's tokens become their mean: whether the output needs what tells\n"
     "                  them apart (`use`); (L + 1) / 2 forward passes and one\n"
+    "  fisher          how much of what tells tokens apart the output sees, to first order\n"
+    "                  (`spread_fisher`); 8 backward passes and two forward ones\n"
     "  length          half of every text, half of that, ...: how sinks fare, and what they drain;\n"
     "                  under one forward pass\n";
 
