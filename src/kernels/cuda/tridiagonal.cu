@@ -33,23 +33,16 @@ __device__ double block_total(double x, double* each) {
   return sum;
 }
 
-/// One block's rows of the upper triangle: row i belongs to block i % kBlocks of the cluster. They are packed
-/// in its shared memory, or stay where they were given.
-template <int kBlocks, bool kShared>
+/// The upper triangle: packed in the shared memory of the one block that has the matrix, or where it was
+/// given.
+template <bool kShared>
 struct Rows {
   double* at;
   int n;
   /// row(i)[j] is entry (i, j), j >= i.
-  __device__ static int64_t start(int i, int n) {
-    if (!kShared) return static_cast<int64_t>(i) * n;
-    const int rank = i % kBlocks, r = i / kBlocks;
-    return static_cast<int64_t>(r) * (n - rank) - kBlocks * r * (r - 1) / 2 - i;
-  }
-  __device__ double* row(int i) const { return at + start(i, n); }
-  /// The same where row i may be another block's.
-  __device__ const double* row_anywhere(int i) const {
-    if (!kShared || kBlocks == 1) return row(i);
-    return groups::this_cluster().map_shared_rank(at, i % kBlocks) + start(i, n);
+  __device__ double* row(int i) const {
+    const int64_t start = static_cast<int64_t>(i) * n;
+    return at + (kShared ? start - static_cast<int64_t>(i) * (i + 1) / 2 : start);
   }
 };
 
@@ -83,7 +76,7 @@ __device__ void sync_blocks() {
 /// One panel of columns, kPanel a lane from `first` on, for this block's rows below k: the pending update,
 /// and both halves of their product with v.next. A row belongs to one warp, a column of it to one lane.
 template <int kBlocks, bool kShared, int kPanel>
-__device__ void pass_panel(const Rows<kBlocks, kShared>& a, const Vectors& v, double* share, int rank, int k,
+__device__ void pass_panel(const Rows<kShared>& a, const Vectors& v, double* share, int rank, int k,
                            int first) {
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp, n = a.n;
   const int end = min(n, first + kPanel * kLanes);
@@ -151,9 +144,9 @@ __global__ __launch_bounds__(kThreads) void tridiagonalise_kernel(int n, double*
   g += matrix * n * n;
   d += matrix * n;
   e += matrix * n;
-  const Rows<kBlocks, kShared> a{kShared ? shared + vector_doubles(n, kPanel) : g, n};
+  const Rows<kShared> a{kShared ? shared + vector_doubles(n, kPanel) : g, n};
   if (kShared)
-    for (int i = rank + kBlocks * (t / kLanes); i < n; i += kBlocks * kWarps)
+    for (int i = t / kLanes; i < n; i += kWarps)
       for (int j = i + t % kLanes; j < n; j += kLanes) a.row(i)[j] = g[static_cast<int64_t>(i) * n + j];
   for (int j = t; j < n; j += kThreads) v.u[j] = v.w[j] = 0;
   sync_blocks<kBlocks>();
@@ -162,7 +155,7 @@ __global__ __launch_bounds__(kThreads) void tridiagonalise_kernel(int n, double*
     // Row k as the reflections so far leave it, and the reflection that clears it beyond k + 1.
     double tail = 0;
     const double uk = v.u[k], wk = v.w[k];
-    const double* row = a.row_anywhere(k);
+    const double* row = a.row(k);
     for (int j = k + t; j < n; j += kThreads) {
       const double x = fma(-wk, v.u[j], fma(-uk, v.w[j], row[j]));
       v.next[j] = x;
@@ -209,9 +202,7 @@ __global__ __launch_bounds__(kThreads) void tridiagonalise_kernel(int n, double*
     __syncthreads();
   }
   if (t == 0 && rank == 0) {  // the last two rows need no reflection
-    const auto now = [&](int i, int j) {
-      return fma(-v.w[i], v.u[j], fma(-v.u[i], v.w[j], a.row_anywhere(i)[j]));
-    };
+    const auto now = [&](int i, int j) { return fma(-v.w[i], v.u[j], fma(-v.u[i], v.w[j], a.row(i)[j])); };
     if (n > 1) {
       const double beside = now(n - 2, n - 1);
       d[n - 2] = now(n - 2, n - 2);
@@ -220,14 +211,13 @@ __global__ __launch_bounds__(kThreads) void tridiagonalise_kernel(int n, double*
     d[n - 1] = now(n - 1, n - 1);
     e[n - 1] = 0;
   }
-  if (kBlocks > 1) sync_blocks<kBlocks>();  // nobody leaves while its rows are being read
+  if (kBlocks > 1) sync_blocks<kBlocks>();  // nobody leaves while its share is being read
 }
 
 template <int kBlocks, bool kShared, int kPanel>
 void launch_reduction(int64_t count, int64_t n, double* g, double* d, double* e, void* stream) {
-  const int64_t own_rows = (n + kBlocks - 1) / kBlocks;  // of the first block, which has the most
-  const int64_t doubles =
-      vector_doubles(n, kPanel) + (kShared ? own_rows * n - kBlocks * own_rows * (own_rows - 1) / 2 : 0);
+  static_assert(kBlocks == 1 || !kShared);
+  const int64_t doubles = vector_doubles(n, kPanel) + (kShared ? n * (n + 1) / 2 : 0);
   const auto bytes = static_cast<unsigned>(doubles * static_cast<int64_t>(sizeof(double)));
   const auto kernel = tridiagonalise_kernel<kBlocks, kShared, kPanel>;
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
@@ -245,6 +235,9 @@ void launch_reduction(int64_t count, int64_t n, double* g, double* d, double* e,
   config.numAttrs = 1;
   check(cudaLaunchKernelEx(&config, kernel, static_cast<int>(n), g, d, e), "tridiagonalise");
 }
+
+/// From so many matrices on one block each fills a device; fewer are shared by four.
+constexpr int64_t kMany = 64;
 
 constexpr int kBisectionThreads = 512;
 
@@ -325,10 +318,10 @@ void tridiagonalise(int64_t count, int64_t size, double* g, double* d, double* e
     throw Error("too large for the reduction to tridiagonal form").in("tridiagonalise");
   if (size <= kLongestAlone)
     launch_reduction<1, true, 7>(count, size, g, d, e, stream);
-  else if (size <= kLongestTogether)
-    launch_reduction<8, true, 17>(count, size, g, d, e, stream);
+  else if (count >= kMany)
+    launch_reduction<1, false, 9>(count, size, g, d, e, stream);
   else
-    launch_reduction<8, false, 17>(count, size, g, d, e, stream);
+    launch_reduction<4, false, 9>(count, size, g, d, e, stream);
 }
 
 void tridiagonal_eigenvalues(const Bisection& what, const double* d, const double* e, const double* offset,

@@ -3,9 +3,9 @@
 //
 // A step of the reduction is one pass over what is left of the upper triangle: it subtracts what the last
 // reflection asks for and multiplies by the next one at once, so every entry is read and written once a step.
-// Up to kLongestAlone rows a matrix fits into the shared memory of one block, up to kLongestTogether into
-// that of a cluster of eight, which meet once a step; longer ones stay where they are, and the cluster shares
-// their rows.
+// Up to kLongestAlone rows a matrix fits into the shared memory of one block. Longer ones stay where they
+// are; where there are few of them, the rows of one are shared by a cluster of blocks, which meet once a
+// step.
 //
 // Error: an eigenvalue is off by a few roundings of the largest, as in LAPACK.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace rankscope::cuda {
 
-constexpr int64_t kLongestAlone = 216, kLongestTogether = 540;
+constexpr int64_t kLongestAlone = 216;
 /// The largest size at all: the vectors of a step fit into shared memory.
 constexpr int64_t kLongestTridiagonal = 3400;
 
