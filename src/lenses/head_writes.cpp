@@ -8,6 +8,7 @@
 
 #include "base/table.h"
 #include "lenses/lens.h"
+#include "lenses/support/some_tokens.h"
 
 namespace rankscope {
 namespace {
@@ -29,7 +30,8 @@ at::Tensor predicted(const at::Tensor& grams, const at::Tensor& least) {
   const at::Tensor cosines = grams / (size.unsqueeze(1) * size.unsqueeze(2));
   // A ridge of 1e-9 keeps heads that are exact copies of each other invertible; they read 1 - 2e-9.
   const at::Tensor ridge = 1e-9 * at::eye(grams.size(1), grams.options());
-  const at::Tensor inverse = at::linalg_inv(cosines + ridge);
+  // Without a check, which would wait for the device: the ridge leaves nothing singular.
+  const at::Tensor inverse = std::get<0>(at::linalg_inv_ex(cosines + ridge));
   const at::Tensor share = (1 - inverse.diagonal(0, 1, 2).reciprocal()).clamp(0.0, 1.0);
   return at::where(size.square() > least, share, at::full_like(share, kNone));
 }
@@ -47,34 +49,28 @@ class HeadWrites : public Measurement {
       filled_.assign(kGroups, false);
     }
     epsilon_ = view.z.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
-    at::Tensor numbers = at::full({1, samples, heads + 1, kMetrics}, kNone, wide);
-    for (int64_t s = 0; s < samples; ++s) {
-      const int64_t first = view.packing.offsets[static_cast<size_t>(s)], length = view.packing.length(s);
-      if (length < 2) continue;
-      const auto some = [&](const at::Tensor& t) {
-        return t.narrow(0, first, length).slice(0, 0, length, (length + kMostTokens - 1) / kMostTokens);
-      };
-      const at::Tensor z = some(view.z).flatten(1);
-      const at::Tensor c = z - z.mean(0), inner = c.t().matmul(c).mul_(map_);
+    const at::Tensor numbers = at::full({1, samples, heads + 1, kMetrics}, kNone, wide);
+    const at::Tensor varied = numbers[0].narrow(1, 0, heads).select(2, kVaried);  // [samples, H]
+    for (const SomeTokens& some : some_tokens(view.packing, Take::all, kMostTokens, view.z, map_.numel())) {
+      const at::Tensor z = some.of(view.z).flatten(2), mean = z.mean(1, true), c = z - mean;  // [S, n, H d_v]
+      const at::Tensor inner = at::bmm(c.transpose(1, 2), c).mul_(map_);
       const at::Tensor gram =
-          inner.view({heads, d_v, heads, d_v}).sum(at::IntArrayRef{1, 3}).to(at::kDouble);  // [H, H]
-      const at::Tensor x = some(view.x).to(at::kDouble);
-      const at::Tensor beside = (x - x.mean(0)).square().sum();
+          inner.view({-1, heads, d_v, heads, d_v}).sum(at::IntArrayRef{2, 4}).to(at::kDouble);  // [S, H, H]
+      const at::Tensor own = gram.diagonal(0, 1, 2), x = some.of(view.x).to(at::kDouble);
+      const auto total = [](const at::Tensor& t) { return t.flatten(1).sum(1, true); };  // [S, 1]
+      const at::Tensor beside = total((x - x.mean(1, true)).square());
       const at::Tensor share = at::where(beside > 0, beside.reciprocal(), at::zeros_like(beside));
-      numbers[0][s]
-          .narrow(0, 0, heads)
-          .select(1, kVaried)
-          .copy_(at::where(beside > 0, (gram.diagonal().clamp_min(0) * share).sqrt(),
-                           at::full_like(gram.diagonal(), kNone)));
-      const int64_t group = view.packing.samples[static_cast<size_t>(s)] % kGroups;
-      grams_[group] += gram * share;  // every sample counts alike
+      varied.index_copy_(0, some.samples,
+                         at::where(beside > 0, (own.clamp_min(0) * share).sqrt(), at::full_like(own, kNone)));
+      const at::Tensor groups = some.by_group(kGroups);
+      grams_ += groups.matmul((gram * share.unsqueeze(2)).flatten(1)).view_as(grams_);  // every sample alike
       // Rounding is that of what is summed: the tokens as they are, and what heads carry with all biases.
-      const at::Tensor m = z.mean(0).view({heads, d_v, 1});
-      const at::Tensor common = m.mul(own_.matmul(m)).sum().to(at::kDouble) * z.size(0);
-      least_[group] +=
-          (x.square().sum() + gram.diagonal().sum() + common) * share * square(kRounding * epsilon_);
-      filled_[static_cast<size_t>(group)] = true;
-      ++samples_;
+      const at::Tensor m = mean.view({-1, heads, d_v, 1});
+      const at::Tensor common = total(m.mul(own_.matmul(m))).to(at::kDouble) * static_cast<double>(z.size(1));
+      least_ +=
+          groups.matmul((total(x.square()) + total(own) + common) * share) * square(kRounding * epsilon_);
+      for (const int64_t number : some.names) filled_[static_cast<size_t>(number % kGroups)] = true;
+      samples_ += some.count();
     }
     return numbers;
   }

@@ -118,45 +118,49 @@ class Margins : public Measurement {
     share(kFirst, found.key == 0);
     share(kLast, found.key == K - 1);
     remember(found, view, samples, K, share);
-    for (int64_t s = 0; s < samples; ++s)
-      if (const int64_t number = view.packing.samples[static_cast<size_t>(view.place.first_sample + s)];
-          number % kNullEvery == 0 && view.window == 0)
-        out[s].select(-1, kNull).copy_(null_of(p.narrow(0, s, 1), sees, keys, number)[0]);
+    if (view.window == 0) put_null(p, sees, keys, view, out);
     return numbers;
   }
 
-  /// The strongest key's margin when every query's keys stand in random order.
-  at::Tensor null_of(const at::Tensor& p, const at::Tensor& sees, const at::Tensor& keys,
-                     int64_t number) const {
-    auto generator =
-        at::detail::createCPUGenerator(seed_ * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(number));
-    const at::Tensor chance =
-        at::rand(sees.sizes(), generator, at::TensorOptions().dtype(at::kDouble)).to(p.device());
+  /// The strongest key's margin when every query's keys stand in random order, of every eighth sample.
+  void put_null(const at::Tensor& p, const at::Tensor& sees, const at::Tensor& keys, const TileView& view,
+                const at::Tensor& out) const {
+    std::vector<int64_t> places;
+    std::vector<at::Tensor> chances;
+    for (int64_t s = 0; s < p.size(0); ++s) {
+      const int64_t number = view.packing.samples[static_cast<size_t>(view.place.first_sample + s)];
+      if (number % kNullEvery != 0) continue;
+      auto generator =
+          at::detail::createCPUGenerator(seed_ * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(number));
+      places.push_back(s);
+      chances.push_back(at::rand(sees.sizes(), generator, at::TensorOptions().dtype(at::kDouble)));
+    }
+    if (places.empty()) return;
+    const at::Tensor which = at::tensor(places, at::kLong).to(p.device()), some = p.index_select(0, which);
     // The keys a query sees, in random order, before those that it does not.
-    const at::Tensor order = std::get<1>((chance + 2.0 * sees.logical_not()).sort(-1));
-    const at::Tensor mixed = p.gather(3, order.unsqueeze(0).unsqueeze(0).expand_as(p));
-    return strongest(mixed, sees, keys).median;
+    const at::Tensor order =
+        std::get<1>((at::stack(chances).to(p.device()) + 2.0 * sees.logical_not()).sort(-1));  // [s, Q, K]
+    const at::Tensor mixed = some.gather(3, order.unsqueeze(1).expand_as(some));
+    out.select(-1, kNull).index_copy_(0, which, strongest(mixed, sees, keys).median);
   }
 
   /// Where the key stands and which token it is, for `finish`; whether it is no content.
   template <class Share>
   void remember(const Strongest& found, const TileView& view, int64_t samples, int64_t K, Share share) {
-    std::vector<at::Tensor> special, ids;
     const Packing& of = view.key_packing();
-    for (int64_t s = 0; s < samples; ++s) {
-      const auto begin = of.offsets[static_cast<size_t>(view.place.first_sample + s)];
-      std::vector<int64_t> flags, tokens;
+    std::vector<int64_t> special, ids;
+    for (int64_t s = 0; s < samples; ++s)
       for (int64_t j = 0; j < K; ++j) {
-        const auto at = static_cast<size_t>(begin + j);
-        flags.push_back(of.content[at] == 0);
-        if (!of.ids.empty()) tokens.push_back(of.ids[at]);
+        const auto at = static_cast<size_t>(of.offsets[static_cast<size_t>(view.place.first_sample + s)] + j);
+        special.push_back(of.content[at] == 0);
+        if (!of.ids.empty()) ids.push_back(of.ids[at]);
       }
-      special.push_back(at::tensor(flags, at::kLong));
-      if (!tokens.empty()) ids.push_back(at::tensor(tokens, at::kLong));
-    }
-    share(kSpecial, at::stack(special).to(found.key.device()).gather(1, found.key));
+    const auto of_key = [&](const std::vector<int64_t>& values) {
+      return at::tensor(values, at::kLong).view({samples, K}).to(found.key.device()).gather(1, found.key);
+    };
+    share(kSpecial, of_key(special));
     positions_.push_back(found.key);
-    if (!ids.empty()) tokens_.push_back(at::stack(ids).to(found.key.device()).gather(1, found.key));
+    if (!ids.empty()) tokens_.push_back(of_key(ids));
   }
 
   at::Tensor finish() override {

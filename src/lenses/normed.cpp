@@ -9,6 +9,7 @@
 
 #include "base/table.h"
 #include "lenses/lens.h"
+#include "lenses/support/some_tokens.h"
 #include "tensors/norm.h"
 
 namespace rankscope {
@@ -19,17 +20,9 @@ enum Metric : int64_t { kResidual, kChannels, kMetrics };  // as they are declar
 constexpr int64_t kMostTokens = 32;  // evenly spaced ones of a longer sample: no number here needs more
 constexpr double kMassive = 20;      // medians, of a channel's or a token's size
 
-/// Content tokens of a sample, [n, d].
-at::Tensor content_rows(const WholeView& view, int64_t s) {
-  std::vector<int64_t> rows;
-  for (int64_t i = view.packing.offsets[static_cast<size_t>(s)];
-       i < view.packing.offsets[static_cast<size_t>(s) + 1]; ++i)
-    if (view.packing.content[static_cast<size_t>(i)]) rows.push_back(i);
-  const auto n = static_cast<int64_t>(rows.size()),
-             step = std::max<int64_t>(1, (n + kMostTokens - 1) / kMostTokens);
-  std::vector<int64_t> some;
-  for (int64_t i = 0; i < n; i += step) some.push_back(rows[static_cast<size_t>(i)]);
-  return view.x.index_select(0, at::tensor(some, at::kLong).to(view.x.device()));
+/// Squares [S, m] of what is at most kMassive times the median.
+at::Tensor most_medians(const at::Tensor& squares) {
+  return squares <= kMassive * kMassive * std::get<0>(squares.median(1, true));
 }
 
 class Normed : public Measurement {
@@ -60,30 +53,35 @@ class Normed : public Measurement {
       const at::Tensor g = gain_.to(x.scalar_type());
       n = at::where(g != 0, n / g, at::zeros_like(n));
     }
-    return behind_.kind == NormKind::layer ? n - std::get<0>(n.median(1, true)) : n;
+    return behind_.kind == NormKind::layer ? n - std::get<0>(n.median(-1, true)) : n;
   }
 
   at::Tensor whole(const WholeView& view) override {
     const int64_t samples = view.packing.count(), d = view.x.size(1);
-    at::Tensor numbers = at::full({2, samples, 1, kMetrics}, kNone, view.x.options().dtype(at::kDouble));
-    for (int64_t s = 0; s < samples; ++s) {
-      const at::Tensor x = content_rows(view, s);
-      if (x.size(0) < 2) continue;
-      const at::Tensor before = behind_.acts() ? given(x) : x;
-      const at::Tensor squares = before.square(), sizes = x.square().sum(1);  // [n, d], [n]
-      const at::Tensor w = (sizes <= kMassive * kMassive * sizes.median()).to(x.scalar_type()).unsqueeze(1),
-                       count = w.sum();
-      const at::Tensor channels = at::mv(squares.t(), w.squeeze(1));  // [d]
-      const at::Tensor kept = (channels <= kMassive * kMassive * channels.median()).to(x.scalar_type());
+    const at::Tensor numbers =
+        at::full({2, samples, 1, kMetrics}, kNone, view.x.options().dtype(at::kDouble));
+    const at::Tensor content = numbers[1].select(1, 0);  // [samples, metrics]
+    for (const SomeTokens& some :
+         some_tokens(view.packing, Take::content, kMostTokens, view.x, kMostTokens * view.x.size(1))) {
+      const at::Tensor x = some.of(view.x), before = behind_.acts() ? given(x) : x;  // [S, n, d]
+      const at::Tensor sizes = x.square().sum(2);                                    // [S, n]
+      const at::Tensor w = most_medians(sizes).to(x.scalar_type()).unsqueeze(2),
+                       count = w.sum(at::IntArrayRef{1, 2}, true);
+      const at::Tensor channels = at::bmm(w.transpose(1, 2), before.square()).squeeze(1);  // [S, d]
+      const at::Tensor kept = most_medians(channels).to(x.scalar_type()).unsqueeze(1);     // [S, 1, d]
       at::Tensor y = x * kept;
-      if (norm_.kind == NormKind::layer) y = (y - y.mean(1, true)) * kept;
+      if (norm_.kind == NormKind::layer) y = (y - y.mean(2, true)) * kept;
       if (behind_.acts() && behind_.kind == NormKind::layer) y = without_share(x, before, kept);
       y = y * (norm_.there() ? norm_scale(x, norm_) * w : w);
-      const at::Tensor rest = y - w * (y.sum(0, true) / count), all = y.square().sum(at::kDouble);
-      at::Tensor out = numbers[1][s][0];
-      out[kResidual] =
-          (rest.square().sum(at::kDouble) / all).sqrt();  // 0 / 0 where nothing is left: not defined
-      out[kChannels] = static_cast<double>(d) - kept.sum(at::kDouble);
+      const at::Tensor rest = y - w * (y.sum(1, true) / count);
+      const auto square = [](const at::Tensor& t) {
+        return t.square().sum(at::IntArrayRef{1, 2}, false, at::kDouble);
+      };
+      // 0 / 0 where nothing is left: not defined.
+      content.select(1, kResidual).index_copy_(0, some.samples, (square(rest) / square(y)).sqrt());
+      content.select(1, kChannels)
+          .index_copy_(0, some.samples,
+                       static_cast<double>(d) - kept.sum(at::IntArrayRef{1, 2}, false, at::kDouble));
     }
     return numbers;
   }
@@ -91,7 +89,8 @@ class Normed : public Measurement {
   /// Tokens behind a LayerNorm without what the channels that are left out put into the others through the
   /// token's mean: the others have the mean zero again that they had among themselves.
   at::Tensor without_share(const at::Tensor& x, const at::Tensor& before, const at::Tensor& kept) const {
-    const at::Tensor share = at::mv(before, kept).unsqueeze(1) / kept.sum(), all = before.mean(1, true);
+    const at::Tensor share = at::bmm(before, kept.transpose(1, 2)) / kept.sum(2, true),
+                     all = before.mean(2, true);
     const at::Tensor moved = share - all;  // zero where nothing is left out
     return (x - (gain_.defined() ? moved * gain_.to(x.scalar_type()) : moved)) * kept;
   }

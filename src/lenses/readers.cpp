@@ -9,6 +9,7 @@
 
 #include "base/table.h"
 #include "lenses/lens.h"
+#include "lenses/support/some_tokens.h"
 
 namespace rankscope {
 namespace {
@@ -19,49 +20,40 @@ constexpr int64_t kGroups = 32;        // of samples, left out in turn for the e
 constexpr int64_t kMostTokens = 32;    // evenly spaced ones of a longer sample: no number here needs more
 constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
 
-/// Content tokens of a sample, [n, units].
-at::Tensor content_rows(const WholeView& view, int64_t s) {
-  const int64_t first = view.packing.offsets[static_cast<size_t>(s)], length = view.packing.length(s);
-  std::vector<int64_t> rows;
-  for (int64_t i = first; i < first + length; ++i)
-    if (view.packing.content[static_cast<size_t>(i)]) rows.push_back(i);
-  const auto n = static_cast<int64_t>(rows.size()), step = (n + kMostTokens - 1) / kMostTokens;
-  if (n == length) return view.x.narrow(0, first, length).slice(0, 0, n, std::max<int64_t>(1, step));
-  std::vector<int64_t> some;
-  for (int64_t i = 0; i < n; i += step) some.push_back(rows[static_cast<size_t>(i)]);
-  return view.x.index_select(0, at::tensor(some, at::kLong).to(view.x.device()));
-}
-
 /// 1 / v where v is more than rounding leaves of numbers of this mean square, else 0.
 at::Tensor inverse(const at::Tensor& v, const at::Tensor& mean_square, double epsilon) {
   const double floor = 64 * epsilon * epsilon;  // (8 epsilon)^2: a few roundings of each number
   return at::where(v > mean_square * floor, v.reciprocal(), at::zeros_like(v));
 }
 
-/// What one sample leaves behind: sums over its tokens, by unit.
+/// What S samples leave behind: sums over their tokens, by unit.
 struct SampleSums {
-  at::Tensor count;                 // []
-  at::Tensor sum, squares, within;  // [U]; within: squares about the sample's (causal: the prefix's) mean
-  at::Tensor rank, difference;      // []
+  at::Tensor count;                 // [S, 1]
+  at::Tensor sum, squares, within;  // [S, U]; within: squares about the sample's (causal: the prefix's) mean
+  at::Tensor rank, difference;      // [S]
 };
 
 double epsilon_of(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
 }
 
-/// In the tokens' own precision, sums in double. The mean is taken off before anything is squared.
+/// Tokens [S, n, U]. In their own precision, sums in double. The mean is taken off before anything is
+/// squared.
 SampleSums look(const at::Tensor& rows, bool causal) {
   const double epsilon = epsilon_of(rows);
   const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
   // Tokens far from the rest, every unit over its own variance.
-  const at::Tensor first_mean = rows.mean(0), c2 = (rows - first_mean).square_();
-  const at::Tensor variance = c2.mean(0), inv = inverse(variance, variance + first_mean.square(), epsilon);
-  const at::Tensor distance = at::mv(c2, inv);  // [n]
-  const at::Tensor w = (distance <= kFarFromMedian * distance.median()).to(rows.scalar_type()),
-                   kept = w.unsqueeze(1);
-  const at::Tensor count = w.sum();
-  const at::Tensor mean = at::mv(rows.t(), w) / count, c = (rows - mean).mul_(kept);
-  const at::Tensor squares = wide(c.square().sum(0));
+  const at::Tensor first_mean = rows.mean(1, true), c2 = (rows - first_mean).square_();
+  const at::Tensor variance = c2.mean(1),
+                   inv = inverse(variance, variance + first_mean.squeeze(1).square(), epsilon);
+  const at::Tensor distance = at::bmm(c2, inv.unsqueeze(2)).squeeze(2);  // [S, n]
+  const at::Tensor w = (distance <= kFarFromMedian * std::get<0>(distance.median(1, true)))
+                           .to(rows.scalar_type()),
+                   kept = w.unsqueeze(2);
+  const at::Tensor count = w.sum(1, true);
+  const at::Tensor mean = at::bmm(w.unsqueeze(1), rows).squeeze(1) / count,
+                   c = (rows - mean.unsqueeze(1)).mul_(kept);
+  const at::Tensor squares = wide(c.square().sum(1));
 
   SampleSums out;
   out.count = wide(count);
@@ -70,15 +62,15 @@ SampleSums look(const at::Tensor& rows, bool causal) {
   out.squares = squares + wide(mean).square() * out.count;
   out.within = squares;
   if (causal) {
-    const at::Tensor prefix = c.cumsum(0) / w.cumsum(0).clamp_min(1).unsqueeze(1);
-    out.within = wide((c - prefix.mul_(kept)).square_().sum(0));
+    const at::Tensor prefix = c.cumsum(1) / w.cumsum(1).clamp_min(1).unsqueeze(2);
+    out.within = wide((c - prefix.mul_(kept)).square_().sum(1));
   }
   const at::Tensor own = squares / out.count, all = out.squares / out.count;
   const at::Tensor scale = inverse(own, all, epsilon).sqrt();
-  const at::Tensor a = c * scale.to(c.scalar_type()), gram = wide(at::mm(a, a.t()));
-  out.rank =
-      gram.diagonal().sum().square() / gram.square().sum();  // 0 / 0 where nothing differs: not defined
-  out.difference = (own / all).sqrt().median();
+  const at::Tensor a = c * scale.to(c.scalar_type()).unsqueeze(1), gram = wide(at::bmm(a, a.transpose(1, 2)));
+  // 0 / 0 where nothing differs: not defined.
+  out.rank = gram.diagonal(0, 1, 2).sum(1).square() / gram.square().sum(at::IntArrayRef{1, 2});
+  out.difference = std::get<0>((own / all).sqrt().median(1));
   return out;
 }
 
@@ -103,21 +95,20 @@ class Readers : public Measurement {
       within_ = at::zeros_like(sum_);
       filled_.assign(kGroups, false);
     }
-    at::Tensor numbers = at::full({2, samples, 1, kMetrics}, kNone, wide);
-    for (int64_t s = 0; s < samples; ++s) {
-      const at::Tensor rows = content_rows(view, s);
-      if (rows.size(0) < 2) continue;
-      const SampleSums sample = look(rows, causal_);
-      const int64_t group = view.packing.samples[static_cast<size_t>(s)] % kGroups;
-      count_[group] += sample.count;
-      sum_[group] += sample.sum;
-      squares_[group] += sample.squares;
-      within_[group] += sample.within;
-      filled_[static_cast<size_t>(group)] = true;
-      ++samples_;
-      at::Tensor out = numbers[1][s][0];
-      out[kRank] = sample.rank;
-      out[kDifference] = sample.difference;
+    const at::Tensor numbers = at::full({2, samples, 1, kMetrics}, kNone, wide);
+    const at::Tensor content = numbers[1].select(1, 0);  // [samples, metrics]
+    for (const SomeTokens& some :
+         some_tokens(view.packing, Take::content, kMostTokens, view.x, kMostTokens * view.x.size(1))) {
+      const SampleSums found = look(some.of(view.x), causal_);
+      const at::Tensor groups = some.by_group(kGroups);
+      count_ += groups.matmul(found.count).squeeze(1);
+      sum_ += groups.matmul(found.sum);
+      squares_ += groups.matmul(found.squares);
+      within_ += groups.matmul(found.within);
+      for (const int64_t number : some.names) filled_[static_cast<size_t>(number % kGroups)] = true;
+      samples_ += some.count();
+      content.select(1, kRank).index_copy_(0, some.samples, found.rank);
+      content.select(1, kDifference).index_copy_(0, some.samples, found.difference);
     }
     epsilon_ = epsilon_of(view.x);
     return numbers;
