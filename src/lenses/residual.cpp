@@ -63,6 +63,7 @@ at::Tensor measure_there(const PaddedTokens& t) {
 
 class Residual : public Measurement {
   at::Tensor whole(const WholeView& view) override {
+    if (const at::Tensor fused = fused_residuals(view); fused.defined()) return fused;
     return stays_on_device(view.x) ? measure_padded(view, measure_there)
                                    : measure_tokens(view, kMetrics, measure);
   }

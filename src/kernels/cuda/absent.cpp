@@ -4,6 +4,7 @@
 #include "kernels/cuda/neighbours.h"
 #include "kernels/cuda/pattern.h"
 #include "kernels/cuda/projected_attention.h"
+#include "kernels/cuda/residual.h"
 #include "kernels/cuda/skip_norm.h"
 #include "kernels/cuda/squared_error.h"
 #include "kernels/cuda/train.h"
@@ -94,6 +95,10 @@ void neighbour_targets(Neighbour, int64_t, int64_t, int64_t, int64_t, float*, fl
   absent();
 }
 
+void residuals(const ResidualShape&, const float*, const int64_t*, const double*, const double*, double*,
+               void*) {
+  absent();
+}
 void pattern_sums(const PatternTile&, const float*, double*, double*, void*) { absent(); }
 
 void tridiagonalise(int64_t, int64_t, double*, double*, double*, void*) { absent(); }

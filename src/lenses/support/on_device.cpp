@@ -6,6 +6,7 @@
 #include <list>
 
 #include "kernels/cuda/pattern.h"
+#include "kernels/cuda/residual.h"
 #include "lenses/support/median.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
@@ -153,6 +154,21 @@ at::Tensor measure_padded_content(const WholeView& view, const PaddedContentMeas
   const BothRules rules = both_rules(view);
   const at::Tensor content = with_two(measure(rules.content, rules.massive), rules.content.count);
   return at::stack({at::full_like(content, kNone), content}).unsqueeze(2);
+}
+
+at::Tensor fused_residuals(const WholeView& view) {
+  const at::Tensor& x = view.x;
+  if (!x.is_cuda() || !fused_for(x) || x.dim() != 2) return {};
+  const Layout& layout = layout_of(view.packing, x.device());
+  const cuda::ResidualShape shape{layout.present.size(0), layout.present.size(1), x.size(1), kMassive};
+  if (!cuda::residual_fits(shape)) return {};
+  const at::Tensor tokens = x.detach().contiguous();
+  const at::Tensor out =
+      at::empty({cuda::kResidualRules, shape.samples, 1, cuda::kResidualNumbers}, layout.present.options());
+  cuda::residuals(shape, tokens.data_ptr<float>(), layout.index.data_ptr<int64_t>(),
+                  layout.present.data_ptr<double>(), layout.content.data_ptr<double>(),
+                  out.data_ptr<double>(), current_stream(x));
+  return out;
 }
 
 PaddedRows padded_rows(const at::Tensor& x, const Packing& packing) {

@@ -45,6 +45,9 @@ at::Tensor measure_padded(const WholeView& view, const PaddedMeasure& measure);
 using PaddedContentMeasure = std::function<at::Tensor(const PaddedTokens&, const at::Tensor& massive)>;
 at::Tensor measure_padded_content(const WholeView& view, const PaddedContentMeasure& measure);
 
+/// The numbers of kernels/cuda/residual.h under both rules, [2, S, 1, 5]; undefined where it does not take x.
+at::Tensor fused_residuals(const WholeView& view);
+
 /// x [N, ..] as [S, T, ..], in its own dtype, zeros behind shorter samples; and the lengths [S], double.
 struct PaddedRows {
   at::Tensor x, lengths, present;  // present [S, T] double
