@@ -80,7 +80,7 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
   }
   if (cut > 0) input.notes.push_back(fmt::format("{} samples were cut to {} tokens", cut, limit));
   if (input.samples.empty()) throw Error("the file holds no token ids").in(request.token_ids->string());
-  input.shown = spelled(input.samples.front(), tokenizer.get());
+  input.sample_tokens = spelled(input.samples.front(), tokenizer.get());
 }
 
 // Zipf's law: the token of rank r with probability 1 / (r H). Texts repeat their words; uniform tokens hardly
@@ -122,7 +122,7 @@ void random_ids(const ScanRequest& request, const ModelSpec& spec, int64_t limit
     }
     input.samples.push_back(std::move(s));
   }
-  input.shown = spelled(input.samples.front(), nullptr);
+  input.sample_tokens = spelled(input.samples.front(), nullptr);
 }
 
 // What goes in at the front is read, and a sample too long for the decoder is cut to what it has positions
@@ -136,7 +136,7 @@ class StreamReader {
   void add_decoder(ScanInput& input, const std::vector<Sample>& texts, const std::vector<Sample>& given) {
     input.encoder = std::move(input.samples);
     const std::vector<Sample>& from = texts.empty() ? input.encoder : texts;
-    input.shown_encoder = input.shown;
+    input.encoder_tokens = input.sample_tokens;
     input.samples.clear();
     for (size_t i = 0; i < input.encoder.size(); ++i)
       input.samples.push_back(i < given.size() && !given[i].ids.empty() ? cut(given[i])
@@ -271,12 +271,12 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
   if (streams) StreamReader(request, spec).add_decoder(input, texts, given);
   if (streams && sounds) {
     input.encoder = std::move(heard);
-    input.shown_encoder.clear();
+    input.encoder_tokens.clear();
   }
   if (streams && !request.texts.empty())
-    input.shown = spelled(input.samples.front(), load_tokenizer(files_of(request.model)).get());
+    input.sample_tokens = spelled(input.samples.front(), load_tokenizer(files_of(request.model)).get());
   else if (streams)
-    input.shown = spelled(input.samples.front(), nullptr);
+    input.sample_tokens = spelled(input.samples.front(), nullptr);
   input.description = described(request, input.samples.size());
   return input;
 }

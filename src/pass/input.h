@@ -13,10 +13,10 @@ namespace rankscope {
 struct ScanInput {
   std::vector<Sample> samples;                   // of the stream that ends in the output
   std::vector<Sample> encoder = {};              // of the one it reads, where there is one
-  std::vector<std::string> shown_encoder = {};   // as `shown`, of that one
+  std::vector<std::string> encoder_tokens = {};  // as `sample_tokens`, of that one
   std::string description;                       // "text FILE, 32 samples"
   std::vector<std::string> notes;                // what was cut
-  std::vector<std::string> shown;                // the first sample's tokens, as the vocabulary spells them
+  std::vector<std::string> sample_tokens;        // the first sample's tokens, as the vocabulary spells them
   std::vector<std::filesystem::path> tokenizer;  // the files behind the ids, empty where none was used
   std::optional<int64_t> mask = {};              // the token that stands for a hidden word, where one does
 };

@@ -105,8 +105,9 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
   getrusage(RUSAGE_SELF, &usage);
   const std::set<std::string> metrics = metrics_of(result.table);
   const bool wide = request.dtype == "float64";
-  Json shown{{"sample", kShownSample}, {"tokens", request.show ? input.shown : std::vector<std::string>()}};
-  if (!input.encoder.empty() && request.show) shown["encoder"] = input.shown_encoder;
+  Json shown{{"sample", kShownSample},
+             {"tokens", request.show ? input.sample_tokens : std::vector<std::string>()}};
+  if (!input.encoder.empty() && request.show) shown["encoder"] = input.encoder_tokens;
   std::vector<Sample> all = input.encoder;  // those of the encoder first
   all.insert(all.end(), input.samples.begin(), input.samples.end());
   return {

@@ -8,8 +8,9 @@
 namespace rankscope {
 
 Observer::Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
-                   ReportSample* shown, Crossing& crossing, std::function<void(const std::string&)> late)
-    : layer_(layer), shown_(shown), crossing_(crossing), late_(std::move(late)) {
+                   ReportSample* report_sample, Crossing& crossing,
+                   std::function<void(const std::string&)> late)
+    : layer_(layer), report_sample_(report_sample), crossing_(crossing), late_(std::move(late)) {
   const BlockSpec& block = spec.blocks[static_cast<size_t>(layer)];
   if (const BranchSpec* b = block.attention_branch()) attention_ = *b->attention();
   if (const BranchSpec* b = cross_branch(block)) {
@@ -88,8 +89,8 @@ void Observer::show(Watched& w, const at::Tensor& x, const TilePlace& place) {
   const TileView view{x, place, a.causal, a.window, packing_, w.site.of_cross ? &cross_->keys : nullptr};
   if (w.site.finite) watch(w.site, x, place);
   w.lenses.tile(view);
-  if (shown_ != nullptr && (w.site.name == ReportSample::kSite || w.site.like == ReportSample::kSite))
-    shown_->pattern(full_name(w.site), view, crossing_);
+  if (report_sample_ != nullptr && (w.site.name == ReportSample::kSite || w.site.like == ReportSample::kSite))
+    report_sample_->pattern(full_name(w.site), view, crossing_);
 }
 
 void Observer::output(const at::Tensor& x) {
@@ -110,7 +111,7 @@ void Observer::watch(const SiteInfo& site, const at::Tensor& x, const TilePlace&
 }
 
 void Observer::finish() {
-  for (Watched& w : sites_) w.lenses.finish(shown_);
+  for (Watched& w : sites_) w.lenses.finish(report_sample_);
 }
 
 void Observer::flush(ResultTable& table) {

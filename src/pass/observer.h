@@ -21,10 +21,11 @@ struct NotFinite {
 
 class Observer : public BlockObserver {
  public:
-  /// `shown`, where given, takes what a report shows of the block. `late` is told where a number was not
-  /// finite if that is read from a device: after the block, before `flush`.
+  /// `report_sample`, where given, takes what a report shows of the block. `late` is told where a number was
+  /// not finite if that is read from a device: after the block, before `flush`.
   Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
-           ReportSample* shown, Crossing& crossing, std::function<void(const std::string& where)> late);
+           ReportSample* report_sample, Crossing& crossing,
+           std::function<void(const std::string& where)> late);
 
   /// In the order of a block: its weights once, then for each batch its input, its sites and its output.
   void weights(const BlockSpec& block, const Weights& weights);
@@ -61,7 +62,7 @@ class Observer : public BlockObserver {
   AttentionSpec attention_;
   std::unique_ptr<Cross> cross_;
   int layer_;
-  ReportSample* shown_;
+  ReportSample* report_sample_;
   Crossing& crossing_;
   std::function<void(const std::string&)> late_;
   std::deque<Watched> sites_;  // those that somebody reads

@@ -176,7 +176,7 @@ class Pass {
     const bool held = first.held_norms;
     const BlockPlan plan(block, first.spec.width);
     const auto observer = std::make_shared<Observer>(
-        plan_, l, first.spec, names(group), group.front() == 0 ? plan_.shown : nullptr, crossing_,
+        plan_, l, first.spec, names(group), group.front() == 0 ? plan_.report_sample : nullptr, crossing_,
         [this, group](const std::string& where) { give_up(group, where); });
     crossing_.keep(observer);
     observer->weights(block, cut ? changed : stored);
@@ -299,7 +299,7 @@ void run_stream(PassPlan& plan, size_t k, ResultTable& table, std::vector<std::s
   alone.layers = stream.layers;
   alone.seed = plan.seed;
   alone.sink = plan.sink;
-  alone.shown = stream.shown;
+  alone.report_sample = stream.report_sample;
   alone.device = plan.device;
   alone.late = plan.late;
   alone.stream = stream.name;
@@ -334,7 +334,7 @@ std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector
     table.rows.erase(table.rows.begin() + rows, table.rows.end());
     table.samples.erase(table.samples.begin() + samples, table.samples.end());
     notes.resize(said);
-    if (plan.shown != nullptr) plan.shown->restart();
+    if (plan.report_sample != nullptr) plan.report_sample->restart();
     halve_batches(plan, halved);
   }
 }

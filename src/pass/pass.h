@@ -43,7 +43,7 @@ struct StreamPlan {
   std::string name;
   std::vector<std::vector<Batch>> inputs;  // as PassPlan::inputs: the same samples in the same batches
   std::vector<bool> layers;
-  ReportSample* shown = nullptr;
+  ReportSample* report_sample = nullptr;
   std::shared_ptr<std::vector<FinalState>> states = {};  // how it ended, when it has run
 
   /// How it ended for a variant; nullptr where the variant did not come so far.
@@ -62,8 +62,8 @@ struct PassPlan {
   std::vector<bool> layers;  // which ones the lenses see
   uint64_t seed = 0;
   double sink = Thresholds()["sink"];
-  ReportSample* shown = nullptr;  // takes what a report shows of the first variant
-  std::string device = "cpu";     // whose memory the batches must fit
+  ReportSample* report_sample = nullptr;  // takes what a report shows of the first variant
+  std::string device = "cpu";             // whose memory the batches must fit
   bool late = false;  // numbers are read while the next layer runs, as from a GPU, wherever they are
   std::shared_ptr<LensMemory> left = std::make_shared<LensMemory>();
   std::vector<StreamPlan> streams = {};  // those that the variants read, in their order

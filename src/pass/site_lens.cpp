@@ -85,9 +85,9 @@ void SiteLenses::weights(const WeightsView& view) {
   for (SiteLens& lens : lenses_) lens.weights(view);
 }
 
-void SiteLenses::finish(ReportSample* shown) {
+void SiteLenses::finish(ReportSample* report_sample) {
   for (SiteLens& lens : lenses_) {
-    lens.finish(shown != nullptr ? &shown->arrays() : nullptr);
+    lens.finish(report_sample != nullptr ? &report_sample->arrays() : nullptr);
     lens.leave(*memory_);
   }
 }

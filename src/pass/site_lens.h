@@ -61,7 +61,7 @@ class SiteLenses {
   void factored(const FactoredView& view);
   void expert(const ExpertView& view);
   void weights(const WeightsView& view);
-  void finish(ReportSample* shown = nullptr);
+  void finish(ReportSample* report_sample = nullptr);
   void flush(ResultTable& table);
 
  private:

@@ -70,7 +70,7 @@ class TextReader {
       take(read_text(file, request_.whole, request_.column), input);
     add_notes(input);
     if (input.samples.empty()) throw Error("the text holds no tokens").in(request_.texts.front());
-    input.shown = spelled(input.samples.front(), tokenizer_.get());
+    input.sample_tokens = spelled(input.samples.front(), tokenizer_.get());
   }
 
  private:

@@ -25,30 +25,31 @@ int64_t weights_of_blocks(const ModelSpec& spec) {
 
 }  // namespace
 
-void add_path_shares(const ModelSpec& spec, WeightSource& source, const Batch& shown, int64_t tokens,
+void add_path_shares(const ModelSpec& spec, WeightSource& source, const Batch& sample, int64_t tokens,
                      ResultTable& table, std::vector<std::string>& notes) {
   const int64_t weights = weights_of_blocks(spec);
   const auto once = static_cast<double>(weights) / static_cast<double>(spec.stored_blocks) *
                     static_cast<double>(spec.depth());  // multiplications for one token
   // Block l is applied to the l + 1 sums that reach it.
-  const double cost = once * static_cast<double>(shown.length(0)) * static_cast<double>(spec.depth() + 1) / 2;
+  const double cost =
+      once * static_cast<double>(sample.length(0)) * static_cast<double>(spec.depth() + 1) / 2;
   if (weights > kMostWeights || cost > std::max(kCheap, once * static_cast<double>(tokens))) {
     notes.emplace_back("paths by length were left out, being dearer than the scan: rankscope paths has them");
     return;
   }
-  const FrozenNetwork frozen(spec, source, shown);
+  const FrozenNetwork frozen(spec, source, sample);
   const at::Tensor sums = path_sums(frozen.trunk(), frozen.input()).sum(2).sum(1);  // [lengths, N, d]
   std::vector<double> norms;
-  const double bias = rms_by_sample(frozen.bias(), shown).front();
+  const double bias = rms_by_sample(frozen.bias(), sample).front();
   double total = bias;
   for (int64_t k = 0; k < sums.size(0); ++k) {
-    norms.push_back(rms_by_sample(sums[k], shown).front());
+    norms.push_back(rms_by_sample(sums[k], sample).front());
     total += norms.back();
   }
   const std::string site = hidden_site(spec);
   const auto row = [&](int32_t length, const char* metric, double value) {
     table.rows.push_back({"full", site, -1, -1, metric, value, kNone, 1, length, "all"});
-    table.samples.push_back({"full", site, -1, -1, metric, "all", shown.samples.front(), value});
+    table.samples.push_back({"full", site, -1, -1, metric, "all", sample.samples.front(), value});
   };
   for (size_t k = 0; k < norms.size(); ++k) {
     row(static_cast<int32_t>(k), "path_norm", norms[k]);

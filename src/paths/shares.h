@@ -15,7 +15,7 @@ namespace rankscope {
 /// them under "only". A report must not make a scan much dearer than it was asked to be: where the paths
 /// would cost more than `tokens` tokens through the network, and are not cheap either, a note says so
 /// instead.
-void add_path_shares(const ModelSpec& spec, WeightSource& source, const Batch& shown, int64_t tokens,
+void add_path_shares(const ModelSpec& spec, WeightSource& source, const Batch& sample, int64_t tokens,
                      ResultTable& table, std::vector<std::string>& notes);
 
 }  // namespace rankscope

@@ -8,7 +8,7 @@
 #include "base/version.h"
 #include "report/json.h"
 #include "report/page.h"
-#include "report/shown.h"
+#include "report/page_sample.h"
 
 namespace rankscope {
 namespace {
@@ -67,7 +67,7 @@ void write_scan(const Results& results, const TextSink& sink) {
   write_groups(results.table.rows, strings, sink);
   sink(fmt::format("],\n\"strings\":[{}],\n\"shown\":", fmt::join(strings.names(), ",")));
   const Json::json_pointer place("/input/shown");
-  write_shown(results.arrays, manifest.is_object() && manifest.contains(place) ? manifest.at(place) : Json(),
+  write_page_sample(results.arrays, manifest.is_object() && manifest.contains(place) ? manifest.at(place) : Json(),
               sink);
   sink(",\n\"map\":");
   write_token_map(results.arrays, sink);

@@ -75,10 +75,10 @@ class Scan {
       add_importance({request_, *source_, input_.samples, input_.mask, progress_}, result_.table,
                      result_.notes);
     name_stream_of_output();
-    if (request_.show && request_.lenses.empty()) paths_of_shown_sample();
+    if (request_.show && request_.lenses.empty()) paths_of_report_sample();
     result_.verdict = judge_streams(result_.table, spec(), request_.thresholds,
                                     {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});
-    if (request_.show && request_.lenses.empty()) theory_of_shown_sample();
+    if (request_.show && request_.lenses.empty()) theory_of_report_sample();
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -152,9 +152,9 @@ class Scan {
     compare_outputs(full(), plan_, others, plan_, result_.table, result_.notes);
     same_as_full();
     losses(states_, plan_);
-    take_arrays(shown_.get(), "");
-    for (size_t k = 0; k < shown_streams_.size(); ++k)
-      take_arrays(shown_streams_[k].get(), stream_prefix(spec().sources[k]));
+    take_arrays(report_sample_.get(), "");
+    for (size_t k = 0; k < stream_samples_.size(); ++k)
+      take_arrays(stream_samples_[k].get(), stream_prefix(spec().sources[k]));
   }
 
   // What is said of the output is said of the stream that ends in it.
@@ -166,12 +166,12 @@ class Scan {
       if (row.stream == "") row.stream = plan_.stream;
   }
 
-  void take_arrays(ReportSample* shown, const std::string& prefix) {
-    if (shown == nullptr) return;
-    for (NamedArray& a : shown->finish(prefix)) result_.arrays.push_back(std::move(a));
+  void take_arrays(ReportSample* report_sample, const std::string& prefix) {
+    if (report_sample == nullptr) return;
+    for (NamedArray& a : report_sample->finish(prefix)) result_.arrays.push_back(std::move(a));
   }
 
-  static int64_t length_of_shown(const std::vector<Batch>& batches) {
+  static int64_t report_length(const std::vector<Batch>& batches) {
     for (const Batch& b : batches)
       for (int64_t s = 0; s < b.count(); ++s)
         if (b.samples[static_cast<size_t>(s)] == kShownSample) return b.length(s);
@@ -190,7 +190,7 @@ class Scan {
     if (questions.front().kind != LossKind::masked) return add_losses(states, plan, questions, result_.table);
     PassPlan hidden = plan;
     hidden.lenses.clear();
-    hidden.shown = nullptr;
+    hidden.report_sample = nullptr;
     hidden.inputs.clear();
     for (const Questions& q : questions)
       hidden.inputs.push_back(make_batches(q.samples, asked, request_.batch_size));
@@ -211,17 +211,17 @@ class Scan {
     int64_t keys = 0;
     for (size_t k = 0; k < plan_.streams.size(); ++k) {
       StreamPlan& stream = plan_.streams[k];
-      keys = length_of_shown(stream.inputs.front());
-      shown_streams_.push_back(std::make_unique<ReportSample>(
+      keys = report_length(stream.inputs.front());
+      stream_samples_.push_back(std::make_unique<ReportSample>(
           stream_alone(spec().sources[k], spec()), keys, 0, stream.layers, file(stream.name), result_.notes));
-      stream.shown = shown_streams_.back().get();
+      stream.report_sample = stream_samples_.back().get();
     }
-    shown_ = std::make_unique<ReportSample>(spec(), length_of_shown(plan_.inputs.front()), keys, plan_.layers,
-                                            file(""), result_.notes);
-    plan_.shown = shown_.get();
+    report_sample_ = std::make_unique<ReportSample>(spec(), report_length(plan_.inputs.front()), keys,
+                                                    plan_.layers, file(""), result_.notes);
+    plan_.report_sample = report_sample_.get();
   }
 
-  void paths_of_shown_sample() {
+  void paths_of_report_sample() {
     if (!spec().sources.empty()) {
       result_.notes.push_back(
           fmt::format("paths by length follow one stream and are not told of a decoder that reads another: "
@@ -229,19 +229,19 @@ class Scan {
                       (request_.model / spec().sources.front().name).string()));
       return;
     }
-    const Batch shown = shown_sample();
+    const Batch report_sample = report_batch();
     int64_t tokens = 0;
     for (const Batch& b : plan_.inputs.front())
       tokens += b.offsets.back() * static_cast<int64_t>(plan_.variants.size());
     try {
-      add_path_shares(spec(), *source_, shown, tokens, result_.table, result_.notes);
+      add_path_shares(spec(), *source_, report_sample, tokens, result_.table, result_.notes);
     } catch (const Error& e) {  // activations that are not finite: the scan itself goes on
       result_.notes.push_back(fmt::format("paths by length were left out: {}", e.what()));
     }
   }
 
   // Where attention stands alone among the variants: what the cubic bound allows there, layer by layer.
-  void theory_of_shown_sample() {
+  void theory_of_report_sample() {
     const auto alone = [](const BlockSpec& b) { return b.branches.size() == 1 && !b.branches.front().skip; };
     if (!spec().sources.empty() ||
         std::none_of(plan_.variants.begin(), plan_.variants.end(), [&](const Variant& v) {
@@ -252,14 +252,14 @@ class Scan {
       const auto source = model_.checkpoint() != nullptr
                               ? checkpoint_source(*model_.checkpoint(), "float64", "cpu")
                               : random_source(spec(), request_.seed, "float64", "cpu");
-      for (Finding& f : collapse_theory(spec(), *source, shown_sample(), result_.table))
+      for (Finding& f : collapse_theory(spec(), *source, report_batch(), result_.table))
         result_.verdict.push_back(std::move(f));
     } catch (const Error& e) {
       result_.notes.push_back(fmt::format("the cubic bound was left out: {}", e.what()));
     }
   }
 
-  Batch shown_sample() const {
+  Batch report_batch() const {
     return make_batches({input_.samples[static_cast<size_t>(kShownSample)]}, spec(), 1).front();
   }
 
@@ -332,8 +332,8 @@ class Scan {
   ScannedModel model_;
   ScanInput input_;
   std::unique_ptr<WeightSource> source_, random_;
-  std::unique_ptr<ReportSample> shown_;
-  std::vector<std::unique_ptr<ReportSample>> shown_streams_;
+  std::unique_ptr<ReportSample> report_sample_;
+  std::vector<std::unique_ptr<ReportSample>> stream_samples_;
   PassPlan plan_;
   std::vector<FinalState> states_;
   std::vector<std::string> names_;

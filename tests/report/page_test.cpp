@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "report/shown.h"
+#include "report/page_sample.h"
 #include "tables.h"
 
 namespace rankscope {

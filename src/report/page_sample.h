@@ -10,8 +10,8 @@
 namespace rankscope {
 
 /// Writes {"sample", "tokens", "length", "layers"} as web/src/data.ts reads it, or null where the arrays hold
-/// no attention. `shown` is the manifest's entry about the sample: {"sample", "tokens"}.
-void write_shown(std::span<const NamedArray> arrays, const Json& shown, const TextSink& sink);
+/// no attention. `entry` is the manifest's entry about the sample: {"sample", "tokens"}.
+void write_page_sample(std::span<const NamedArray> arrays, const Json& entry, const TextSink& sink);
 
 /// Writes {"side", "in", "in_out"}, the token-to-token map of `rankscope operator`, or null where there is
 /// none.

@@ -1,4 +1,4 @@
-#include "report/shown.h"
+#include "report/page_sample.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -198,10 +198,10 @@ void write_token_map(std::span<const NamedArray> arrays, const TextSink& sink) {
 namespace {
 
 // The manifest is not trusted: texts, or nothing.
-std::string tokens_in(const Json& shown, const char* key) {
+std::string tokens_in(const Json& entry, const char* key) {
   std::vector<std::string> tokens;
-  if (shown.is_object() && shown.contains(key) && shown[key].is_array())
-    for (const Json& token : shown[key])
+  if (entry.is_object() && entry.contains(key) && entry[key].is_array())
+    for (const Json& token : entry[key])
       tokens.push_back(token.is_string() ? json_string(token.get<std::string>()) : "\"\"");
   return fmt::format("[{}]", fmt::join(tokens, ","));
 }
@@ -239,19 +239,19 @@ void write_layers(const Layers& layers, size_t heads, const TextSink& sink) {
 
 }  // namespace
 
-void write_shown(std::span<const NamedArray> arrays, const Json& shown, const TextSink& sink) {
+void write_page_sample(std::span<const NamedArray> arrays, const Json& entry, const TextSink& sink) {
   const std::map<std::string, Layers> streams = sorted(arrays);
   if (streams.empty()) return sink("null");
   size_t heads = 0;
   for (const auto& [name, layers] : streams)
     for (const auto& [number, layer] : layers) heads += static_cast<size_t>(layer.pooled->shape[0]);
   int64_t sample = 0;
-  if (shown.is_object() && shown.contains("sample") && shown["sample"].is_number_integer())
-    sample = shown["sample"].get<int64_t>();
+  if (entry.is_object() && entry.contains("sample") && entry["sample"].is_number_integer())
+    sample = entry["sample"].get<int64_t>();
   const auto own = streams.find(""), encoder = streams.find("encoder");
   const size_t length = own != streams.end() ? length_of(own->second) : 0,
                keys = encoder != streams.end() ? length_of(encoder->second) : 0;
-  const std::string tokens = tokens_in(shown, "tokens"), key_tokens = tokens_in(shown, "encoder");
+  const std::string tokens = tokens_in(entry, "tokens"), key_tokens = tokens_in(entry, "encoder");
   const auto write = [&](const std::string& name, const Layers& layers) {
     const bool reads = name == "encoder", cross = name == "cross";
     sink(fmt::format("{{\"sample\":{},\"tokens\":{},\"length\":{},", sample, reads ? key_tokens : tokens,
