@@ -3,7 +3,7 @@
 #pragma once
 
 #include <array>
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,10 +16,18 @@
 
 namespace rankscope {
 
+/// Count the processor's time instead of the clock's: ratios then hold beside other work.
+inline bool processor_time = false;
+
 inline double seconds(const std::function<void()>& call) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto now = [] {
+    timespec t{};
+    clock_gettime(processor_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+  };
+  const double start = now();
   call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return now() - start;
 }
 
 constexpr size_t kMostLenses = 32;
