@@ -118,8 +118,8 @@ Finding& Case::say(std::string topic, std::string sentence, bool known) {
 
 std::string Case::too_few(const Row& r) const {
   if (static_cast<double>(r.n) < limit("few_samples"))
-    return fmt::format("{} decide nothing (few_samples {})", count_of(static_cast<double>(r.n), "sample"),
-                       number(limit("few_samples")));
+    return fmt::format("{} decide{} nothing (few_samples {})", count_of(static_cast<double>(r.n), "sample"),
+                       r.n == 1 ? "s" : "", number(limit("few_samples")));
   if (static_cast<double>(measured.shortest) < limit("few_tokens"))
     return fmt::format("the shortest sample has {}, and so few decide nothing (few_tokens {})",
                        count_of(static_cast<double>(measured.shortest), "content token"),
@@ -152,6 +152,10 @@ const Row* Case::output_cost(std::string_view variant) const {
 
 double Case::epsilon_of(const Row& cost) const {
   return limit(cost.metric == "output_kl" ? "epsilon" : "epsilon_error");
+}
+
+std::string why_unclear(const Row& r, std::string_view near) {
+  return r.n < 2 ? "one sample has no error" : fmt::format("too near {} for their errors", near);
 }
 
 void about(Finding& f, const Row& r, double threshold, const Row* baseline) {

@@ -40,8 +40,8 @@ bool say_stand_ins(Case& c, std::string_view prefix, std::string_view topic, std
   if (f != nullptr) about(*f, *most, epsilon);
   if (!unclear.empty())
     c.say(std::string(topic),
-          fmt::format("not known whether {} stand in for each other: too near epsilon for the error",
-                      list_of(unclear)),
+          fmt::format("not known whether {} stand in for each other: {}", list_of(unclear),
+                      why_unclear(*rows.front(), "epsilon")),
           false);
   c.findings.back().claims = std::move(claims);
   return true;

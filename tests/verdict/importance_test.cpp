@@ -39,7 +39,8 @@ TEST_F(ImportanceRule, CountsHeadsThatAreNeededFreeAndNotKnown) {
   add("head_zero_kl", 0.0011, 0.001, 1, 0);
   EXPECT_EQ(said(),
             std::vector<std::string>{
-                "of 3 heads, each alone writing zero, the output needs 1, 1 cost less than epsilon 0.001 "
+                "of 3 heads, each alone writing zero with its share of the biases, the output needs 1, 1 "
+                "cost less than epsilon 0.001 "
                 "and 1 are not known; most in nats: L0H0 0.4 ± 0.01 (loss +0.3 ± 0.02), L1H0 0.0011 ± "
                 "0.001, L0H1 1e-05 ± 1e-06 (loss -2e-05 ± 1e-05); least: L0H1 1e-05 ± 1e-06 (loss -2e-05 "
                 "± 1e-05)"});
@@ -68,7 +69,7 @@ TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough)
             (std::vector<std::string>{
                 "L0H0+L0H1 stand in for each other: each alone can go, and together they cost at most "
                 "0.5 ± 0.01 more than their effects add up to (epsilon 0.001)",
-                "? not known whether L0H2+L1H1 stand in for each other: too near epsilon for the error"}));
+                "? not known whether L0H2+L1H1 stand in for each other: too near epsilon for their errors"}));
 }
 
 TEST_F(ImportanceRule, SaysThatSmallCostsAddUpWhereNoPairInteracts) {

@@ -23,6 +23,13 @@ TEST_F(Verdict, WithoutMassiveActivationsTheLargestIsNamed) {
                                    "blocks.4.hook_resid_post; threshold 1000, no baseline"});
 }
 
+TEST_F(Verdict, OneSampleHasNoErrorAndIsNotSaidToBeNearAThreshold) {
+  Row& one = add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
+  one.n = 1;
+  one.stderr_ = kNone;
+  EXPECT_EQ(said("massive"), Lines{"? not known at blocks.4.hook_resid_post (40): one sample has no error"});
+}
+
 TEST_F(Verdict, HostileVariantNamesAreShownNotObeyed) {
   output_kl("-\x1b[2J", 1);
   output_kl("rank:\x1b[2J", 1);

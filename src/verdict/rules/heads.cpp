@@ -199,8 +199,8 @@ void judge_heads(Case& c) {
   if (accepted.size() > 1) together(c, accepted);
   if (!unclear.empty())
     c.say("head",
-          fmt::format("not known for {}: too near epsilon for their errors; more samples would decide",
-                      list_of(unclear)),
+          fmt::format("not known for {}: {}; more samples would decide", list_of(unclear),
+                      why_unclear(*costs.front(), "epsilon")),
           false);
   if (!undecided.empty())
     about(c.say("head",

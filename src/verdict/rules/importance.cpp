@@ -40,9 +40,10 @@ void heads(Case& c) {
   std::vector<std::string> most;
   for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i)
     most.push_back(cost_of(c, *sorted[i], "head_zero_loss"));
-  std::string text =
-      fmt::format("of {} heads, each alone writing zero, the output needs {}, {} cost less than epsilon {}",
-                  rows.size(), needed, free, number(epsilon));
+  std::string text = fmt::format(
+      "of {} heads, each alone writing zero with its share of the biases, the output needs {}, {} cost less "
+      "than epsilon {}",
+      rows.size(), needed, free, number(epsilon));
   const int open = static_cast<int>(rows.size()) - needed - free;
   if (open > 0) text += fmt::format(" and {} are not known", open);
   text += fmt::format("; most {}", nats ? "in nats: " : "by the relative change of the last state: ");

@@ -49,8 +49,8 @@ void judge_massive(Case& c) {
           *largest, c.limit("massive"), baseline);
   if (!unclear.empty())
     c.say("massive",
-          fmt::format("not known at {}: within two standard errors of {} times the median", list_of(unclear),
-                      number(c.limit("massive"))),
+          fmt::format("not known at {}: {}", list_of(unclear),
+                      why_unclear(*largest, fmt::format("{} times the median", number(c.limit("massive"))))),
           false);
   c.findings.back().claims = {{"massive", answer_of(answer, Side::above)}};
 }

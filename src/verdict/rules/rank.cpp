@@ -101,8 +101,8 @@ void low_scores(Case& c, const std::vector<const Row*>& rows) {
   f.claims = std::move(claims);
   if (!unclear.empty())
     c.say("rank",
-          fmt::format("not known for the scores of {}: too near {} for their errors", list_of(unclear),
-                      number(limit)),
+          fmt::format("not known for the scores of {}: {}", list_of(unclear),
+                      why_unclear(ratios.front(), number(limit))),
           false);
 }
 
