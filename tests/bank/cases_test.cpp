@@ -87,7 +87,7 @@ TEST(Cases, AMassiveChannelThatANormBehindTheBlockSpreadsIsFoundBeforeThatNorm) 
   for (int64_t l = 0; l < 2; ++l)
     for (const char* name : {"attn.W_O", "attn.b_O", "mlp.W_out", "mlp.b_out"}) w[block(l, name)].zero_();
   Draw draw(14, 0);
-  for (int64_t l = 0; l < 2; ++l) w[block(l, "ln2.w")] = (0.5 * draw.normal({kWidth})).exp();
+  w["blocks.1.ln2.w"] = (0.5 * draw.normal({kWidth})).exp();
   p.off = {"attention-skip"};
   p.channels = true;
   const Said said = ask(p);

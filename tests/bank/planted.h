@@ -250,30 +250,38 @@ inline Planted one_direction(Draw& draw, int64_t samples, int64_t length) {
   return p;
 }
 
-/// A channel that is M in every token. A norm behind it leaves the others next to nothing.
+/// A channel that is M in every token: a norm behind it leaves the others next to nothing. Or in one token of
+/// every text, which does not speak for the rest.
 inline Planted massive(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("massive channel", draw, samples, length);
   const bool yes = draw.turn(2) == 1;
   const double size = yes ? draw.log_uniform(2000, 20000) : draw.uniform(1, 200);
-  (*p.weights)["embed.W_pos"].select(1, 20).fill_(size);
+  const bool one_token = draw.coin();
+  at::Tensor channel = (*p.weights)["embed.W_pos"].select(1, 20);
+  (one_token ? channel.narrow(0, draw.below(length / 2), 1) : channel).fill_(size);
   p.channels = true;
   p.truth = {{"massive", yes}, {"alike 0", false}};
-  if (yes) p.truth.emplace_back("unread 0", true);
+  if (yes && !one_token) p.truth.emplace_back("unread 0", true);
   return p;
 }
 
-/// Heads that look at the first token, the last, a word or a position, by known margins.
+/// Heads that look at the first token, the last, a word, a position or delimiters, by known margins.
 inline Planted sinks(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("sinks", draw, samples, length);
-  const int64_t kind = draw.turn(4);
+  const int64_t kind = draw.turn(5);
   const bool causal = p.spec.causal();
   if (kind == 0) mark_position(p, 0, 0);
   if (kind == 1)
     mark_position(p, causal ? length / 2 : length - 1, 0);  // the last key of a causal text is seen once
   if (kind == 2) mark_position(p, 1 + draw.below(length / 2), 0);
-  if (kind == 3) {
+  if (kind >= 3) {
     (*p.weights)["embed.W_E"][kMarkedWord] += kMark * marker(0);
-    for (Sample& s : p.samples) s.ids[static_cast<size_t>(draw.below(length / 2))] = kMarkedWord;
+    for (Sample& s : p.samples) {
+      const auto place = static_cast<size_t>(draw.below(length / 2));
+      s.ids[place] = kMarkedWord;
+      s.special.assign(s.ids.size(), 0);
+      s.special[place] = kind == 4;
+    }
   }
   for (int64_t h = 0; h < kHeads; ++h) {
     const bool yes = draw.coin();
@@ -282,9 +290,10 @@ inline Planted sinks(Draw& draw, int64_t samples, int64_t length) {
     if (!yes) continue;
     const std::string_view on = kind == 0              ? "first"
                                 : kind == 3            ? "token"
+                                : kind == 4            ? "special"
                                 : kind == 1 && !causal ? "last"
                                                        : "position";
-    for (const std::string_view one : {"first", "last", "position", "token"})
+    for (const std::string_view one : {"first", "last", "special", "position", "token"})
       p.truth.emplace_back(fmt::format("sink kind L0H{}:{}", h, one), one == on);
   }
   return p;
