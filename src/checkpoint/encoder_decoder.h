@@ -52,18 +52,55 @@ inline void bart_block_weights(WeightList& list, const StreamSpec& s, const std:
   }
 }
 
+/// Calls `each` with every stream, what stands before its parameters here and the name it is stored under.
+template <class Each>
+void for_each_stream(const ModelSpec& s, Each each) {
+  if (s.sources.empty()) return each(s, std::string(), std::string("encoder"));
+  each(s.sources.front(), std::string("encoder."), std::string("encoder"));
+  each(s, std::string(), std::string("decoder"));
+}
+
+/// The blocks of one side under BART's names in config.json: attention, in the decoder a branch that looks at
+/// the encoder, and an MLP, with LayerNorms at `place`.
+inline void add_bart_blocks(StreamSpec& s, const JsonObject& config, const std::string& side, NormPlace place,
+                            bool key_bias) {
+  const auto key = [&](const char* word) { return side + "_" + word; };
+  AttentionSpec other = plain_attention(config, key("attention_heads").c_str(), s.embedding.width);
+  other.key_bias = key_bias;
+  AttentionSpec own = other;
+  own.causal = side == "decoder";
+  const MlpSpec mlp{.width = config.integer(key("ffn_dim").c_str(), 1, kMaxMlpWidth),
+                    .activation = activation_of(config, "activation_function", "gelu")};
+  BlockSpec block = classic_block(place, {NormKind::layer, 1e-5}, own, "mlp", mlp);
+  if (side == "decoder") add_cross_attention(block, other);
+  repeat_stream_block(s, block, config.integer(key("layers").c_str(), 1, kMaxLayers));
+}
+
 /// What a decoder reads before its first token.
 inline int64_t start_of(const JsonObject& config, int64_t otherwise) {
   return config.integer("decoder_start_token_id", 0, kMaxVocabulary, otherwise);
 }
 
-/// The encoder by itself, or the decoder with the encoder as its source.
-inline ModelSpec encoder_decoder(StreamSpec encoder, const StreamSpec& decoder, bool whole) {
+/// The encoder by itself, or the decoder with the encoder as its source and the vocabulary that the config
+/// promises. `stream(side)` makes one.
+template <class Stream>
+ModelSpec encoder_decoder(const JsonObject& config, const char* architecture, PositionKind position,
+                          Stream stream) {
+  const bool whole = !is_encoder_alone(config);
   ModelSpec s;
-  static_cast<StreamSpec&>(s) = whole ? decoder : encoder;
+  StreamSpec encoder = stream("encoder");
+  static_cast<StreamSpec&>(s) = whole ? stream("decoder") : encoder;
+  s.architecture = architecture;
+  s.width = encoder.embedding.width;
+  s.position = position;
   if (!whole) return s;
   encoder.name = "encoder";
   s.sources.push_back(std::move(encoder));
+  if (promises_head(config, {"ForConditionalGeneration"}))
+    s.output = {.kind = HeadKind::linear,
+                .vocabulary = s.embedding.vocabulary,
+                .width = s.width,
+                .tied = config.boolean("tie_word_embeddings", true)};
   return s;
 }
 

@@ -29,9 +29,12 @@ MlpSpec mlp_of(const JsonObject& config, std::string& part) {
           .bias = false};
 }
 
-StreamSpec stream(const JsonObject& config, int64_t depth, bool decoder, int64_t width) {
+StreamSpec stream(const JsonObject& config, bool decoder) {
   StreamSpec s;
-  s.embedding = {.vocabulary = vocabulary_of(config), .width = width};
+  s.embedding = {
+      .vocabulary = vocabulary_of(config),
+      .start_id = decoder ? start_of(config, config.integer("pad_token_id", 0, kMaxVocabulary, 0)) : -1,
+      .width = size_at(config, {"d_model"}, kMaxWidth)};
   s.final_norm = {NormKind::rms, epsilon_of(config, "layer_norm_epsilon", 1e-6)};
   AttentionSpec own = attention(config);
   own.causal = decoder;
@@ -41,7 +44,9 @@ StreamSpec stream(const JsonObject& config, int64_t depth, bool decoder, int64_t
   const MlpSpec mlp = mlp_of(config, part);
   BlockSpec block = classic_block(NormPlace::pre, s.final_norm, own, part, mlp);
   if (decoder) add_cross_attention(block, attention(config));
-  repeat_stream_block(s, block, depth);
+  const int64_t layers = size_at(config, {"num_layers"}, kMaxLayers);
+  repeat_stream_block(s, block,
+                      decoder ? config.integer("num_decoder_layers", 1, kMaxLayers, layers) : layers);
   return s;
 }
 
@@ -64,25 +69,12 @@ void set_init(ModelSpec& s, const JsonObject& config) {
 }
 
 ModelSpec spec(const JsonObject& config) {
-  const int64_t width = size_at(config, {"d_model"}, kMaxWidth);
-  const int64_t layers = size_at(config, {"num_layers"}, kMaxLayers);
-  const bool whole = !is_encoder_alone(config);
-  ModelSpec s = encoder_decoder(
-      stream(config, layers, false, width),
-      whole ? stream(config, config.integer("num_decoder_layers", 1, kMaxLayers, layers), true, width)
-            : StreamSpec{},
-      whole);
-  s.architecture = "t5";
-  s.width = width;
-  s.position = PositionKind::buckets;
-  if (whole) s.embedding.start_id = start_of(config, config.integer("pad_token_id", 0, kMaxVocabulary, 0));
+  ModelSpec s = encoder_decoder(config, "t5", PositionKind::buckets,
+                                [&](const std::string& side) { return stream(config, side == "decoder"); });
   set_init(s, config);
-  if (!whole || !promises_head(config, {"ForConditionalGeneration"})) return s;
-  const bool tied = config.boolean("tie_word_embeddings", true);
-  s.output = {.kind = HeadKind::linear, .vocabulary = s.embedding.vocabulary, .width = s.width, .tied = tied};
   // Tied logits are scaled; the newest configs say it by itself.
-  if (config.boolean("scale_decoder_outputs", tied))
-    s.output.scale = 1.0 / std::sqrt(static_cast<double>(width));
+  if (s.output.kind != HeadKind::none && config.boolean("scale_decoder_outputs", s.output.tied))
+    s.output.scale = 1.0 / std::sqrt(static_cast<double>(s.width));
   return s;
 }
 
@@ -116,12 +108,9 @@ void stream_weights(WeightList& list, const StreamSpec& s, const std::string& to
 
 WeightMap weights(const ModelSpec& s) {
   WeightList list;
-  if (s.sources.empty()) {
-    stream_weights(list, s, "", "encoder");
-  } else {
-    stream_weights(list, s.sources.front(), "encoder.", "encoder");
-    stream_weights(list, s, "", "decoder");
-  }
+  for_each_stream(s, [&](const StreamSpec& stream, const std::string& to, const std::string& from) {
+    stream_weights(list, stream, to, from);
+  });
   list.vocabulary(s, "shared.weight", "lm_head.weight");
   return list.take(s);
 }

@@ -1,15 +1,16 @@
 // Whisper: an encoder of sounds and a decoder of words, with norms before every branch. Two convolutions make
 // one token of two frames of a spectrogram; the encoder's positions are sinusoids, stored like learned ones.
+// Its configs have "scale_embedding", which its code does not use.
 #include "checkpoint/architecture.h"
 #include "checkpoint/encoder_decoder.h"
 
 namespace rankscope {
 namespace {
 
-StreamSpec stream(const JsonObject& config, const std::string& side, int64_t width) {
-  const auto key = [&](const char* word) { return side + "_" + word; };
+StreamSpec stream(const JsonObject& config, const std::string& side) {
   StreamSpec s;
   s.final_norm = {NormKind::layer, 1e-5};
+  const int64_t width = size_at(config, {"d_model"}, kMaxWidth);
   if (side == "encoder")
     s.embedding = {.sounds = config.integer("num_mel_bins", 1, 1 << 12, 80),
                    .width = width,
@@ -19,56 +20,31 @@ StreamSpec stream(const JsonObject& config, const std::string& side, int64_t wid
                    .start_id = start_of(config, -1),
                    .width = width,
                    .positions = config.integer("max_target_positions", 1, kMaxPositions, 448)};
-  AttentionSpec other = plain_attention(config, key("attention_heads").c_str(), width);
-  other.key_bias = false;
-  AttentionSpec own = other;
-  own.causal = side == "decoder";
-  const MlpSpec mlp{.width = config.integer(key("ffn_dim").c_str(), 1, kMaxMlpWidth),
-                    .activation = activation_of(config, "activation_function", "gelu")};
-  BlockSpec block = classic_block(NormPlace::pre, s.final_norm, own, "mlp", mlp);
-  if (side == "decoder") add_cross_attention(block, other);
-  repeat_stream_block(s, block, config.integer(key("layers").c_str(), 1, kMaxLayers));
+  add_bart_blocks(s, config, side, NormPlace::pre, /*key_bias=*/false);
   return s;
 }
 
 ModelSpec spec(const JsonObject& config) {
-  refuse_true(config, {"scale_embedding"});
-  const int64_t width = size_at(config, {"d_model"}, kMaxWidth);
-  const bool whole = !is_encoder_alone(config);
-  ModelSpec s = encoder_decoder(stream(config, "encoder", width),
-                                whole ? stream(config, "decoder", width) : StreamSpec{}, whole);
-  s.architecture = "whisper";
-  s.width = width;
-  s.position = PositionKind::learned;
+  ModelSpec s = encoder_decoder(config, "whisper", PositionKind::learned,
+                                [&](const std::string& side) { return stream(config, side); });
   s.init.std = config.number("init_std", 0.0, 1e3, 0.02);
-  if (whole && promises_head(config, {"ForConditionalGeneration"}))
-    s.output = {.kind = HeadKind::linear,
-                .vocabulary = s.embedding.vocabulary,
-                .width = s.width,
-                .tied = config.boolean("tie_word_embeddings", true)};
   return s;
-}
-
-void encoder_weights(WeightList& list, const StreamSpec& s, const std::string& to) {
-  const EmbeddingSpec& e = s.embedding;
-  list.linear(to + "embed.", "conv1", "encoder.conv1", {.stored_shape = {e.width, e.sounds, 3}});
-  list.linear(to + "embed.", "conv2", "encoder.conv2", {.stored_shape = {e.width, e.width, 3}});
-  list.add(to + "embed.W_pos", {"encoder.embed_positions.weight"});
-  bart_block_weights(list, s, to, "encoder");
-  list.norm(to + "ln_final", "encoder.layer_norm");
 }
 
 WeightMap weights(const ModelSpec& s) {
   WeightList list;
-  if (s.sources.empty()) {
-    encoder_weights(list, s, "");
-    return list.take(s);
-  }
-  encoder_weights(list, s.sources.front(), "encoder.");
-  list.add("embed.W_E", {"decoder.embed_tokens.weight"});
-  list.add("embed.W_pos", {"decoder.embed_positions.weight"});
-  bart_block_weights(list, s, "", "decoder");
-  list.norm("ln_final", "decoder.layer_norm");
+  for_each_stream(s, [&](const StreamSpec& stream, const std::string& to, const std::string& from) {
+    const EmbeddingSpec& e = stream.embedding;
+    if (e.sounds > 0) {
+      list.linear(to + "embed.", "conv1", from + ".conv1", {.stored_shape = {e.width, e.sounds, 3}});
+      list.linear(to + "embed.", "conv2", from + ".conv2", {.stored_shape = {e.width, e.width, 3}});
+    } else {
+      list.add(to + "embed.W_E", {from + ".embed_tokens.weight"});
+    }
+    list.add(to + "embed.W_pos", {from + ".embed_positions.weight"});
+    bart_block_weights(list, stream, to, from);
+    list.norm(to + "ln_final", from + ".layer_norm");
+  });
   list.vocabulary(s, "decoder.embed_tokens.weight", "proj_out.weight");
   return list.take(s);
 }
