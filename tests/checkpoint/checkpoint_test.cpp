@@ -159,18 +159,28 @@ TEST(Checkpoint, AcceptsGammaAndBeta) {
 
 TEST(Checkpoint, FindsTheHeadsBiasUnderItsOtherName) {
   Folder folder(kSmallBert, "bert.");
-  folder.rename("cls.predictions.bias", "cls.predictions.decoder.bias");
   EXPECT_EQ(folder.open().place("unembed.b_U").tensor, "cls.predictions.decoder.bias");
+  folder.rename("cls.predictions.decoder.bias", "cls.predictions.bias");
+  EXPECT_EQ(folder.open().place("unembed.b_U").tensor, "cls.predictions.bias");
+}
+
+// Untied, the library adds the bias of its map to the vocabulary and leaves the other one alone.
+TEST(Checkpoint, OfTwoBiasesOfTheHeadTheMapsOwnIsTaken) {
+  Folder folder(kSmallBert, "bert.");
+  folder.tensors["cls.predictions.bias"] = folder.tensors.at("cls.predictions.decoder.bias");
+  const Checkpoint checkpoint = folder.open();
+  EXPECT_EQ(checkpoint.place("unembed.b_U").tensor, "cls.predictions.decoder.bias");
+  EXPECT_EQ(checkpoint.unused(), (std::vector<std::string>{"cls.predictions.bias"}));
 }
 
 TEST(Checkpoint, DropsAHeadWhoseTensorsAreNotThere) {
   Folder folder(kSmallBert, "bert.");
-  folder.tensors.erase("cls.predictions.bias");
+  folder.tensors.erase("cls.predictions.decoder.bias");
   folder.tensors.erase("cls.predictions.transform.dense.weight");
   const Checkpoint checkpoint = folder.open();
   EXPECT_EQ(checkpoint.spec().output.kind, HeadKind::none);
-  EXPECT_EQ(checkpoint.missing_head(),
-            (std::vector<std::string>{"cls.predictions.transform.dense.weight", "cls.predictions.bias"}));
+  EXPECT_EQ(checkpoint.missing_head(), (std::vector<std::string>{"cls.predictions.transform.dense.weight",
+                                                                 "cls.predictions.decoder.bias"}));
   EXPECT_EQ(checkpoint.unused(), (std::vector<std::string>{"cls.predictions.transform.LayerNorm.bias",
                                                            "cls.predictions.transform.LayerNorm.weight",
                                                            "cls.predictions.transform.dense.bias"}));

@@ -99,6 +99,11 @@ const Saved kSaved[] = {
     {"stablelm", "stablelm", HeadKind::linear, false},
     {"t5-gated", "t5", HeadKind::linear, true},
     {"t5", "t5", HeadKind::linear, true},
+    {"whisper", "whisper", HeadKind::linear, true},
+    {"bert-untied", "bert", HeadKind::transformed, false, {"cls.predictions.bias"}},
+    {"bart-untied", "bart", HeadKind::linear, false, {"model.shared.weight"}},
+    {"gemma3-both-ways", "gemma", HeadKind::none, false},
+    {"gemma3-cap", "gemma", HeadKind::linear, true},
 };
 
 class SavedFolder : public testing::TestWithParam<Saved> {};

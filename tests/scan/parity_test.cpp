@@ -106,7 +106,6 @@ TEST(Parity, EveryArchitectureHasAFixture) {
   for (const Architecture* a : architectures()) {
     if (a->name == "rankscope")
       continue;  // our own: tests/contract/trained_model_test.cpp ties it to training
-    if (a->name == "whisper") continue;  // not recorded yet: tests/scan/whisper_test.cpp computes it plainly
     EXPECT_NE(std::find(seen.begin(), seen.end(), a->name), seen.end()) << a->name;
   }
 }
@@ -132,7 +131,7 @@ TEST(Parity, RoutersAreCompared) {
 
 // An encoder by itself is the encoder of the whole.
 TEST(Parity, TheEncoderOfTwoStreamsIsANetworkOfItsOwn) {
-  for (const char* name : {"t5", "bart"}) {
+  for (const char* name : {"t5", "bart", "whisper"}) {
     const auto folder = test::fixtures() / "models" / name;
     const ModelSpec alone = Checkpoint(folder / "encoder").spec(), whole = Checkpoint(folder).spec();
     ASSERT_EQ(whole.sources.size(), 1u);
@@ -143,8 +142,9 @@ TEST(Parity, TheEncoderOfTwoStreamsIsANetworkOfItsOwn) {
 }
 
 TEST(Parity, LanguageModelHeadsAreCompared) {
-  for (const char* name : {"bert", "roberta", "distilbert", "albert", "xlnet", "gpt2", "llama", "qwen2",
-                           "gemma2", "granite", "opt-narrow", "phi", "modernbert", "gpt-oss", "t5", "bart"}) {
+  for (const char* name :
+       {"bert", "roberta", "distilbert", "albert", "xlnet", "gpt2", "llama", "qwen2", "gemma2", "granite",
+        "opt-narrow", "phi", "modernbert", "gpt-oss", "t5", "bart", "whisper"}) {
     const auto folder = test::fixtures() / "models" / name;
     const auto errors = verify({folder, folder / "activations.safetensors", "float32", "cpu", 1});
     EXPECT_EQ(errors.back().tensor, "logits") << name;

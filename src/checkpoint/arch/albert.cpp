@@ -84,8 +84,9 @@ WeightMap weights(const ModelSpec& s) {
   list.linear("unembed.", "T", "predictions.dense", {.outside_base = true});
   list.norm("unembed.ln", "predictions.LayerNorm", true);
   list.vocabulary(s, "embeddings.word_embeddings.weight", "predictions.decoder.weight");
+  // Untied, the map to the vocabulary has a bias of its own; elsewhere both names are the same numbers.
   list.add("unembed.b_U",
-           {.tensor = "predictions.bias", .outside_base = true, .other = "predictions.decoder.bias"});
+           {.tensor = "predictions.decoder.bias", .outside_base = true, .other = "predictions.bias"});
   return list.take(s);
 }
 

@@ -18,8 +18,9 @@ WeightMap weights(const ModelSpec& s) {
   list.linear("unembed.", "T", "cls.predictions.transform.dense", {.outside_base = true});
   list.norm("unembed.ln", "cls.predictions.transform.LayerNorm", true);
   list.vocabulary(s, "embeddings.word_embeddings.weight", "cls.predictions.decoder.weight");
+  // Untied, the map to the vocabulary has a bias of its own; elsewhere both names are the same numbers.
   list.add("unembed.b_U",
-           {.tensor = "cls.predictions.bias", .outside_base = true, .other = "cls.predictions.decoder.bias"});
+           {.tensor = "cls.predictions.decoder.bias", .outside_base = true, .other = "cls.predictions.bias"});
   return list.take(s);
 }
 

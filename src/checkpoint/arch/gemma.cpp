@@ -24,14 +24,16 @@ void set_gemma3_rotation(AttentionSpec& a, const JsonObject& config, const std::
 
 ModelSpec spec(const JsonObject& config) {
   const bool third = model_type_of(config) == "gemma3_text";
-  refuse_true(config, {"use_bidirectional_attention"});
+  const bool both_ways = third && config.boolean("use_bidirectional_attention", false);  // EmbeddingGemma
   ModelSpec s = rotary_decoder(config, "gemma");
   s.embedding.scale = std::sqrt(static_cast<double>(s.width));
   s.final_norm = rms_of(config, 1e-6);
   AttentionSpec attention = grouped_attention(config, s.width);
   set_biases(attention, config);
+  attention.causal = !both_ways;
   attention.scale = 1.0 / std::sqrt(config.number("query_pre_attn_scalar", 1e-6, 1e12, 256));
-  attention.softcap = cap_of(config, "attn_logit_softcapping", third ? 0 : 50);
+  if (!third)  // Gemma 3's configs have the key, and its code does not use it
+    attention.softcap = cap_of(config, "attn_logit_softcapping", 50);
   if (third) attention.qk_norm = s.final_norm;
   if (!third) set_rotation(attention, config, attention.d_qk);
   BlockSpec block = classic_block(NormPlace::pre, s.final_norm, attention, "gated_mlp",
@@ -43,7 +45,9 @@ ModelSpec spec(const JsonObject& config) {
   const int64_t pattern =
       third ? config.integer("sliding_window_pattern", 1, kMaxLayers, 6) : 2;  // the last of so many sees all
   const auto types = layer_types(config, depth, [&](int64_t i) { return (i + 1) % pattern != 0; });
-  set_windows(s, types, window_of(config, 4096));
+  // To both sides the window counts both: half of it to either, and the token itself.
+  const int64_t window = window_of(config, 4096);
+  set_windows(s, types, both_ways && window > 0 ? window / 2 + 1 : window);
   for (size_t i = 0; third && i < s.blocks.size(); ++i)
     set_gemma3_rotation(s.blocks[i].attention(), config, types[i]);
   add_linear_head(s, config, true);
@@ -60,13 +64,14 @@ WeightMap weights(const ModelSpec& s) {
 
 }  // namespace
 
-extern const Architecture arch_gemma{
-    .name = "gemma",
-    .summary = "Gemma 2, Gemma 3 (text): norms before and inside both branches, windows on most layers",
-    .model_types = {"gemma2", "gemma3_text"},
-    .prefix = "model.",
-    .anchor = "embed_tokens.weight",
-    .spec = spec,
-    .weights = weights};
+extern const Architecture arch_gemma{.name = "gemma",
+                                     .summary =
+                                         "Gemma 2, Gemma 3 (text), EmbeddingGemma: norms before and inside "
+                                         "both branches, windows on most layers",
+                                     .model_types = {"gemma2", "gemma3_text"},
+                                     .prefix = "model.",
+                                     .anchor = "embed_tokens.weight",
+                                     .spec = spec,
+                                     .weights = weights};
 
 }  // namespace rankscope

@@ -25,7 +25,8 @@ WeightMap weights(const ModelSpec& s) {
   list.linear("unembed.", "T", "lm_head.dense", {.outside_base = true});
   list.norm("unembed.ln", "lm_head.layer_norm", true);
   list.vocabulary(s, "embeddings.word_embeddings.weight", "lm_head.decoder.weight");
-  list.add("unembed.b_U", {.tensor = "lm_head.bias", .outside_base = true, .other = "lm_head.decoder.bias"});
+  // Untied, the map to the vocabulary has a bias of its own; elsewhere both names are the same numbers.
+  list.add("unembed.b_U", {.tensor = "lm_head.decoder.bias", .outside_base = true, .other = "lm_head.bias"});
   return list.take(s);
 }
 
