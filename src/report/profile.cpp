@@ -36,11 +36,16 @@ struct Collected {
 
 bool ends_with(const Row& r, std::string_view end) { return std::string_view(r.site.str()).ends_with(end); }
 
+// What attention reads behind a norm: its own tokens, or those that ask another stream.
+bool is_normed_input(const Row& r) {
+  return ends_with(r, ".ln1.hook_normalized") || ends_with(r, ".ln_cross.hook_normalized");
+}
+
 // Where a row of a token site belongs in the table, or nothing: each layer is shown at one site only.
 bool token_place(const Row& r, bool pre_norm, int& place) {
   if (pre_norm) {
     place = ends_with(r, "ln_final.hook_normalized") ? kFinal : r.layer;
-    return place == kFinal || ends_with(r, ".ln1.hook_normalized");
+    return place == kFinal || is_normed_input(r);
   }
   place = r.depth == 0 ? kEmbed : r.layer;
   return r.depth == 0 || ends_with(r, ".hook_resid_post");
@@ -84,7 +89,7 @@ void take(Building& b, const Row& r) {
 std::vector<VariantProfile> profiles(const ResultTable& table, double sink_margin) {
   std::set<std::string_view> pre_norm, with_output{""};  // streams
   for (const Row& r : table.rows) {
-    if (ends_with(r, ".ln1.hook_normalized")) pre_norm.insert(r.stream.str());
+    if (is_normed_input(r)) pre_norm.insert(r.stream.str());
     if (r.metric == "output_kl" || r.metric == "output_error") with_output.insert(r.stream.str());
   }
   std::vector<Building> building;

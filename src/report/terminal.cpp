@@ -117,8 +117,10 @@ void print_layers(const VariantProfile& p, Page& page) {
     title += "  " + sparkline(curve, 16, page.style().unicode);
   if (std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.of_tokens; }))
     title += fmt::format("  {} tokens at {}, {} sample{}", p.content ? "content" : "all",
-                         p.pre_norm ? "ln1.hook_normalized" : "hook_resid_post", p.samples,
-                         p.samples == 1 ? "" : "s");
+                         !p.pre_norm           ? "hook_resid_post"
+                         : p.stream == "cross" ? "ln_cross.hook_normalized"
+                                               : "ln1.hook_normalized",
+                         p.samples, p.samples == 1 ? "" : "s");
   page.heading(title);
   page.quiet(row("layer", [](const Column& c) { return std::string(c.title); }));
   for (const LayerNumbers& l : p.layers)

@@ -45,6 +45,19 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "\n");
 }
 
+// The branch of a decoder that asks an encoder: its tokens are those it asks with, in every layer.
+TEST(Terminal, AttentionToAnotherStreamIsShownWhereItAsks) {
+  ResultTable t;
+  for (int32_t layer = 0; layer < 2; ++layer)
+    t.rows.push_back({"full", "blocks." + std::to_string(layer) + ".ln_cross.hook_normalized", layer, -1,
+                      "residual_fro_rel", 0.5 + 0.25 * layer, kNone, 8, layer, "content", "cross"});
+  EXPECT_EQ(print(t).substr(0, print(t).find("\n\n")),
+            "cross: full  ▅▇  content tokens at ln_cross.hook_normalized, 8 samples\n"
+            "layer   residual\n"
+            "0            0.5\n"
+            "1           0.75");
+}
+
 TEST(Terminal, WhatStandsOutComesFirstAndWhatIsNormalIsOneLine) {
   ResultTable t;
   add_variant(t, "full", 2, 0.2, 0.0);

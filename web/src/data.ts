@@ -136,14 +136,16 @@ export function streamsOf(scans: ScanData[]): string[] {
   return known.length > 0 ? [...known, ...found] : []; // a name alone makes no network of several streams
 }
 
-/** A scan as if it had that stream alone. A sentence of the verdict begins with the stream it is about. */
+/** A scan as if it had that stream alone. A sentence of the verdict begins with the stream it is about; beside the choice of a stream that need not be said again. */
 export function ofStream(scan: ScanData, stream: string): ScanData {
   const all = streamsOf([scan]);
   if (all.length === 0) return scan;
   const others = all.filter((s) => s !== stream).map((s) => `${s}: `);
   return {
     ...scan,
-    verdict: scan.verdict.filter((s) => !others.some((start) => s.sentence.startsWith(start))),
+    verdict: scan.verdict
+      .filter((s) => !others.some((start) => s.sentence.startsWith(start)))
+      .map((s) => (s.sentence.startsWith(`${stream}: `) ? { ...s, sentence: s.sentence.slice(stream.length + 2) } : s)),
     groups: scan.groups.filter((g) => (g[10] === undefined ? "" : scan.strings[g[10]]) === stream),
     shown: (stream === "decoder" ? scan.shown : scan.shown?.streams?.[stream]) ?? null,
   };

@@ -1,5 +1,6 @@
 // The page of a network with an encoder and a decoder: one stream at a time, each with its own numbers.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -8,11 +9,12 @@ import { rankscope, readTable, temporaryFolder } from "./results.mjs";
 
 const folder = join(temporaryFolder(), "t5");
 const model = join(dirname(fileURLToPath(import.meta.url)), "../../tests/fixtures/models/t5");
-let browser, page, faults, rows;
+let browser, page, faults, rows, verdict;
 
 before(async () => {
   rankscope("scan", model, "--random-tokens", "--samples", "5", "--max-length", "12", "--out", folder, "--quiet");
   rows = readTable(join(folder, "metrics.csv"));
+  ({ verdict } = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8")));
   browser = await launch();
   ({ page, faults } = await openPage(browser, join(folder, "report.html")));
 });
@@ -33,7 +35,15 @@ test("every stream shows its own heads, and sentences about itself alone", async
     await chooser().selectOption(stream);
     const heads = rows.filter((r) => r.stream === stream && r.metric === "attention_entropy" && r.head !== "").length;
     assert.equal(Number(await page.locator('[data-figure="heads"]').getAttribute("data-points")), heads, stream);
-    for (const sentence of await page.locator(".verdict li:not(.note) p:first-child").allInnerTexts()) assert.ok(sentence.startsWith(`${stream}: `), sentence);
+    const text = await page.locator("#verdict .headline").evaluate((e) => e.textContent.toLowerCase());
+    for (const { sentence } of verdict) {
+      const [, of, said] = /^(\w+): ([^:(]*[^:( ])/.exec(sentence);
+      const same = verdict.some((s) => s.sentence.startsWith(`${stream}: ${said}`));
+      assert.equal(text.includes(said.toLowerCase()), of === stream || same, `${stream}: ${sentence}`);
+    }
+    // A card is headed by what it says, not by the stream that is chosen anyway.
+    for (const heading of await page.locator("#verdict .card h3").allInnerTexts()) assert.match(heading, / /);
+    assert.ok((await page.locator("#verdict .card.usual").count()) > 0, "nothing stands out in a random network");
   }
 });
 
