@@ -4,13 +4,14 @@
 //
 //   bench: importance_bench [bert-base|gpt2-medium] [samples] [tokens] [cpu|cuda] [threads]
 //   goals: zero ablation of BERT-base's 144 heads in <= 116 passes; estimates in <= 12 and the readout;
-//   pruning in 10 runs
+//   pruning in 10 runs; six QK ranks in all layers at once in 6 runs, in one layer at a time in 39
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <string>
 
 #include "checkpoint/load.h"
@@ -84,7 +85,23 @@ int run(const std::string& shape, int64_t samples, int64_t tokens, const std::st
     }
     pruned.push_back(std::move(v));
   }
-  line("pruning curve, 10 points", 10 * evaluator->bound({}), -1, [&] { evaluator->run(pruned); });
+  const double whole = evaluator->bound({});  // one pass of the blocks, and the logits
+  line("pruning curve, 10 points", 10 * whole, -1, [&] { evaluator->run(pruned); });
+  std::vector<Variation> everywhere, one;
+  for (const int64_t rank : {1, 2, 4, 8, 16, 32}) {
+    std::map<int64_t, BlockEdit> all;
+    for (int64_t l = 0; l < spec.depth(); ++l) {
+      const BlockEdit cut = cut_to(spec.blocks[static_cast<size_t>(l)], "qk", rank);
+      one.push_back({l, {}, Replacement::zero, {{l, cut}}});
+      all.emplace(l, cut);
+    }
+    everywhere.push_back({0, {}, Replacement::zero, std::move(all)});
+  }
+  line("six QK ranks, all layers", 6 * whole, -1, [&] { evaluator->run(everywhere); });
+  // A layer and those behind it, (depth + 1) / 2 of them on average, and the logits.
+  const auto depth = static_cast<double>(spec.depth());
+  line("six QK ranks, each layer", 6 * depth * ((depth + 1) / (2 * depth) + whole - 1), -1,
+       [&] { evaluator->run(one); });
   return 0;
 }
 

@@ -3,15 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <set>
 
 #include "base/error.h"
 #include "checkpoint/load.h"
+#include "importance/candidates.h"
 #include "importance/evaluator.h"
+#include "importance/plan_report.h"
 #include "importance/planned_model.h"
 #include "importance/rank_curves.h"
 #include "importance/savings.h"
+#include "importance/sharing.h"
 #include "parts/parameters.h"
 #include "pass/input.h"
 #include "pass/readout.h"
@@ -20,33 +25,9 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kRankedBy = 8;      // samples that order the candidates
+constexpr size_t kOrderedBy = 8;     // at most so many samples order the candidates, and a quarter of them
 constexpr double kLeastCost = 1e-6;  // nats: what costs less is free, and ordered by what it saves
-
-// Something that could go: a head, or the ranks of a layer's map beyond `rank`.
-struct Candidate {
-  int64_t layer = 0;
-  int64_t head = -1;
-  std::string map = {};
-  int64_t rank = 0;
-  double cost = 0;   // of the loss, alone
-  double saves = 0;  // parameters
-  std::string what() const {
-    if (head >= 0) return fmt::format("head L{}H{}", layer, head);
-    const char* name = map == "qk" ? "QK" : map == "ov" ? "OV" : "KV";
-    return fmt::format("{} of layer {} to rank {}", name, layer, rank);
-  }
-};
-
-using Edits = std::map<int64_t, BlockEdit>;
-
-double saved_by_rank(const ModelSpec& spec, const AttentionSpec& a, const std::string& map, int64_t rank) {
-  const auto width = static_cast<double>(spec.width);
-  if (map == "qk") return 2 * width * static_cast<double>((a.d_qk - rank) * a.heads);
-  if (map == "ov") return 2 * width * static_cast<double>((a.d_v - rank) * a.heads);
-  const auto both = static_cast<double>(a.d_qk + a.d_v), r = static_cast<double>(rank);
-  return static_cast<double>(a.kv_heads) * (both * width - r * (width + both));
-}
+constexpr int kMostRefusals = 12;    // one after the other: those behind them cost more
 
 class Planner {
  public:
@@ -54,13 +35,21 @@ class Planner {
       : request_(request), progress_(progress), checkpoint_(request.scan.model) {}
 
   PlanResult run() {
+    const auto start = std::chrono::steady_clock::now();
     read();
-    rank_candidates();
+    candidates_ = candidates_of(checkpoint_, result_.notes);
+    if (candidates_.empty())
+      throw Error("no head and no map of this model can be written back changed")
+          .in(request_.scan.model.string());
+    order();
     search();
+    share();
     describe();
     result_.held_out = loss_of(held_out_);
     result_.all = loss_of(all_);
     if (request_.write) write_planned_model(checkpoint_, *source_, edits_, input_.samples, *request_.write);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    add_report(result_, request_, checkpoint_, input_, seconds.count());
     return std::move(result_);
   }
 
@@ -69,6 +58,10 @@ class Planner {
 
   void read() {
     const ScanRequest& r = request_.scan;
+    if (!spec().sources.empty())
+      throw Error("a plan follows one stream, and this network has several")
+          .in(r.model.string())
+          .hint("rankscope scan --off head:cross.L0H0 measures what single heads are worth");
     if (spec().stored_blocks != spec().depth())
       throw Error("the layers of this model share their weights, so none can be changed alone")
           .in(r.model.string());
@@ -79,12 +72,18 @@ class Planner {
           .in(r.model.string())
           .hint(loss_kind(spec()) == LossKind::masked ? "a tokenizer that names its mask token"
                                                       : "a causal or masked language model with its head");
-    const size_t count = input_.samples.size(), last = std::max<size_t>(1, count / 5);
+    const size_t count = input_.samples.size(), last = std::max<size_t>(1, count / 5),
+                 searched = count - last;
     if (count < 5)
       throw usage_error(fmt::format("a plan needs at least 5 samples, and there are {}", count))
           .hint("a longer text: one sample per line, or --whole");
-    search_ = part(0, count - last);
-    held_out_ = part(count - last, count);
+    const size_t few = std::clamp<size_t>(searched / 4, 1, kOrderedBy);
+    std::vector<size_t> order, search, held_out;
+    for (size_t i = 0; i < count; ++i)  // those that order are spread over the texts of the search
+      (i >= searched ? held_out : i * few % searched < few ? order : search).push_back(i);
+    order_ = picked(order);
+    search_ = picked(search);
+    held_out_ = picked(held_out);
     source_ = checkpoint_source(checkpoint_, r.dtype, r.device);
     result_.architecture = spec().architecture;
     result_.budget = request_.budget;
@@ -92,16 +91,14 @@ class Planner {
     result_.parameters = parameter_count(spec());
   }
 
-  // Samples [first, end) with what is asked of them: what is hidden in a sample does not depend on the
-  // others.
-  Questions part(size_t first, size_t end) const {
+  // These samples with what is asked of them: what is hidden in a sample does not depend on the others.
+  Questions picked(const std::vector<size_t>& which) const {
     Questions q{all_.kind, {}, {}};
-    const auto slice = [&](const auto& from) {
-      return std::vector(from.begin() + static_cast<std::ptrdiff_t>(first),
-                         from.begin() + static_cast<std::ptrdiff_t>(end));
-    };
-    q.samples = slice(all_.samples);
-    q.answers = {slice(all_.answers.places), slice(all_.answers.ids)};
+    for (const size_t i : which) {
+      q.samples.push_back(all_.samples[i]);
+      q.answers.places.push_back(all_.answers.places[i]);
+      q.answers.ids.push_back(all_.answers.ids[i]);
+    }
     return q;
   }
 
@@ -116,106 +113,60 @@ class Planner {
                                                       .progress = progress_});
   }
 
-  static double gained(const Evaluator& e, const Judged& j, double* error = nullptr) {
-    std::vector<double> more;
-    for (size_t s = 0; s < j.loss.size(); ++s) more.push_back(j.loss[s] - e.full().loss[s]);
-    const WeightedMean mean = mean_over_tokens(more, e.asked());
-    if (error != nullptr) *error = mean.error;
-    return mean.value;
+  static Rise rise_of(const Evaluator& e, const Judged& j) {
+    return paired_rise(e.full().loss, j.loss, e.asked());
   }
 
-  // What each candidate costs alone, on a few texts of the search.
-  void rank_candidates() {
-    Questions few{search_.kind, {}, {}};
-    const size_t count = std::min(kRankedBy, search_.samples.size());
-    for (size_t i = 0; i < count; ++i) {
-      const size_t at = i * search_.samples.size() / count;
-      few.samples.push_back(search_.samples[at]);
-      few.answers.places.push_back(search_.answers.places[at]);
-      few.answers.ids.push_back(search_.answers.ids[at]);
-    }
-    const auto ranker = evaluator(few, true);
+  // What each candidate costs alone, on a few texts.
+  void order() {
+    const auto few = evaluator(order_, true);
     std::vector<Variation> variations;
-    for (const Unit& u : units_of(spec(), UnitKind::head)) {
-      if (!can_write(checkpoint_, u.layer, "kv")) continue;
-      candidates_.push_back(
-          {u.layer, u.index, {}, 0, 0, static_cast<double>(parameters_saved(spec(), {{u.layer, u.index}}))});
-      variations.push_back({u.layer, u, Replacement::zero, {}});
-    }
-    for (const char* map : {"qk", "ov", "kv"}) add_ranks(map, variations);
-    if (candidates_.empty())
-      throw Error("no head and no map of this model can be written back changed")
-          .in(request_.scan.model.string());
-    const std::vector<Judged> judged = ranker->run(variations);
-    for (size_t i = 0; i < candidates_.size(); ++i) candidates_[i].cost = gained(*ranker, judged[i]);
+    for (const Candidate& c : candidates_) variations.push_back(c.alone(spec()));
+    const std::vector<Judged> judged = few->run(variations);
+    for (size_t i = 0; i < candidates_.size(); ++i) candidates_[i].cost = rise_of(*few, judged[i]).mean;
     std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
       return std::max(a.cost, kLeastCost) / a.saves < std::max(b.cost, kLeastCost) / b.saves;
     });
+    for (const int64_t l : layers_that_can_share(spec()))
+      sharers_.emplace_back(rise_of(*few, judge_shared(*few, {l})).mean, l);
+    std::stable_sort(sharers_.begin(), sharers_.end());
+    count(*few);
+  }
+
+  // In passes of the search's samples.
+  void count(const Evaluator& e) {
     result_.passes +=
-        ranker->passes() * static_cast<double>(count) / static_cast<double>(search_.samples.size());
+        e.passes() * static_cast<double>(e.samples()) / static_cast<double>(search_.samples.size());
   }
 
-  void add_ranks(const std::string& map, std::vector<Variation>& variations) {
-    int64_t left_out = 0;
-    for (int64_t l = 0; l < spec().depth(); ++l) {
-      const BlockSpec& block = spec().blocks[static_cast<size_t>(l)];
-      if (!can_write(checkpoint_, l, map)) {
-        ++left_out;
-        continue;
-      }
-      for (const int64_t part : {8, 4, 2}) {
-        const int64_t rank = full_rank(block, map) / part;
-        const double saves = saved_by_rank(spec(), block.attention(), map, rank);
-        if (rank < 1 || saves <= 0) continue;
-        candidates_.push_back({l, -1, map, rank, 0, saves});
-        variations.push_back({l, {}, Replacement::zero, {{l, cut_to(block, map, rank)}}});
-      }
-    }
-    if (left_out > 0)
-      result_.notes.push_back(
-          fmt::format("the {} maps of {} layers were not tried: cut, they have no place in this architecture",
-                      map, left_out));
-  }
-
-  // The edits with these candidates on top; a cut replaces a weaker one.
-  Edits with(const std::vector<const Candidate*>& more) const {
-    Edits out = edits_;
-    for (const Candidate* c : more) {
-      const BlockSpec& full = spec().blocks[static_cast<size_t>(c->layer)];
-      BlockEdit& edit = out.try_emplace(c->layer, BlockEdit{full, 0}).first->second;
-      AttentionSpec& a = edit.spec.attention();
-      const auto lower = [&](int64_t& rank) { rank = rank == 0 ? c->rank : std::min(rank, c->rank); };
-      if (c->head >= 0) {
-        a.heads_off.push_back(c->head);
-        std::sort(a.heads_off.begin(), a.heads_off.end());
-      } else if (c->map == "qk") {
-        lower(a.truncate_qk);
-      } else if (c->map == "ov") {
-        lower(a.truncate_ov);
-      } else {
-        lower(edit.kv_rank);
-      }
-    }
-    return out;
+  // One measured step: whether the network is within the budget, at the level that this look may take.
+  PlanStep look(const Evaluator& e, const Judged& judged, int64_t number,
+                std::vector<std::string> what) const {
+    PlanStep s{std::move(what), rise_of(e, judged)};
+    s.upper = s.rise.upper(level_of_look(number));
+    s.taken = s.upper <= request_.budget;
+    s.undecided = !s.taken && s.rise.mean <= request_.budget;
+    return s;
   }
 
   void search() {
     const auto judge = evaluator(search_, false);
-    double error = 0, now = 0;
+    result_.search = loss_from(*judge, judge->full(), 0);
     size_t next = 0, size = 1;
-    while (next < candidates_.size()) {
+    int refused = 0;
+    while (next < candidates_.size() && refused < kMostRefusals) {
       std::vector<const Candidate*> step;
-      for (size_t i = next; i < std::min(candidates_.size(), next + size); ++i)
+      std::vector<std::string> what;
+      for (size_t i = next; i < std::min(candidates_.size(), next + size); ++i) {
         step.push_back(&candidates_[i]);
-      const Edits tried = with(step);
+        what.push_back(candidates_[i].what());
+      }
+      const Edits tried = with(edits_, step, spec());
       const Judged judged = judge->run({{tried.begin()->first, {}, Replacement::zero, tried}}).front();
-      PlanStep s{{}, gained(*judge, judged, &error), false};
-      for (const Candidate* c : step) s.what.push_back(c->what());
-      s.taken = s.gained <= request_.budget;
+      PlanStep s = look(*judge, judged, static_cast<int64_t>(result_.steps.size()) + 1, std::move(what));
       if (s.taken) {
         edits_ = tried;
-        now = s.gained;
-        result_.search = loss_from(*judge, judged);
+        result_.search = loss_from(*judge, judged, s.upper);
         next += step.size();
         size *= 2;
       } else if (step.size() == 1) {
@@ -225,21 +176,73 @@ class Planner {
       }
       if (progress_)
         progress_(static_cast<int64_t>(next), static_cast<int64_t>(candidates_.size()),
-                  fmt::format("loss +{:.4f} of {}", now, request_.budget));
-      // Single candidates that do not fit one after the other: those behind them cost more.
-      refused_ = s.taken || step.size() > 1 ? 0 : refused_ + 1;
+                  fmt::format("loss +{:.4f} of {}", result_.search.rise.mean, request_.budget));
+      refused = s.taken || step.size() > 1 ? 0 : refused + 1;
       result_.steps.push_back(std::move(s));
-      if (refused_ == kMostRefusals) break;
     }
-    if (edits_.empty()) result_.search = loss_from(*judge, judge->full());
-    result_.passes += judge->passes();
+    if (edits_.empty()) result_.undecided = undecided(result_.steps);
+    count(*judge);
   }
 
-  PlannedLoss loss_from(const Evaluator& e, const Judged& j) const {
+  // Layers that read with the patterns of the one before, the cheapest first, one at a time.
+  void share() {
+    if (sharers_.empty()) return;
+    const auto judge = evaluator(search_, false);
+    SharingPlan& plan = result_.sharing;
+    plan.search = loss_from(*judge, judge->full(), 0);
+    int refused = 0;
+    for (size_t i = 0; i < sharers_.size() && refused < kMostRefusals; ++i) {
+      std::set<int64_t> tried = shared_;
+      tried.insert(sharers_[i].second);
+      const Judged judged = judge_shared(*judge, tried);
+      PlanStep s = look(*judge, judged, static_cast<int64_t>(i) + 1,
+                        {fmt::format("layer {} with the patterns of layer {}", sharers_[i].second,
+                                     sharers_[i].second - 1)});
+      refused = s.taken ? 0 : refused + 1;
+      if (s.taken) {
+        shared_ = tried;
+        plan.search = loss_from(*judge, judged, s.upper);
+      }
+      plan.steps.push_back(std::move(s));
+      if (progress_)
+        progress_(static_cast<int64_t>(i) + 1, static_cast<int64_t>(sharers_.size()),
+                  "layers that share patterns");
+    }
+    plan.saved = parameters_shared(spec(), shared_);
+    count(*judge);
+    const auto held = evaluator(held_out_, false);
+    plan.held_out = loss_from(*held, judge_shared(*held, shared_));
+  }
+
+  // Why a search that took nothing did not: the step that more text would decide first.
+  std::string undecided(const std::vector<PlanStep>& steps) const {
+    const PlanStep* best = nullptr;
+    double fewest = 0;
+    for (const PlanStep& s : steps) {
+      const double needed = s.rise.samples_for(request_.budget, level_of_look(1));
+      if (!s.undecided || (best != nullptr && needed >= fewest)) continue;
+      best = &s, fewest = needed;
+    }
+    if (best == nullptr) return "";
+    const std::string most = std::isfinite(best->upper) ? fmt::format("{:+.3f}", best->upper) : "any amount";
+    // The search judges by three fifths of the text: a fifth is held out, and of the rest at most a quarter
+    // orders.
+    const std::string more =
+        std::isfinite(fewest) && fewest < 1e9
+            ? fmt::format("; about {:.0f} samples like these would decide", std::ceil(fewest / 0.6))
+            : "; more samples would decide";
+    return fmt::format(
+        "this text is too small to decide: {} raised the loss by {:+.4f} nats on {} samples and may "
+        "raise it by {}, with a budget of {}{}",
+        best->what.front(), best->rise.mean, search_.samples.size(), most, request_.budget, more);
+  }
+
+  static PlannedLoss loss_from(const Evaluator& e, const Judged& j, std::optional<double> upper = {}) {
     PlannedLoss out;
     out.full = mean_over_tokens(e.full().loss, e.asked()).value;
     out.planned = mean_over_tokens(j.loss, e.asked()).value;
-    out.gained = gained(e, j, &out.error);
+    out.rise = rise_of(e, j);
+    out.upper = upper ? *upper : out.rise.upper(kHeldLevel);
     out.samples = e.samples();
     return out;
   }
@@ -262,6 +265,8 @@ class Planner {
       layer.full_qk = full_rank(block, "qk");
       layer.full_ov = full_rank(block, "ov");
       layer.full_kv = full_rank(block, "kv");
+      layer.shares = shared_.count(l) > 0;
+      for (const auto& [cost, sharer] : sharers_) layer.can_share = layer.can_share || sharer == l;
       if (const auto edit = edits_.find(l); edit != edits_.end()) {
         const AttentionSpec& e = edit->second.spec.attention();
         layer.heads_out = e.heads_off;
@@ -303,18 +308,17 @@ class Planner {
     for (const char* p : {"W_K", "W_V"}) add(p, layer.kv);
   }
 
-  static constexpr int kMostRefusals = 12;
-
   const PlanRequest& request_;
   const ProgressCallback& progress_;
   Checkpoint checkpoint_;
   std::unique_ptr<WeightSource> source_;
   ScanInput input_;
-  Questions all_, search_, held_out_;
+  Questions all_, order_, search_, held_out_;
   std::vector<Candidate> candidates_;
   Edits edits_;
+  std::vector<std::pair<double, int64_t>> sharers_;  // cost alone, layer
+  std::set<int64_t> shared_;
   PlanResult result_;
-  int refused_ = 0;
 };
 
 }  // namespace

@@ -2,9 +2,10 @@
 // torch.
 //
 // Candidates are single heads and the maps of single layers cut to an eighth, a quarter and half of their
-// rank. They are ordered by what they cost alone for what they save, and taken in that order in steps that
-// double while they fit the budget and halve where they do not; the loss is measured after each on the texts
-// of the search. The last fifth of the texts is read once, at the end.
+// rank. A few of the texts order them by what they cost alone for what they save. They are then taken in that
+// order, in steps that double while they fit the budget and halve where they do not: a step fits when the
+// upper end of the confidence interval of its loss, on the texts of the search that did not order, is within
+// the budget (importance/evidence.h). The last fifth of the texts is read once, at the end.
 #pragma once
 
 #include <filesystem>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "importance/evidence.h"
 #include "pass/request.h"
 
 namespace rankscope {
@@ -23,16 +25,20 @@ struct PlanRequest {
   std::optional<std::filesystem::path> write;  // a folder for the model that the plan leaves
 };
 
-/// A loss, how much more it is than the full network's, and the error of that.
+/// A loss beside the full network's on the same samples.
 struct PlannedLoss {
-  double full = 0, planned = 0, gained = 0, error = 0;
+  double full = 0, planned = 0;
+  Rise rise = {};
+  double upper = 0;  // end of the interval: at the level of the look that took it, or kHeldLevel
   int64_t samples = 0;
 };
 
 struct PlanStep {
   std::vector<std::string> what;  // "head L5H3", "QK of layer 3 to rank 8"
-  double gained = 0;              // loss of everything taken so far and this, less that of the full network
+  Rise rise = {};                 // of everything taken so far and this
+  double upper = 0;
   bool taken = false;
+  bool undecided = false;  // its mean is within the budget, and its upper end is not
 };
 
 struct PlannedLayer {
@@ -41,6 +47,15 @@ struct PlannedLayer {
   int64_t heads = 0;
   int64_t qk = 0, ov = 0, kv = 0;  // ranks; 0: left whole
   int64_t full_qk = 0, full_ov = 0, full_kv = 0;
+  bool can_share = false, shares = false;  // reads with the patterns of the layer before
+};
+
+/// Layers that could read with the patterns of the layer before: measured by themselves, beside the plan and
+/// within the same budget.
+struct SharingPlan {
+  std::vector<PlanStep> steps;
+  int64_t saved = 0;  // parameters
+  PlannedLoss search, held_out;
 };
 
 struct PlanResult {
@@ -51,9 +66,12 @@ struct PlanResult {
   int64_t parameters = 0, saved = 0;  // of the whole network, and fewer in factored form
   double cache_saved = 0;             // share of the cache of keys and values
   PlannedLoss search, held_out, all;
+  SharingPlan sharing;
+  std::string undecided;           // why nothing is changed though it might be free; empty otherwise
   Json rank_pattern;               // of PEFT: module to rank
   std::vector<std::string> notes;  // what was not tried, and why
   double passes = 0;               // forward passes of the search's samples
+  ScanResult report;               // the same as a table, sentences and a manifest (plan_report.h)
 };
 
 PlanResult make_plan(const PlanRequest& request, const ProgressCallback& progress);

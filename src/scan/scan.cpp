@@ -49,8 +49,8 @@ class Scan {
           .in(request.model.string())
           .hint(
               fmt::format("{} is the encoder alone", (request.model / spec().sources.front().name).string()));
-    if (!request.ablate.empty() && !spec().sources.empty())
-      throw usage_error("--ablate puts means into the heads of one stream, and this network has several")
+    if (wants_importance(request) && !spec().sources.empty())
+      throw usage_error("--ablate and curves of --rank change one stream, and this network has several")
           .in(request.model.string())
           .hint(fmt::format("--off head:cross.L0H0 takes a head out; {} is the encoder alone",
                             (request.model / spec().sources.front().name).string()));

@@ -103,16 +103,17 @@ Words that are none are answered before anything runs.
 
 A plan within a budget, written as a model whose loss scan repeats and which verify holds to its activations.
 
-  $ rankscope plan --samples 10 --max-length 24 --budget 0.05 --write planned > plan.txt; grep -c '/' plan.txt | awk '{ print ($1 > 0 ? "cuts" : "none") }'; sed -n '1p' plan.txt; grep -o '^[a-z ]*[a-z]  ' plan.txt | sed 's/ *$//' | sort -u
+  $ rankscope plan --samples 10 --max-length 24 --budget 1.5 --write planned > plan.txt; grep -c '/' plan.txt | awk '{ print ($1 > 0 ? "cuts" : "none") }'; grep '^layer' plan.txt | tr -s ' '; grep -o '^[? ] *[a-z][a-z ]*[a-z]  \|^[a-z]*  ' plan.txt | sed 's/^[? ]*//; s/ *$//' | grep . | sort -u
   cuts
-  layer  heads out                       QK        OV        KV
+  layer heads out QK OV KV could share with
   all
   held out
-  layer  heads out
+  layer
   note
   peft
-  saves
+  plan
   search
+  sharing
   wrote
   $ rankscope verify planned --against planned/activations.safetensors | tail -1 | cut -c1-6
   agrees
@@ -120,6 +121,19 @@ A plan within a budget, written as a model whose loss scan repeats and which ver
   repeats
   $ rankscope plan --samples 10 --max-length 24 --budget 0 --json | grep -o '"budget": 0.0'
   "budget": 0.0
+
+On so little text nothing can be promised within a small budget, and nothing is changed.
+
+  $ rankscope plan --samples 8 --max-length 12 --budget 0.0005 --write same > small.txt; head -1 small.txt | cut -c1-44; grep -c '/[0-9]' small.txt
+  ? plan      this text is too small to decide
+  0
+  [1]
+  $ rankscope plan --samples 8 --max-length 12 --budget 0.0005 --json | grep -o '"parameters_saved": [0-9]*,' | sort -u
+  "parameters_saved": 0,
+  $ rankscope plan "$TREE/tests/fixtures/models/t5" --random-tokens 2>&1 | head -1
+  error: a plan follows one stream, and this network has several
+  $ rankscope scan "$TREE/tests/fixtures/models/t5" --random-tokens --rank qk=1,2 2>&1 | head -1
+  error: --ablate and curves of --rank change one stream, and this network has several
   $ rankscope plan --samples 3
   error: a plan needs at least 5 samples, and there are 3
     try  a longer text: one sample per line, or --whole

@@ -59,19 +59,23 @@ TEST(PutBack, IsTheWayBackInEveryArchitecture) {
   EXPECT_GT(checked, 500);
 }
 
+// Token ids that any of the vocabularies has, from a counter: ten a line.
+void write_ids(const fs::path& file, int lines, uint64_t seed) {
+  const Philox random{seed, 1, 0};
+  std::string text;
+  uint64_t index = 0;
+  for (int line = 0; line < lines; ++line) {
+    for (int i = 0; i < 10; ++i) text += fmt::format("{} ", 5 + random.below(60, index++));
+    text += "\n";
+  }
+  write_file(file, text);
+}
+
 class Plan : public testing::TestWithParam<const char*> {
  protected:
   TemporaryFolder folder;
   PlanRequest request(double budget) {
-    // Token ids that any of the vocabularies has, from a counter.
-    const Philox random{3, 1, 0};
-    std::string text;
-    uint64_t index = 0;
-    for (int line = 0; line < 10; ++line) {
-      for (int i = 0; i < 10; ++i) text += fmt::format("{} ", 5 + random.below(60, index++));
-      text += "\n";
-    }
-    write_file(folder.path() / "ids.txt", text);
+    write_ids(folder.path() / "ids.txt", 10, 3);
     PlanRequest r;
     r.scan.model = test::fixtures() / "models" / GetParam();
     r.scan.token_ids = folder.path() / "ids.txt";
@@ -81,13 +85,16 @@ class Plan : public testing::TestWithParam<const char*> {
   }
 };
 
+// On so few tokens of a random network only a generous budget can be kept for sure.
 TEST_P(Plan, IsWithinItsBudgetAndTheWrittenModelIsTheOnePlanned) {
-  const PlanRequest r = request(0.05);
+  const PlanRequest r = request(2.0);
   const PlanResult plan = make_plan(r, {});
-  EXPECT_LE(plan.search.gained, 0.05);
-  EXPECT_EQ(plan.search.samples, 8);
+  EXPECT_LE(plan.search.upper, 2.0);
+  EXPECT_LE(plan.search.rise.mean, plan.search.upper);
+  EXPECT_EQ(plan.search.samples, 6);  // two of ten are held out, and two order
   EXPECT_EQ(plan.held_out.samples, 2);
   EXPECT_GT(plan.saved, 0);
+  EXPECT_TRUE(plan.undecided.empty());
   bool changed = false;
   for (const PlannedLayer& l : plan.layers)
     changed = changed || !l.heads_out.empty() || l.qk > 0 || l.ov > 0 || l.kv > 0;
@@ -124,6 +131,66 @@ TEST(PlanRefusal, AModelOfWhichNothingCanBeWrittenBackIsRefused) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, Plan,
                          testing::Values("gpt2", "gpt2-fp16", "llama", "qwen3", "gpt-neox", "bloom", "falcon",
                                          "phi", "gemma2", "opt", "mixtral"));
+
+// Texts of random tokens have a truth: the loss on very many of them. Ten lines say next to nothing of it,
+// and a search by means alone planned cuts here that cost up to five times the budget on texts it had not
+// read.
+TEST(PlanOf, AFewTextsDoesNotCostMoreThanItsBudgetOnManyOthers) {
+  const fs::path model = test::fixtures() / "models" / "gpt2";
+  const TemporaryFolder folder;
+  write_ids(folder.path() / "many.txt", 400, 99);
+  const auto loss_of = [&](const fs::path& of) {
+    ScanRequest r;
+    r.model = of;
+    r.token_ids = folder.path() / "many.txt";
+    r.samples = 400;
+    r.lenses = {"residual"};
+    return scan(r, {}).table.find("full", "nll", -1)->value;
+  };
+  const double full = loss_of(model);
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    write_ids(folder.path() / "few.txt", 10, seed);
+    PlanRequest r;
+    r.scan.model = model;
+    r.scan.token_ids = folder.path() / "few.txt";
+    r.budget = 0.05;
+    r.write = folder.path() / fmt::format("planned{}", seed);
+    const PlanResult plan = make_plan(r, {});
+    EXPECT_LE(loss_of(*r.write) - full, 0.05) << "seed " << seed;
+    if (plan.saved > 0) continue;
+    EXPECT_TRUE(plan.undecided.starts_with("this text is too small to decide:")) << plan.undecided;
+    EXPECT_FALSE(plan.report.verdict.front().known);
+  }
+}
+
+TEST(PlanOf, ManyTextsFindsWhatCanGoAndTheOthersAgree) {
+  const TemporaryFolder folder;
+  write_ids(folder.path() / "ids.txt", 300, 5);
+  PlanRequest r;
+  r.scan.model = test::fixtures() / "models" / "gpt2";
+  r.scan.token_ids = folder.path() / "ids.txt";
+  r.scan.samples = 300;
+  r.budget = 0.3;
+  const PlanResult plan = make_plan(r, {});
+  EXPECT_GT(plan.saved, 0);
+  EXPECT_NE(held_against(plan.held_out.rise, r.budget), Held::over);
+  EXPECT_EQ(plan.search.samples, 232);  // 60 are held out, 8 order
+  const Json& said = plan.report.manifest.at("plan");
+  EXPECT_EQ(said.at("steps").size(), plan.steps.size());
+  EXPECT_NE(plan.report.table.find("planned", "plan_loss_held_out", -1), nullptr);
+}
+
+TEST(PlanOf, ANetworkOfTwoStreamsIsRefused) {
+  PlanRequest r;
+  r.scan.model = test::fixtures() / "models" / "t5";
+  r.scan.random_tokens = true;
+  try {
+    make_plan(r, {});
+    ADD_FAILURE() << "it was planned";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "a plan follows one stream, and this network has several");
+  }
+}
 
 TEST(PlanOf, NothingWhereTheBudgetIsNothingAndEverythingCosts) {
   // A budget below zero cannot be asked for.

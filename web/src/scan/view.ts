@@ -14,6 +14,7 @@ import { importance } from "./importance";
 import { manifest } from "./manifest";
 import { operator } from "./operator";
 import { paths, readings } from "./paths";
+import { plan } from "./plan";
 import { series, stepsOf } from "./series";
 import { sinks } from "./sinks";
 import { summary } from "./summary";
@@ -47,6 +48,8 @@ function details(scan: Scan, several: boolean, choose: HTMLElement | null): { se
   const sections: HTMLElement[] = [];
   const map = new HeadMap([scan], open);
   if (!several && !map.empty) sections.push(section("heads", "Heads", map.element));
+  const planned = plan(scan);
+  if (planned) sections.push(section("plan", "The plan", planned));
   const worth = importance(scan);
   if (worth) sections.push(section("importance", "What can go", worth));
   if (!page.empty) sections.push(section("head", "One head", choose && h("div", { class: "controls" }, choose), page.element));

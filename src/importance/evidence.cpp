@@ -1,0 +1,70 @@
+#include "importance/evidence.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "pass/readout.h"
+#include "verdict/statistics.h"
+
+namespace rankscope {
+namespace {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// P(T > t) = level, by halving: the tail falls with t.
+double student_quantile(double level, double freedom) {
+  double low = 0, high = 1;
+  while (verdict::student_tail(high, freedom) > level && high < 1e9) high *= 2;
+  for (int i = 0; i < 200 && high - low > 1e-12 * high; ++i) {
+    const double middle = (low + high) / 2;
+    (verdict::student_tail(middle, freedom) > level ? low : high) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
+double Rise::upper(double level) const {
+  if (!std::isfinite(error) || !(freedom > 0)) return kInfinite;
+  return error == 0 ? mean : mean + student_quantile(level, freedom) * error;
+}
+
+double Rise::lower(double level) const {
+  if (!std::isfinite(error) || !(freedom > 0)) return -kInfinite;
+  return error == 0 ? mean : mean - student_quantile(level, freedom) * error;
+}
+
+double Rise::samples_for(double bound, double level) const {
+  if (!std::isfinite(error) || !(mean < bound)) return kInfinite;
+  const double many = 1e6;  // of so many, Student's t is a normal number
+  const double part = student_quantile(level, many) * error / (bound - mean);
+  return (freedom + 1) * part * part;
+}
+
+Rise paired_rise(const std::vector<double>& full, const std::vector<double>& other,
+                 const std::vector<int64_t>& tokens) {
+  if (full.size() != other.size() || full.size() != tokens.size())
+    throw Error("losses of different samples cannot be compared");
+  std::vector<double> more;
+  double all = 0, squares = 0;
+  for (size_t s = 0; s < tokens.size(); ++s) {
+    more.push_back(other[s] - full[s]);
+    all += static_cast<double>(tokens[s]);
+    squares += static_cast<double>(tokens[s]) * static_cast<double>(tokens[s]);
+  }
+  const WeightedMean mean = mean_over_tokens(more, tokens);
+  return {mean.value, mean.error, all * all / squares - 1};  // as many as equally long samples would be
+}
+
+double level_of_look(int64_t look) {
+  const auto k = static_cast<double>(look);
+  return kSearchLevel / (k * (k + 1));
+}
+
+Held held_against(const Rise& rise, double budget) {
+  if (rise.upper(kHeldLevel) <= budget) return Held::within;
+  return rise.lower(kHeldLevel) > budget ? Held::over : Held::undecided;
+}
+
+}  // namespace rankscope
