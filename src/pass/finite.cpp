@@ -17,36 +17,37 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A norm divides by the root of the squares of a row: where they overflow it gives zeros, and zeros have a
 // rank. They cannot while the square of the largest, as often as the row is long, does not.
-at::Tensor most_of_squares(const at::Tensor& largest, const at::Tensor& x) {
-  return largest.square().mul(static_cast<double>(x.size(1)));
+double largest_allowed(const at::Tensor& x, const TilePlace& place) {
+  const double most = x.scalar_type() == at::kDouble ? std::numeric_limits<double>::max()
+                                                     : static_cast<double>(std::numeric_limits<float>::max());
+  return place.queries > 0 ? most : std::sqrt(most / static_cast<double>(std::max<int64_t>(1, x.size(1))));
 }
 
 bool all_well(const at::Tensor& x, const TilePlace& place) {
   if (place.queries > 0 || x.numel() == 0) return all_finite(x);
-  return std::isfinite(most_of_squares(at::linalg_vector_norm(x, kInfinity), x).item<double>());
+  return at::linalg_vector_norm(x, kInfinity).item<double>() <= largest_allowed(x, place);
 }
 
 }  // namespace
 
-at::Tensor not_finite_flag(const at::Tensor& x, const TilePlace& place) {
-  // The largest absolute entry of a row is finite only if all are, and no sum can overflow on the way.
-  const at::Tensor rows =
-      place.queries > 0 ? at::linalg_vector_norm(x, kInfinity, at::IntArrayRef({1, 3})).flatten()
-                        : most_of_squares(at::linalg_vector_norm(x, kInfinity, at::IntArrayRef({1})), x);
-  const int64_t none = rows.numel();
-  const at::Tensor number = at::arange(none, rows.options().dtype(at::kDouble));
-  const at::Tensor first = at::where(rows.isfinite(), at::full_like(number, none), number).min();
-  return at::where(first == none, at::full_like(first, -1), first);
+at::Tensor largest_of_rows(const at::Tensor& x, const TilePlace& place) {
+  return place.queries > 0 ? at::linalg_vector_norm(x, kInfinity, at::IntArrayRef({1, 3})).flatten()
+                           : at::linalg_vector_norm(x, kInfinity, at::IntArrayRef({1}));
 }
 
 void watch_finite(const at::Tensor& x, const TilePlace& place, Crossing& crossing,
                   std::function<void(int64_t)> found) {
+  if (!crossing.late(x) && all_well(x, place)) return;
+  const at::Tensor largest = largest_of_rows(x, place);
+  const auto look = [found = std::move(found), rows = largest.numel(),
+                     most = largest_allowed(x, place)](const double* of_row) {
+    const double* bad = std::find_if(of_row, of_row + rows, [&](double v) { return !(v <= most); });
+    if (bad != of_row + rows) found(bad - of_row);
+  };
   if (crossing.late(x))
-    crossing.add(not_finite_flag(x, place), [found = std::move(found)](const double* row) {
-      if (*row >= 0) found(static_cast<int64_t>(*row));
-    });
-  else if (!all_well(x, place))
-    found(static_cast<int64_t>(not_finite_flag(x, place).item<double>()));
+    crossing.add(largest, look);
+  else
+    look(largest.to(at::kDouble).contiguous().data_ptr<double>());
 }
 
 std::string token_of(const Batch& batch, const TilePlace& place, int64_t row) {

@@ -1,4 +1,4 @@
-// Where a tensor of the pass is no longer finite: which token, as a number on the tensor's own device.
+// Where a tensor of the pass is no longer finite: which token.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace rankscope {
 
-/// The first row of x [N, d] that holds NaN, Inf or a number whose square overflows, or the first of the
-/// queries of a tile [S, H, R, keys], sample by sample, that holds NaN or Inf; -1 where none does. One double
-/// on x's device: nobody waits for it.
-at::Tensor not_finite_flag(const at::Tensor& x, const TilePlace& place);
+/// The largest absolute entry of every row of x [N, d], or of every query of a tile [S, H, R, keys], sample
+/// by sample: finite only if all are, and no sum can overflow on the way. On x's device: nobody waits for it.
+at::Tensor largest_of_rows(const at::Tensor& x, const TilePlace& place);
 
-/// Calls `found` with such a row, where there is one: at once, or when the crossing reads it
-/// (Crossing::late).
+/// Calls `found` with the first row of x [N, d] that holds NaN, Inf or a number whose square overflows, or
+/// the first query of a tile that holds NaN or Inf, where there is one: at once, or when the crossing reads
+/// it (Crossing::late).
 void watch_finite(const at::Tensor& x, const TilePlace& place, Crossing& crossing,
                   std::function<void(int64_t row)> found);
 

@@ -11,8 +11,17 @@
 namespace rankscope {
 namespace {
 
-double flag(const at::Tensor& x, const TilePlace& place = {}) {
-  return not_finite_flag(x, place).item<double>();
+/// The row that is found, at once and late; -1 for none.
+int64_t flag(const at::Tensor& x, const TilePlace& place = {}) {
+  std::vector<int64_t> found;
+  for (const bool late : {false, true}) {
+    Crossing crossing(late);
+    found.push_back(-1);
+    watch_finite(x, place, crossing, [&](int64_t row) { found.back() = row; });
+    crossing.finish();
+  }
+  EXPECT_EQ(found[0], found[1]);
+  return found[0];
 }
 
 TEST(Finite, NamesTheFirstRowThatIsNot) {
