@@ -14,8 +14,8 @@
 #include "train/cpu_tile.h"
 #include "train/data.h"
 #include "train/fused_forward.h"
+#include "train/in_parallel.h"
 #include "train/plain_forward.h"
-#include "train/units.h"
 
 namespace rankscope {
 namespace {
@@ -80,15 +80,15 @@ class CpuStack : public Stack {
     const auto trials = static_cast<int64_t>(trials_.size());
     for (int64_t i = 0; i < count; ++i) {
       for (Trial& t : trials_) t.data->begin_step(t.step);
-      each_unit(threads_, trials * tiles_.sums, [&](int64_t unit) {
-        Trial& t = trials_[static_cast<size_t>(unit / tiles_.sums)];
-        if (!t.dropped) partial_gradient(t, unit % tiles_.sums);
+      each_in_parallel(threads_, trials * tiles_.sums, [&](int64_t task) {
+        Trial& t = trials_[static_cast<size_t>(task / tiles_.sums)];
+        if (!t.dropped) partial_gradient(t, task % tiles_.sums);
       });
       for (Trial& t : trials_) shrink(t);
       const int64_t chunks = (trials_.front().layout.size() + kChunk - 1) / kChunk;
-      each_unit(threads_, trials * chunks, [&](int64_t unit) {
-        Trial& t = trials_[static_cast<size_t>(unit / chunks)];
-        if (!t.dropped) update(t, unit % chunks * kChunk);
+      each_in_parallel(threads_, trials * chunks, [&](int64_t task) {
+        Trial& t = trials_[static_cast<size_t>(task / chunks)];
+        if (!t.dropped) update(t, task % chunks * kChunk);
       });
       for (size_t k = 0; k < trials_.size(); ++k) {
         if (trials_[k].dropped) continue;
@@ -105,10 +105,10 @@ class CpuStack : public Stack {
     const int64_t tiles = (sequences + tiles_.sequences - 1) / tiles_.sequences;
     std::vector<std::vector<double>> errors(trials_.size(),
                                             std::vector<double>(static_cast<size_t>(sequences)));
-    each_unit(threads_, static_cast<int64_t>(trials_.size()) * tiles, [&](int64_t unit) {
-      const auto k = static_cast<size_t>(unit / tiles);
+    each_in_parallel(threads_, static_cast<int64_t>(trials_.size()) * tiles, [&](int64_t task) {
+      const auto k = static_cast<size_t>(task / tiles);
       if (trials_[k].dropped) return;
-      const int64_t first = unit % tiles * tiles_.sequences;
+      const int64_t first = task % tiles * tiles_.sequences;
       test_tile(trials_[k], first, std::min(tiles_.sequences, sequences - first), errors[k].data() + first);
     });
     std::vector<Score> out;

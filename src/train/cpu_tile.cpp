@@ -84,9 +84,9 @@ EncoderTile::EncoderTile(const TrialSpec& trial, int64_t sequences) : tokens_(to
 }
 
 // One call of loss().
-struct EncoderTile::Pass {
-  Pass(EncoderTile& tile, const ModelSpec& spec, int64_t count, const float* tokens, const float* parameters,
-       float* gradient)
+struct EncoderTile::Run {
+  Run(EncoderTile& tile, const ModelSpec& spec, int64_t count, const float* tokens, const float* parameters,
+      float* gradient)
       : t(tile), tokens(tokens), parameters(parameters), gradient(gradient) {
     const AttentionSpec& a = spec.blocks.front().attention();
     rows = count * t.tokens_;
@@ -113,7 +113,7 @@ struct EncoderTile::Pass {
     norm.rows = rows;
     norm.width = norm.x_row = norm.u_row = norm.y_row = D;
   }
-  Pass(const Pass&) = delete;
+  Run(const Run&) = delete;
 
   const float* at(int64_t offset) const { return offset < 0 ? nullptr : parameters + offset; }
   float* d(int64_t offset) const { return offset < 0 ? nullptr : gradient + offset; }
@@ -179,7 +179,7 @@ struct EncoderTile::Pass {
 
 double EncoderTile::loss(const ModelSpec& n, int64_t count, const float* tokens, const float* target,
                          float weight, const float* parameters, float* gradient) {
-  Pass pass(*this, n, count, tokens, parameters, gradient);
+  Run pass(*this, n, count, tokens, parameters, gradient);
   for (size_t l = 0; l < kept_.size(); ++l) pass.forward(l);
   if (n.output.channels < pass.D) std::fill_n(dy_, pass.rows * pass.D, 0.0f);
   const double loss = squared_error(pass.rows, n.output.channels, weight, kept_.back().y, pass.D, target,

@@ -35,7 +35,7 @@ class EncoderTile {
   struct Kept {
     float *qkv, *z, *attention, *inverse1, *u, *hidden, *mlp, *inverse2, *y;
   };
-  struct Pass;
+  struct Run;
 
   std::vector<Offsets> offsets_;
   std::vector<Kept> kept_;

@@ -1,4 +1,4 @@
-#include "train/units.h"
+#include "train/in_parallel.h"
 
 #include <exception>
 
@@ -6,16 +6,16 @@
 
 namespace rankscope {
 
-// A lone unit has its parallel region too. Outside of one a BLAS that cannot be told otherwise shares out
-// each of the unit's many small products and waits for all threads every time: with another program on one
+// A lone task has its parallel region too. Outside of one a BLAS that cannot be told otherwise shares out
+// each of the task's many small products and waits for all threads every time: with another program on one
 // core a step took 7 times as long.
-void each_unit(int threads, int64_t units, const std::function<void(int64_t unit)>& work) {
+void each_in_parallel(int threads, int64_t tasks, const std::function<void(int64_t task)>& work) {
   const OneBlasThread alone;
   std::exception_ptr failure;
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
-  for (int64_t unit = 0; unit < units; ++unit) {
+  for (int64_t task = 0; task < tasks; ++task) {
     try {
-      work(unit);
+      work(task);
     } catch (...) {
 #pragma omp critical
       failure = std::current_exception();
