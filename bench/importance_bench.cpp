@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
@@ -68,6 +69,7 @@ int run(const std::string& shape, int64_t samples, int64_t tokens, const std::st
     const double time = seconds(call);
     fmt::print("{:<28} {:>8.1f} {:>8.1f} {:>9.1f} {:>12.1f}\n", what, evaluator->passes() - before, bound,
                time, time / plain);
+    std::fflush(stdout);  // a run that is stopped has said what it knew
   };
   const std::vector<Unit> heads = units_of(spec, UnitKind::head);
   std::vector<Variation> alone;

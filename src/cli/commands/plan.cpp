@@ -83,6 +83,11 @@ int run(Options& o, Io& io) {
       throw usage_error("there is something in this folder already")
           .in("--write " + o.write)
           .hint("a new folder");
+    const auto whole = [](const std::string& folder) {
+      return (std::filesystem::absolute(folder) / "").lexically_normal();
+    };
+    if (!o.out.empty() && whole(o.write) == whole(o.out))
+      throw usage_error("the model and the report need a folder each").in("--write " + o.write);
     o.request.write = o.write;
   }
   InputOptions shown;
