@@ -1,6 +1,6 @@
 // The page of a plan, held against its manifest: what goes, the loss after every step, what was held out.
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch, openPage } from "./browser.mjs";
@@ -58,12 +58,13 @@ test("a text that cannot decide: nothing is changed, and the page says that firs
 });
 
 test("a plan from anywhere is data: what it lacks or lies about does not break the page", async () => {
-  const { folder, file } = make("foreign", 0.4, 10);
+  const folder = join(base, "foreign");
+  cpSync(join(base, "plan"), folder, { recursive: true });
   const manifest = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
   manifest.plan = { layers: [null, { layer: "<b>x</b>", heads_out: "all" }], steps: [{ what: ["<img src=x onerror=alert(1)>"], gained: "much", outcome: 3 }, 7], sharing: null, budget: null };
   writeFileSync(join(folder, "manifest.json"), JSON.stringify(manifest));
   rankscope("report", folder, "--quiet");
-  const { page, faults } = await openPage(browser, file);
+  const { page, faults } = await openPage(browser, join(folder, "report.html"));
   assert.equal(await page.locator("#plan").count(), 1);
   assert.equal(await page.locator("#plan img, #plan td b").count(), 0);
   assert.deepEqual(faults, []);
