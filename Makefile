@@ -6,12 +6,14 @@
 #   DEPS=off       do not look for missing packages
 #   JOBS=N         compile this many files at once
 #   WERROR=ON      warnings are errors
+#   COMPILERS=...  those of `make compilers`
 
 TORCH ?= system
 DEPS  ?= on
 BUILD := build
 TESTS ?= OFF
 WERROR ?= OFF
+COMPILERS ?= g++-12 clang++-16 clang++-19
 FUZZ_SECONDS ?= 6
 BANK_NETWORKS ?= 6400
 BANK_SEED ?= 1
@@ -42,7 +44,7 @@ test:  ## build and run every test, and fuzz the readers for a few seconds each
 	@echo "All tests passed. Details: $(BUILD)/Testing/Temporary/LastTest.log"
 
 compilers: deps-compilers  ## what needs no LibTorch by GCC 12, Clang 16 and 19, each file alone, warnings as errors
-	@JOBS=$(JOBS) scripts/compilers.sh
+	@JOBS=$(JOBS) scripts/compilers.sh $(COMPILERS)
 
 deb: deps-deb configure  ## a Debian package: build/rankscope_VERSION_ARCH.deb
 	@cmake --build $(BUILD) --parallel $(JOBS)

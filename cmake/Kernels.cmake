@@ -10,7 +10,8 @@ function(rankscope_instruction_set name)
   target_compile_definitions(rankscope_kernels_${name} PRIVATE RANKSCOPE_SIMD=${name})
   # Square roots without errno vectorise; vectors as arguments are inlined, so that their ABI does not matter.
   target_compile_options(rankscope_kernels_${name} PRIVATE ${ARGN} $<$<NOT:$<CONFIG:Debug>>:-O3> -fno-math-errno
-    -fno-trapping-math -ffp-contract=fast -Wno-psabi -Wno-unknown-pragmas)
+    -fno-trapping-math -ffp-contract=fast -Wno-psabi
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-unknown-pragmas>)
   target_sources(rankscope_base PRIVATE $<TARGET_OBJECTS:rankscope_kernels_${name}>)
 endfunction()
 
