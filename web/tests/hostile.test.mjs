@@ -2,11 +2,17 @@
 import assert from "node:assert/strict";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { launch, openPage } from "./browser.mjs";
 import { rankscope, temporaryFolder } from "./results.mjs";
 
 const planted = `</script><script>window.ran=1</script><img src=x onerror="window.ran=1">'"\`\u202egnp\u0000\u2028\u2029&lt;<!--`;
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser?.close()); // where a test failed, too: an open browser keeps Node waiting
 
 test("nothing planted runs, and all of it can be read", async () => {
   const base = temporaryFolder();
@@ -32,7 +38,6 @@ test("nothing planted runs, and all of it can be read", async () => {
   const html = readFileSync(join(folder, "report.html"), "utf8");
   assert.ok(!html.includes(planted.slice(0, 20)), "the markup is escaped in the file");
   assert.ok(!html.includes("\u2028"));
-  const browser = await launch();
   const { page, faults } = await openPage(browser, join(folder, "report.html"));
   const figures = page.locator(".plot");
   for (let i = 0; i < (await figures.count()); i++) {
@@ -56,7 +61,6 @@ test("nothing planted runs, and all of it can be read", async () => {
     document.body.append(script);
   });
   assert.equal(await page.evaluate(() => window.ran), undefined);
-  await browser.close();
 });
 
 test("a table without rows still gives a page", async () => {
@@ -65,11 +69,9 @@ test("a table without rows still gives a page", async () => {
   writeFileSync(join(folder, "metrics.csv"), "variant,site,layer,head,metric,value,stderr,n,depth,tokens\n");
   writeFileSync(join(folder, "manifest.json"), "{}");
   rankscope("report", folder, "--quiet");
-  const browser = await launch();
   const { page, faults } = await openPage(browser, join(folder, "report.html"));
   assert.equal(await page.locator('[data-table="metrics"] .controls .quiet').innerText(), "0 rows");
   assert.deepEqual(faults, []);
-  await browser.close();
 });
 
 test("a manifest of wrong types still gives a page", async () => {
@@ -80,9 +82,7 @@ test("a manifest of wrong types still gives a page", async () => {
     odd[key] = [7, "text", null, [1, [2]], { a: { b: 1 } }, true][i % 6];
   writeFileSync(join(folder, "manifest.json"), JSON.stringify(odd));
   rankscope("report", folder, "--quiet");
-  const browser = await launch();
   const { page, faults } = await openPage(browser, join(folder, "report.html"));
   assert.ok((await page.locator("#manifest dd").count()) > 3);
   assert.deepEqual(faults, []);
-  await browser.close();
 });

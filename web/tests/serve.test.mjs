@@ -12,9 +12,10 @@ import { program, temporaryFolder } from "./results.mjs";
 const fixture = new URL("../../tests/fixtures/study", import.meta.url).pathname;
 const outer = temporaryFolder();
 const root = join(outer, "root");
-let server, url, port;
+let browser, server, url, port;
 
 before(async () => {
+  browser = await launch();
   mkdirSync(root);
   cpSync(fixture, join(root, "one"), { recursive: true });
   cpSync(fixture, join(root, "deep", "er", "two"), { recursive: true });
@@ -27,7 +28,10 @@ before(async () => {
   });
   port = Number(new URL(url).port);
 });
-after(() => server?.kill());
+after(async () => {
+  server?.kill();
+  await browser?.close(); // where a test failed, too: an open browser keeps Node waiting
+});
 
 /** Sends bytes as they are and gives back what comes. */
 const raw = (bytes, wait = 6000) =>
@@ -66,7 +70,6 @@ test("the listing says kind, model and date, and ticked results are compared", a
     writeFileSync(join(root, "scans", name, "metrics.csv"), "variant,site,layer,head,metric,value,stderr,n,depth,tokens,stream\nfull,blocks.0.hook_resid_post,0,,spread,0.5,0.1,4,0,all,\n");
     writeFileSync(join(root, "scans", name, "manifest.json"), JSON.stringify({ schema: 2, model: `/somewhere/bert-${name}/model`, command: `rankscope ${name === "a" ? "scan" : "paths"} x`, verdict: [], notes: [] }));
   }
-  const browser = await launch();
   const page = await browser.newPage();
   await page.goto(url);
   const line = (path) => page.locator(`tr[data-folder="${path}"]`);
@@ -78,7 +81,6 @@ test("the listing says kind, model and date, and ticked results are compared", a
   await Promise.all([page.waitForURL(/folder=/), page.locator(".compare").click()]);
   assert.equal(await page.locator("h1").innerText(), "bert-a · bert-b");
   assert.equal(await page.locator('[data-table="summary"] tbody tr').count(), 2);
-  await browser.close();
   rmSync(join(root, "scans"), { recursive: true });
 });
 
@@ -194,7 +196,6 @@ test("a client that knows the state is told so in few words", async () => {
 });
 
 test("the page follows the study as it runs", async () => {
-  const browser = await launch();
   const page = await browser.newPage();
   const faults = [];
   page.on("console", (m) => m.type() === "error" && faults.push(m.text()));
@@ -209,7 +210,6 @@ test("the page follows the study as it runs", async () => {
   await page.waitForTimeout(3000);
   assert.equal(await page.locator('[data-tile="done"] b').innerText(), "22");
   assert.deepEqual(faults.filter((f) => !f.includes("503")), []);
-  await browser.close();
 });
 
 test("a real study is followed while it runs: progress, curves that grow, and the end", async () => {
