@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/stats.h"
 #include "base/table.h"
+#include "report/names.h"
 
 namespace rankscope {
 namespace {
@@ -55,9 +56,13 @@ class Source {
     } else if (const auto metric = table.find("metric")) {
       metric_ = *metric;
       y_ = require(table, "value");
-      const std::vector<std::string> known = values_of(table, *metric);
-      if (std::find(known.begin(), known.end(), request.y) == known.end())
+      std::vector<std::string> known = values_of(table, *metric);
+      if (std::find(known.begin(), known.end(), request.y) == known.end()) {
+        for (const ShortName& s : short_names())
+          if (std::find(known.begin(), known.end(), s.metrics.front()) != known.end())
+            known.emplace_back(s.name);
         throw unknown_name("metric", request.y, known);
+      }
     } else {
       throw unknown_name("column", request.y, table.columns);
     }

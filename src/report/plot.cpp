@@ -133,7 +133,9 @@ std::vector<std::string> draw_plot(const std::vector<PlotCurve>& curves, const P
   out.push_back(fmt::format("{}{}", axes.y, axes.log_y ? " (log)" : ""));
   for (int r = 0; r < height; ++r) {
     const bool labelled = r == 0 || r == height - 1 || (height > 8 && r == height / 2);
-    const std::string label = labelled ? number_text(y.value(1 - (r + 0.5) / height)) : "";
+    // The outer rows reach to the ends of the data, and say these.
+    const double place = r == 0 ? 1 : r == height - 1 ? 0 : 1 - (r + 0.5) / height;
+    const std::string label = labelled ? number_text(y.value(place)) : "";
     const std::string row = canvas.row(r, unicode);
     out.push_back(
         fmt::format("{} {}{}{}", pad_left(label, kLabel), unicode ? "│" : "|", row.empty() ? "" : " ", row));

@@ -22,6 +22,21 @@ The headings of scan's table are names, too: the same metric, place and tokens.
   $ rankscope plot ranks.csv --y eff.rank | head -1; rm ranks.csv
   effective_rank_rel
 
+A metric of content tokens alone, one without a depth: what is there is drawn. One number is no curve.
+
+  $ (cat metrics.csv; for l in 1 2; do echo "full,blocks.$l.mlp.hook_pre,$l,,unit_rank,5,0.1,4,$l,content"; echo "full,blocks.$l.hook_mlp_out,$l,,mlp_zero_kl,0.$l,0.1,4,,all"; done; echo "full,unembed.hook_out,,,prune_passes,11.5,,8,,all") > more.csv
+  $ rankscope plot more.csv --y unit_rank | head -1
+  unit_rank
+  $ rankscope plot more.csv --y mlp_zero_kl | tail -2
+               1                              layer                              2
+             ● full
+  $ rankscope plot more.csv --y prune_passes
+  error: prune_passes is no curve: it has neither a depth nor a layer
+    in   full 11.5
+    try  rankscope report shows it beside the rest
+  [1]
+  $ rm more.csv
+
 What is not there is named, with what is.
 
   $ rankscope plot metrics.csv --y residual_l1inf_rle

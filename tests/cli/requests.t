@@ -59,6 +59,19 @@ A request that cannot be meant is refused with exit code 2, before anything is r
   error: expected a threshold as collapse=0.05, but got "collapse=nan"
     in   --threshold
   [2]
+  $ for name in residual sinks massive massive_ratio unit_rank output_kl head_predicted; do rankscope scan bert --random-tokens --threshold $name=-1 2>&1 | head -1; done
+  error: expected a threshold as collapse=0.05, but got "residual=-1"
+  error: expected a threshold as sink_margin=0.05, but got "sinks=-1"
+  error: expected a threshold as massive=0.05, but got "massive=-1"
+  error: expected a threshold as massive=0.05, but got "massive_ratio=-1"
+  error: expected a threshold as dimension=0.05, but got "unit_rank=-1"
+  error: expected a threshold as epsilon=0.05, but got "output_kl=-1"
+  error: expected a threshold as duplicate=0.05, but got "head_predicted=-1"
+  $ rankscope scan bert --random-tokens --threshold eff.rank=0.5
+  error: no sentence of the verdict is decided by eff.rank alone
+    in   --threshold
+    try  rankscope scan --help lists what sentences are decided by
+  [2]
   $ rankscope verify bert --against x --tolerance -1
   error: --tolerance: expected a number of at least 0, but got "-1"
     try  rankscope verify --help

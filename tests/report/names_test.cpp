@@ -11,11 +11,27 @@ namespace rankscope {
 namespace {
 
 TEST(Names, MetricsReadAsWords) {
-  EXPECT_EQ(readable_metric("effective_rank_rel"), "effective rank (share)");
-  EXPECT_EQ(readable_metric("residual_fro_rel_trimmed"), "residual trimmed (share)");
-  EXPECT_EQ(readable_metric("output_kl"), "output KL");
-  EXPECT_EQ(readable_metric("test_mse"), "test MSE");
+  EXPECT_EQ(readable_metric("effective_rank_rel"), "Effective rank (share)");
+  EXPECT_EQ(readable_metric("residual_fro_rel_trimmed"), "Residual without outliers (share)");
+  EXPECT_EQ(readable_metric("effective_rank_rows256"), "Effective rank, of 256 rows");
+  EXPECT_EQ(readable_metric("test_mse"), "Test MSE");
+}
+
+TEST(Names, AMetricWithoutANameIsReadWordByWord) {
   EXPECT_EQ(readable_metric("depth"), "depth");
+  EXPECT_EQ(readable_metric("train_mse"), "train MSE");
+  EXPECT_EQ(readable_metric("mine_rel"), "mine (share)");
+}
+
+TEST(Names, AnAxisSaysItsUnit) {
+  EXPECT_EQ(axis_label("output_kl"), "Change of the predictions (KL), nats");
+  EXPECT_EQ(axis_label("effective_rank_rel"), "Effective rank (share)");
+}
+
+TEST(Names, ADepthThatCountsNoBlocksSaysWhatItCounts) {
+  EXPECT_EQ(depth_label("prune_kl"), "heads out");
+  EXPECT_EQ(depth_label("rank_qk_loss"), "rank");
+  EXPECT_EQ(depth_label("residual_fro_rel"), "depth (blocks passed)");
 }
 
 TEST(Names, VariantsSayWhatWasTakenOut) {

@@ -20,10 +20,10 @@ TEST(Plot, AStraightLineIsDrawnFromCornerToCorner) {
       draw_plot({{"rank", {{1, 1}, {10, 10}, {100, 100}}}}, {"x", "y", true, true}, 34, 4, false);
   EXPECT_EQ(joined(lines),
             "y (log)\n"
-            "      56.2 |                 ....A\n"
+            "       100 |                 ....A\n"
             "           |           ......\n"
             "           |      .....A\n"
-            "      1.78 | A....\n"
+            "         1 | A....\n"
             "           +----------------------\n"
             "             1     x (log)     100\n"
             "           A rank\n");

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -13,12 +12,12 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/plot_names.h"
 #include "report/figure.h"
 #include "report/names.h"
 #include "report/plot.h"
 #include "report/terminal.h"
 #include "report/text.h"
-#include "verdict/verdict.h"
 
 namespace rankscope {
 namespace {
@@ -29,9 +28,8 @@ constexpr int kRows = 16;  // of a plot in the terminal
 
 struct PlotOptions {
   std::vector<std::string> tables, where;
-  FigureRequest request;
-  FigureStyle style;
-  std::string tokens, size = "3.25x2.2in", out;
+  NamedFigure figure;
+  std::string size = "3.25x2.2in", out;
 };
 
 // "3.25x2.2in", "85x60mm", "9x6cm", "240x160pt".
@@ -101,60 +99,19 @@ void draw_in_terminal(const std::vector<FigureCurve>& curves, const FigureStyle&
     io.out << line << "\n";
 }
 
-bool table_has_metric(const CellTable& table, std::string_view metric) {
-  const auto column = table.find("metric");
-  return column && std::any_of(table.rows.begin(), table.rows.end(),
-                               [&](const auto& row) { return row[*column] == metric; });
-}
-
-bool table_has_site(const CellTable& table, std::string_view end) {
-  const auto column = table.find("site");
-  return column && std::any_of(table.rows.begin(), table.rows.end(),
-                               [&](const auto& row) { return row[*column].ends_with(end); });
-}
-
-// "residual" as the table of `scan` means it: the metric, the place and the tokens that it was read from.
-void spell_out(CellTable& table, PlotOptions& o) {
-  const ShortName* known = short_name(o.request.y);
-  if (known == nullptr || table.find(o.request.y) || table_has_metric(table, o.request.y)) return;
-  const auto measured =
-      std::find_if(known->metrics.begin(), known->metrics.end(),
-                   [&](std::string_view metric) { return table_has_metric(table, metric); });
-  if (measured == known->metrics.end()) return;
-  if (!known->threshold.empty()) {  // 1 or 0 for each head: their mean is the share
-    const double limit = Thresholds()[known->threshold];
-    if (o.style.y_label.empty()) o.style.y_label = fmt::format("{} (share of heads)", o.request.y);
-    const auto value = *table.find("value"), metric = *table.find("metric");
-    for (auto& row : table.rows)
-      if (const auto number = as_number(row[value]); number && row[metric] == *measured)
-        row[value] = *number >= limit ? "1" : "0";
-  }
-  o.request.y = *measured;
-  if (known->where == ShortName::Where::anywhere) return;
-  const bool judged = known->where == ShortName::Where::judged;
-  if (o.request.site.empty())
-    o.request.site =
-        judged && table_has_site(table, ".ln1.hook_normalized") ? "ln1.hook_normalized" : "resid_post";
-  const auto tokens = table.find("tokens"), metric = table.find("metric");
-  const auto of_content = [&](const auto& row) {
-    return row[*metric] == o.request.y && row[*tokens] == "content";
-  };
-  if (judged && o.tokens.empty() && tokens && std::any_of(table.rows.begin(), table.rows.end(), of_content))
-    o.tokens = "content";
-}
-
 // Names that people read, in a file that goes into a paper; a terminal keeps those that one can type.
 void label_figure(std::vector<FigureCurve>& curves, const FigureRequest& request, FigureStyle& style) {
   if (style.x_label.empty())
-    style.x_label = request.x == "depth" ? "depth (blocks passed)" : readable_metric(request.x);
-  if (style.y_label.empty()) style.y_label = readable_metric(request.y);
+    style.x_label = request.x == "depth" ? depth_label(request.y) : axis_label(request.x);
+  if (style.y_label.empty()) style.y_label = axis_label(request.y);
   if (request.by.size() == 1 && request.by.front() == "variant")
     for (FigureCurve& curve : curves) curve.name = readable_variant(curve.name);
 }
 
 int run_plot(PlotOptions& o, Io& io) {
-  parse_size(o.size, o.style);
-  FigureRequest& request = o.request;
+  FigureRequest& request = o.figure.request;
+  FigureStyle& style = o.figure.style;
+  parse_size(o.size, style);
   for (const std::string& text : o.where) {
     const size_t at = text.find('=');
     if (at == std::string::npos)
@@ -163,39 +120,33 @@ int run_plot(PlotOptions& o, Io& io) {
   }
   std::vector<CellTable> tables;
   for (const std::string& name : o.tables) tables.push_back(read_csv(table_of(name)));
-  const std::string asked = request.y, label = o.style.y_label;
-  for (CellTable& table : tables) {
-    request.y = asked, o.style.y_label = label;
-    spell_out(table, o);
-  }
-  // One kind of tokens a figure: papers plot all of them.
-  if (tables.front().find("tokens") && (!o.tokens.empty() || tables.front().find("metric")))
-    request.where.emplace_back("tokens", o.tokens.empty() ? "all" : o.tokens);
+  spell_out(tables, o.figure);
   name_curves(tables, o, request);
   std::vector<FigureCurve> curves = select_curves(tables, request);
   if (o.out.empty()) {
-    if (o.style.x_label.empty()) o.style.x_label = request.x;
-    if (o.style.y_label.empty()) o.style.y_label = request.y;
-    draw_in_terminal(curves, o.style, io);
+    if (style.x_label.empty()) style.x_label = request.x;
+    if (style.y_label.empty()) style.y_label = request.y;
+    draw_in_terminal(curves, style, io);
     return 0;
   }
-  label_figure(curves, request, o.style);
-  draw_figure(o.out, curves, o.style);
+  label_figure(curves, request, style);
+  draw_figure(o.out, curves, style);
   if (!io.quiet) io.err << fmt::format("wrote {}\n", o.out);
   return 0;
 }
 
 std::function<int(Io&)> prepare_plot(CLI::App& app) {
   auto o = std::make_shared<PlotOptions>();
-  FigureRequest& r = o->request;
+  FigureRequest& r = o->figure.request;
+  FigureStyle& style = o->figure.style;
   app.add_option("TABLE", o->tables, "CSV tables, or folders with metrics.csv or trials.csv")->required();
   app.add_option("--y", r.y,
                  "A metric, a heading of scan's table (eff.rank) or, of other tables, a column (test_mse)")
       ->type_name("NAME")
       ->required();
-  app.add_option("--x", r.x, "A column: depth, layer, head, rank, ...")
-      ->type_name("COLUMN")
-      ->capture_default_str();
+  app.add_option("--x", r.x,
+                 "A column: layer, head, rank, ...; depth when left out, and layer where there is none")
+      ->type_name("COLUMN");
   app.add_option("--site", r.site, "Rows of this site only: resid_post, ln1.hook_normalized")
       ->type_name("NAME");
   app.add_option("--by", r.by,
@@ -203,20 +154,21 @@ std::function<int(Io&)> prepare_plot(CLI::App& app) {
       ->type_name("LIST")
       ->delimiter(',');
   app.add_option("--band", r.band, "A column for the band around a curve: stderr")->type_name("COLUMN");
-  app.add_option("--tokens", o->tokens, "all (as papers plot) or content")->type_name("NAME");
+  app.add_option("--tokens", o->figure.tokens, "all (as papers plot, where there are both) or content")
+      ->type_name("NAME");
   app.add_option("--where", o->where,
                  "Only rows with this value: variant=full; repeat for more columns, or values")
       ->type_name("COLUMN=VALUE")
       ->allow_extra_args(false);
-  app.add_flag("--log", o->style.log_y, "Logarithmic y axis");
-  app.add_flag("--log-x", o->style.log_x, "Logarithmic x axis");
+  app.add_flag("--log", style.log_y, "Logarithmic y axis");
+  app.add_flag("--log-x", style.log_x, "Logarithmic x axis");
   app.add_option("--size", o->size, "Width and height: 3.25x2.2in, 85x60mm")
       ->type_name("WxH")
       ->capture_default_str();
-  app.add_option("--title", o->style.title, "Above the figure")->type_name("TEXT");
-  app.add_option("--x-label", o->style.x_label, "Instead of the name of the column, in words")
+  app.add_option("--title", style.title, "Above the figure")->type_name("TEXT");
+  app.add_option("--x-label", style.x_label, "Instead of the name of the column, in words")
       ->type_name("TEXT");
-  app.add_option("--y-label", o->style.y_label, "Instead of the name of the metric, in words")
+  app.add_option("--y-label", style.y_label, "Instead of the name of the metric, in words")
       ->type_name("TEXT");
   app.add_option("--out", o->out, "A file that ends in .svg or .pdf; the terminal when left out")
       ->check(some_name())

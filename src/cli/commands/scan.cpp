@@ -22,6 +22,7 @@
 #include "cli/model_folder.h"
 #include "cli/options.h"
 #include "cli/parity.h"
+#include "cli/threshold_option.h"
 #include "report/csv.h"
 #include "report/json.h"
 #include "report/loss_line.h"
@@ -82,16 +83,6 @@ std::vector<std::string> split_commas(const std::string& text) {
       out.push_back(std::move(word)), word.clear();
   }
   return out;
-}
-
-void set_threshold(Thresholds& t, const std::string& text) {
-  const size_t at = text.find('=');
-  const std::string name = text.substr(0, at);
-  double value = t[name];  // an error where there is none of that name
-  if (at == std::string::npos || !parse_positive(text.substr(at + 1), value))
-    throw usage_error(fmt::format("expected a threshold as {}=0.05, but got \"{}\"", name, printable(text)))
-        .in("--threshold");
-  t.set(name, value);
 }
 
 // What the model and the input are when nothing was said: the built-in ones.
@@ -223,7 +214,8 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
          "Lenses to use, by commas (rankscope lenses lists them); all but those on request when left out")
       ->type_name("LIST");
   app.add_option("--threshold", o->thresholds,
-                 "A number of the verdict: collapse=0.05 (below); repeat for more")
+                 "A number of the verdict: collapse=0.05 (below), or residual=0.05 as tables name it; repeat "
+                 "for more")
       ->type_name("NAME=X")
       ->allow_extra_args(false);
   app.add_option("--dtype", r.dtype,

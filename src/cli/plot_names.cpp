@@ -1,0 +1,112 @@
+#include "cli/plot_names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/table.h"
+#include "report/names.h"
+#include "report/text.h"
+#include "verdict/verdict.h"
+
+namespace rankscope {
+namespace {
+
+/// The rows of one metric; none where the table has its numbers in columns.
+template <class Fits>
+bool any_row(const CellTable& table, std::string_view metric, Fits fits) {
+  const auto column = table.find("metric");
+  return column && std::any_of(table.rows.begin(), table.rows.end(),
+                               [&](const auto& row) { return row[*column] == metric && fits(row); });
+}
+
+bool has_metric(const CellTable& table, std::string_view metric) {
+  return any_row(table, metric, [](const auto&) { return true; });
+}
+
+bool has_numbers(const CellTable& table, std::string_view metric, std::string_view column) {
+  const auto at = table.find(column);
+  return at && any_row(table, metric, [&](const auto& row) { return as_number(row[*at]).has_value(); });
+}
+
+bool has_tokens(const CellTable& table, std::string_view metric, std::string_view rule) {
+  const auto at = table.find("tokens");
+  return at && any_row(table, metric, [&](const auto& row) { return row[*at] == rule; });
+}
+
+bool has_site(const CellTable& table, std::string_view end) {
+  const auto column = table.find("site");
+  return column && std::any_of(table.rows.begin(), table.rows.end(),
+                               [&](const auto& row) { return row[*column].ends_with(end); });
+}
+
+// 1 or 0 for each head: their mean is the share of heads that reach the limit.
+void count_by(CellTable& table, std::string_view metric, double limit) {
+  const auto value = *table.find("value"), name = *table.find("metric");
+  for (auto& row : table.rows)
+    if (const auto number = as_number(row[value]); number && row[name] == metric)
+      row[value] = *number >= limit ? "1" : "0";
+}
+
+// "residual" as the table of `scan` means it: the metric, the place and the tokens that it was read from.
+void spell_out_heading(CellTable& table, const std::string& heading, NamedFigure& f) {
+  const ShortName* known = short_name(heading);
+  if (known == nullptr || table.find(heading) || has_metric(table, heading)) return;
+  const auto measured = std::find_if(known->metrics.begin(), known->metrics.end(),
+                                     [&](std::string_view metric) { return has_metric(table, metric); });
+  if (measured == known->metrics.end()) return;
+  f.request.y = *measured;
+  if (!known->threshold.empty()) {
+    count_by(table, *measured, Thresholds()[known->threshold]);
+    if (f.style.y_label.empty()) f.style.y_label = fmt::format("{} (share of heads)", heading);
+  }
+  if (known->where == ShortName::Where::anywhere) return;
+  const bool judged = known->where == ShortName::Where::judged;
+  if (f.request.site.empty())
+    f.request.site = judged && has_site(table, ".ln1.hook_normalized") ? "ln1.hook_normalized" : "resid_post";
+  if (judged && f.tokens.empty() && has_tokens(table, *measured, "content")) f.tokens = "content";
+}
+
+// "head_zero_passes is one number and no curve: 30.3", with the variants where there are several.
+Error no_curve(const CellTable& table, const std::string& metric) {
+  const size_t name = *table.find("metric");
+  const auto value = table.find("value"), variant = table.find("variant");
+  std::vector<std::string> numbers;
+  for (const auto& row : table.rows)
+    if (row[name] == metric && value)
+      numbers.push_back(fmt::format("{} {}", variant ? printable(row[*variant], 40) : "",
+                                    number_text(as_number(row[*value]).value_or(kNone))));
+  numbers.resize(std::min<size_t>(numbers.size(), 6));
+  return Error(fmt::format("{} is no curve: it has neither a depth nor a layer", metric))
+      .in(fmt::format("{}", fmt::join(numbers, ", ")))
+      .hint("rankscope report shows it beside the rest");
+}
+
+}  // namespace
+
+void spell_out(std::vector<CellTable>& tables, NamedFigure& f) {
+  const std::string asked = f.request.y, label = f.style.y_label;
+  for (CellTable& table : tables) {
+    f.request.y = asked, f.style.y_label = label;
+    spell_out_heading(table, asked, f);
+  }
+  const std::string& metric = f.request.y;
+  const auto any = [&](auto has) { return std::any_of(tables.begin(), tables.end(), has); };
+  const auto with_numbers = [&](std::string_view column) {
+    return any([&](const CellTable& t) { return has_numbers(t, metric, column); });
+  };
+  if (f.request.x.empty()) {
+    f.request.x = !with_numbers("depth") && with_numbers("layer") ? "layer" : "depth";
+    const auto found =
+        std::find_if(tables.begin(), tables.end(), [&](const CellTable& t) { return has_metric(t, metric); });
+    if (found != tables.end() && !with_numbers(f.request.x)) throw no_curve(*found, metric);
+  }
+  // One kind of tokens a figure: papers plot all of them.
+  if (f.tokens.empty() && any([&](const CellTable& t) { return has_metric(t, metric); }))
+    f.tokens = any([&](const CellTable& t) { return has_tokens(t, metric, "all"); }) ? "all" : "content";
+  if (!f.tokens.empty() && tables.front().find("tokens")) f.request.where.emplace_back("tokens", f.tokens);
+}
+
+}  // namespace rankscope

@@ -1,0 +1,14 @@
+// --threshold NAME=X: by its own name, or by the name of the number that it judges.
+#pragma once
+
+#include <string>
+
+#include "verdict/verdict.h"
+
+namespace rankscope {
+
+/// "collapse=0.05", and "residual=0.05" for the same: names that tables and sentences print are names here.
+/// Throws where nothing of that name decides a sentence, or where the number is none above 0.
+void set_threshold(Thresholds& thresholds, const std::string& text);
+
+}  // namespace rankscope
