@@ -34,7 +34,8 @@ Ordered object(const Sentence& s) {
           {"head", index(s.head)},
           {"value", number(s.value)},
           {"baseline", number(s.baseline)},
-          {"threshold", number(s.threshold)}};
+          {"threshold", number(s.threshold)},
+          {"found", s.found}};
 }
 
 template <class Items>

@@ -61,7 +61,8 @@ TEST(JsonReport, TheVerdictKeepsItsNumbers) {
                                      {"head", 5},
                                      {"value", 0.9},
                                      {"baseline", 0.1},
-                                     {"threshold", 0.3}}));
+                                     {"threshold", 0.3},
+                                     {"found", false}}));
   EXPECT_EQ(doc["notes"][0], "cut");
 }
 

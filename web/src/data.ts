@@ -9,6 +9,7 @@ export interface Sentence {
   value: Num;
   baseline: Num;
   threshold: Num;
+  found?: boolean; // it says that something is there; results from before it was kept do not have it
 }
 
 /** JSON has no word for infinity: it comes as a string. null is "does not apply" or "not a number". */

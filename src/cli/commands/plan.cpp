@@ -61,7 +61,8 @@ void print(const PlanResult& r, const ScanResult& report, const Options& o, std:
   say("all",
       fmt::format("loss {:.4f} to {:.4f} nats a token on all {} samples: what scan says of the written model",
                   r.all.full, r.all.planned, r.all.samples));
-  say("peft", fmt::format("rank_pattern = {}", r.rank_pattern.dump()));
+  // In one line, however long: it is there to be copied.
+  out << pad_right("peft", 12) << "rank_pattern = " << r.rank_pattern.dump() << '\n';
   if (!o.write.empty())
     say("wrote", fmt::format("{}; rankscope verify {} --against {}/activations.safetensors", o.write, o.write,
                              o.write));

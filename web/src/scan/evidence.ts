@@ -3,7 +3,7 @@ import { type Bar, type Curve, drawBars, drawCurves, drawMap } from "../charts";
 import { type Row, type Scan, type Sentence, toNumber } from "../data";
 import { Figure } from "../figure";
 import { headName, short, tick, withError } from "../format";
-import { axisName, metricName, siteName, unitOf, variantName, withUnit } from "../names";
+import { axisName, depthName, metricName, siteName, unitOf, variantName, withUnit } from "../names";
 import { family, isDepthRow, isReference, trackLook } from "./tracks";
 
 // Which metrics a topic speaks of, the likelier first, for the case that several rows have the same number.
@@ -65,9 +65,9 @@ function depthPicture(scan: Scan, s: Sentence, row: Row, name: string): Figure {
     name,
     title: axisName(row.metric),
     exact: `${row.metric} at ${where}, tokens ${row.tokens}`,
-    about: `${siteName(where)}, against depth.`,
+    about: `${siteName(where)}, against ${depthName(row.metric)}.`,
     hint: `${siteName(where)}; ring: the number in the sentence`,
-    draw: (t, width) => drawCurves(curves(t), { xLabel: "depth (blocks passed)", yLabel: "", wholeX: true, logY: isLogarithmic(row.metric), rules, height: 220 }, t, width, true),
+    draw: (t, width) => drawCurves(curves(t), { xLabel: depthName(row.metric), yLabel: "", wholeX: true, logY: isLogarithmic(row.metric), rules, height: 220 }, t, width, true),
     table: () => ({ columns: ["variant", "site", "metric", "value", "stderr", "n", "depth", "tokens"], rows: drawn.flatMap((v) => rows(v).map((r) => [r.variant, r.site, r.metric, r.value, r.stderr, r.n, r.depth, r.tokens])) }),
   });
 }

@@ -9,7 +9,7 @@ type Open = (layer: number, head: number) => void;
 const most = 3; // findings with a picture
 
 /** A sentence that nothing is out of the ordinary: "no QK map is low in rank", "the norms do not hold the rank up". */
-export const isNormal = (s: Sentence): boolean => s.known && /^no |\bdo(es)? not hold\b|, but no more than in /.test(s.sentence);
+export const isNormal = (s: Sentence): boolean => s.known && (typeof s.found === "boolean" ? !s.found : /^no |\bdo(es)? not hold\b|, but no more than in /.test(s.sentence));
 
 /** How far a number is from its threshold, as a factor; infinite where there is nothing to hold it against. */
 function distance(s: Sentence): number {
@@ -25,7 +25,7 @@ export function split(sentence: string): { head: string; detail: string } {
   for (let i = 0; i < sentence.length; i++) {
     if (sentence[i] === "(") depth++;
     if (sentence[i] === ")") depth--;
-    if (depth === 0 && sentence.startsWith(": ", i)) {
+    if (depth === 0 && (sentence.startsWith(": ", i) || sentence.startsWith("; ", i))) {
       const [, head = "", aside = ""] = /^(.*?)(?: \(([^()]*)\))?$/.exec(sentence.slice(0, i)) ?? [];
       return { head, detail: (aside && `${aside}; `) + sentence.slice(i + 2) };
     }

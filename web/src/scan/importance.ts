@@ -5,6 +5,7 @@ import { type Row, type Scan } from "../data";
 import { choice, h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { withError } from "../format";
+import { axisName, metricName } from "../names";
 import { look, type Theme } from "../theme";
 
 interface Family {
@@ -45,7 +46,7 @@ function figureOf(scan: Scan, family: Family): HTMLElement | null {
       hint: about ? `${about.formula} · ${about.meaning}` : "",
       draw: (t, width, alone) => {
         const drawn = curves(t);
-        return drawCurves(drawn, { xLabel: family.xLabel, yLabel: metric ?? "", wholeX: true, logY: log }, t, width, alone || drawn.length > 1);
+        return drawCurves(drawn, { xLabel: family.xLabel, yLabel: axisName(metric ?? ""), wholeX: true, logY: log }, t, width, alone || drawn.length > 1);
       },
       table: () => ({
         columns: ["layer", family.xLabel, "metric", "value", "stderr", "n"],
@@ -56,7 +57,7 @@ function figureOf(scan: Scan, family: Family): HTMLElement | null {
   const controls = h("div", { class: "controls" });
   const figure = new Figure(spec(), controls);
   const again = (): void => figure.update(spec());
-  controls.replaceChildren(choice("metric", metrics, metric, (m) => ((metric = m), again())), toggle("log", log, (on) => ((log = on), again())));
+  controls.replaceChildren(choice("metric", metrics.map((m): [string, string] => [m, metricName(m)]), metric, (m) => ((metric = m), again())), toggle("log", log, (on) => ((log = on), again())));
   return figure.element;
 }
 
