@@ -5,10 +5,9 @@
 #include <vector>
 
 namespace rankscope {
-namespace {
 
-// Of collapse, paths, operator and of the comparison of outputs. r is residual_l1inf_rel.
-const std::vector<MetricInfo>& without_lens() {
+// r is residual_l1inf_rel.
+const std::vector<MetricInfo>& metrics_without_lens() {
   static const std::vector<MetricInfo> all{
       {.name = "nll",
        .formula = "mean over tokens but the first of -log p(token | those before it), nats",
@@ -295,6 +294,8 @@ const std::vector<MetricInfo>& without_lens() {
   return all;
 }
 
+namespace {
+
 // "sigma_12_residual" -> "sigma_k_residual"
 std::string with_letter(std::string_view name) {
   const auto digit = [&](size_t i) {
@@ -338,7 +339,7 @@ const MetricInfo* metric_info(std::string_view name, std::string_view site) {
     }
   if (elsewhere != nullptr) return elsewhere;
   const std::string general = with_letter(without_part(name));
-  for (const MetricInfo& m : without_lens())
+  for (const MetricInfo& m : metrics_without_lens())
     if (m.name == general) return &m;
   return nullptr;
 }

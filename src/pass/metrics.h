@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 #include "lenses/lens.h"
 
@@ -11,5 +12,8 @@ namespace rankscope {
 /// attention share a few names (effective_rank): the lens that reads the site decides, and without a site the
 /// first one.
 const MetricInfo* metric_info(std::string_view name, std::string_view site = {});
+
+/// Those that no lens makes: of losses, ablations, plans, collapse, paths, operator and of compared outputs.
+const std::vector<MetricInfo>& metrics_without_lens();
 
 }  // namespace rankscope

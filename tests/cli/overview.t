@@ -34,55 +34,9 @@ The program alone says what it can do.
 Every command explains itself with examples, and needs no torch for it.
 
   $ export RANKSCOPE_LIBRARY=/nowhere.so
-  > for c in bench bound choose collapse diff inspect lenses operator paths plot report scan serve study tokenize verify; do rankscope $c --help > $c.txt || echo "$c failed"; sed -n 2p $c.txt; grep -A1 "^Examples:" $c.txt; done
-  Usage: rankscope bench [OPTIONS]
-  Examples:
-    rankscope bench
-  Usage: rankscope bound [OPTIONS]
-  Examples:
-    rankscope bound --d 64 --rank 8 --heads 64
-  Usage: rankscope choose [OPTIONS]
-  Examples:
-    rankscope choose --width 1024 --layers 24 --heads 4,8,16,32
-  Usage: rankscope collapse [OPTIONS] [FOLDER]
-  Examples:
-    rankscope collapse
-  Usage: rankscope diff [OPTIONS] A B
-  Examples:
-    rankscope diff out/base out/tuned
-  Usage: rankscope inspect [OPTIONS] [FOLDER]
-  Examples:
-    rankscope inspect models/builtin
-  Usage: rankscope lenses [OPTIONS]
-  Examples:
-    rankscope lenses
-  Usage: rankscope operator [OPTIONS] [FOLDER]
-  Examples:
-    rankscope operator
-  Usage: rankscope paths [OPTIONS] [FOLDER]
-  Examples:
-    rankscope paths
-  Usage: rankscope plot [OPTIONS] TABLE...
-  Examples:
-    rankscope plot out/bert --y residual_l1inf_rel --site resid_post --band stderr --log --out fig.pdf
-  Usage: rankscope report [OPTIONS] FOLDER...
-  Examples:
-    rankscope report out/bert
-  Usage: rankscope scan [OPTIONS] [FOLDER]
-  Examples:
-    rankscope scan
-  Usage: rankscope serve [OPTIONS] FOLDER
-  Examples:
-    rankscope serve out/
-  Usage: rankscope study [OPTIONS] SUBCOMMAND
-  Examples:
-    rankscope study list
-  Usage: rankscope tokenize [OPTIONS] FOLDER
-  Examples:
-    rankscope tokenize models/builtin --text "the whale" --tokens
-  Usage: rankscope verify [OPTIONS] FOLDER
-  Examples:
-    rankscope verify bert/ --against activations.safetensors
+  > for c in $(rankscope | sed -n 's/^  \([a-z]\{1,\}\)  .*/\1/p'); do rankscope $c --help > $c.txt || echo "$c failed"; grep -q "^Usage: rankscope $c" $c.txt || echo "$c: no usage"; grep -A1 "^Examples:" $c.txt | grep -q "^  rankscope $c" || echo "$c: no example"; done; ls plan.txt scan.txt
+  plan.txt
+  scan.txt
   $ sed -n '/^Parts of/,$p' scan.txt
   Parts of --off, joined by + (post-norm: u = N1(x + attn x), y = N2(u + mlp u);
   pre-norm: u = x + attn(N1 x), y = u + mlp(N2 u)):

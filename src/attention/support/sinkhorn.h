@@ -13,10 +13,11 @@
 
 namespace rankscope {
 
-class DoublyNormalised : public PreparedAttention {
+class DoublyNormalised {
  public:
   DoublyNormalised(const AttentionInput& in, int64_t rounds);
-  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override;
+  /// [count, H, rows, T']
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) const;
 
  private:
   at::Tensor seen(int64_t first_row, int64_t rows) const;  // of all samples, -inf where hidden
