@@ -9,11 +9,10 @@ cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
 [ $# -gt 0 ] || set -- g++-12 clang++-16 clang++-19
 
-# The command lines of our own files, each once: the kernels are compiled for three instruction sets. What would matter
-# to the code that is made, which a precompiled header must share, is left out, as none is.
+# The command lines of our own files, each once: the kernels are compiled for three instruction sets.
 commands_of() {
   sed -n 's/^  "command": "\(.*\)",$/\1/p' "$1/compile_commands.json" | grep -- "-c $PWD/src/" |
-    sed -e 's/ -[fmg][^ ]*//g' -e 's/ -o [^ ]*/ -fsyntax-only/' -e 's/\\"/"/g' | awk '!seen[$NF]++'
+    sed -e 's/ -o [^ ]*/ -fsyntax-only/' -e 's/\\"/"/g' | awk '!seen[$NF]++'
 }
 
 # precompile COMPILER BUILD COMMANDS: the headers that most files include, with their usual templates made.
@@ -34,7 +33,7 @@ inline void usual_templates() {
 HEADER
   # With the options of a file of base/, less what belongs to that file.
   local options
-  options=$(grep -m1 /src/base/ <<<"$3" | sed -e 's/ -fsyntax-only.*//' -e 's/^[^ ]* //' -e 's/-D[^ ]*_EXPORTS//')
+  options=$(grep -m1 /src/base/ <<<"$3" | sed -e 's/ -c .*//' -e 's/^[^ ]* //' -e 's/-D[^ ]*_EXPORTS//')
   # shellcheck disable=SC2086
   "$1" $options -x c++-header -fpch-instantiate-templates "$2/common.h" -o "$2/common.pch"
 }
@@ -51,9 +50,10 @@ for compiler in "$@"; do
     -DRANKSCOPE_WERROR=ON >"$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
   commands=$(commands_of "$build")
   case $compiler in
-    clang*)
+    clang*)  # What matters only to the code that is made, which a precompiled header must share, is left out.
+      commands=$(sed 's/ -[fmg][^ ]*//g' <<<"$commands")
       precompile "$compiler" "$build" "$commands"
-      commands=$(sed "s| -fsyntax-only| -include-pch $build/common.pch -fsyntax-only|" <<<"$commands")
+      commands=$(sed "s| -c | -include-pch $build/common.pch -fsyntax-only -c |" <<<"$commands")
       ;;
   esac
   (cd "$build" && xargs -P "$jobs" -d '\n' -n 1 sh -c <<<"$commands") || {
