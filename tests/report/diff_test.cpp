@@ -27,10 +27,10 @@ SavedResults scan(const std::string& name, const std::vector<double>& values, do
   return r;
 }
 
-const Change& of(const ScanDiff& diff, const std::string& metric) {
+const Change& of(const ScanDiff& diff, std::string_view metric) {
   for (const Change& c : diff.changes)
     if (c.metric.str() == metric) return c;
-  throw std::runtime_error(metric);
+  throw std::runtime_error(std::string(metric));
 }
 
 TEST(Diff, ErrorsArePaired) {
