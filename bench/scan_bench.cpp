@@ -1,7 +1,7 @@
 // Question: what does looking cost? A scan with every metric of `full` against the plain forward pass of the
 // same weights through LibTorch, in the same run.
 //
-//   bench: scan_bench [--threads N]                      BERT-base shape, 32 x 128 tokens, on the CPU
+//   bench: scan_bench [--threads N] [--samples N]        BERT-base shape, 32 x 128 tokens, on the CPU
 //          goal: scan <= 1.45 forward passes; --processor-time: core-seconds, for a machine that is not idle
 //   bench: scan_bench --device cuda [--case NAME]        the cases of bench/scan_cases.h, as on a GPU
 //   bench: scan_bench --lengths [--threads N]            user time over that of --lens massive, 128 to 2,048
@@ -32,13 +32,13 @@ double median_of(int repeats, const std::function<void()>& call) {
   return times[times.size() / 2];
 }
 
-int on_the_cpu(int threads) {
+int on_the_cpu(int threads, int64_t samples) {
   use_threads(threads);
   const TemporaryFolder folder;
   test::write_random_checkpoint(folder.path(), test::bert_config(), StoredType::f32);
   const Checkpoint checkpoint(folder.path());
   at::manual_seed(1);
-  const at::Tensor ids = at::randint(0, 30522, {32, 128}, at::kLong);
+  const at::Tensor ids = at::randint(0, 30522, {samples, 128}, at::kLong);
   const PlainForward plain(checkpoint, "cpu");
   const auto source = checkpoint_source(checkpoint, "float32", "cpu");
   const auto pass = [&](const std::vector<const Lens*>& chosen) {
@@ -56,12 +56,13 @@ int on_the_cpu(int threads) {
     for (const at::Tensor& part : ids.split(8)) plain.forward(part);
   });
   const double forward = std::min(at_once, in_batches);
-  const double flops = 32 * forward_flops(checkpoint.spec(), 128);
+  const double flops = static_cast<double>(samples) * forward_flops(checkpoint.spec(), 128);
   const at::Tensor square = at::randn({768, 768});
   const double rate = 2.0 * 768 * 768 * 768 * 20 / median_of(3, [&] {
                         for (int i = 0; i < 20; ++i) at::mm(square, square);
                       });
-  fmt::print("BERT-base shape, 32 x 128 tokens, {} threads, LibTorch {}\n", thread_count(), torch_version());
+  fmt::print("BERT-base shape, {} x 128 tokens, {} threads, LibTorch {}{}\n", samples, thread_count(),
+             torch_version(), processor_time ? ", core-seconds" : "");
   fmt::print("{:<32} {:>9} {:>14}\n", "what", "seconds", "forward passes");
   const auto line = [&](const std::string& what, double t) {
     fmt::print("{:<32} {:>9.2f} {:>14.2f}\n", what, t, t / forward);
@@ -87,6 +88,7 @@ int run(int argc, char** argv) {
   const c10::NoGradGuard no_grad;
   std::string device = "cpu", only;
   int threads = 0;
+  int64_t samples = 32;
   bool lengths = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -99,14 +101,18 @@ int run(int argc, char** argv) {
       threads = std::atoi(value().c_str());
     else if (word == "--lengths")
       lengths = true;
+    else if (word == "--samples")
+      samples = std::max<int64_t>(1, std::atoll(value().c_str()));
     else if (word == "--processor-time")
       processor_time = true;
     else
       throw usage_error(
-          "expected --device NAME, --case NAME, --threads N, --lengths or --processor-time, but got " + word);
+          "expected --device NAME, --case NAME, --threads N, --samples N, --lengths or --processor-time, but "
+          "got " +
+          word);
   }
   if (lengths) return scan_lengths(threads > 0 ? threads : 2, argv[0]);
-  if (device == "cpu" && only.empty()) return on_the_cpu(threads > 0 ? threads : 2);
+  if (device == "cpu" && only.empty()) return on_the_cpu(threads > 0 ? threads : 2, samples);
   return gpu_scans(device, only, threads);
 }
 
