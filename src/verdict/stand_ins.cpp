@@ -28,6 +28,7 @@ bool say_stand_ins(Case& c, std::string_view prefix, std::string_view topic, std
   }
   const std::string text = fmt::format("at most {} more than their effects add up to (epsilon {})",
                                        with_error(*most), number(epsilon));
+  const size_t first = c.findings.size();
   Finding* f = nullptr;
   if (!found.empty())
     f = &c.say(std::string(topic),
@@ -43,7 +44,7 @@ bool say_stand_ins(Case& c, std::string_view prefix, std::string_view topic, std
           fmt::format("not known whether {} stand in for each other: {}", list_of(unclear),
                       why_unclear(*rows.front(), "epsilon")),
           false);
-  c.findings.back().claims = std::move(claims);
+  c.findings[first].claims = std::move(claims);
   return true;
 }
 

@@ -1,5 +1,7 @@
 // What is said of tokens that become alike, and of texts too short to tell. A table is planted, the words
 // must follow.
+#include <algorithm>
+
 #include "verdict/planted_table.h"
 
 namespace rankscope {
@@ -32,6 +34,39 @@ TEST_F(Verdict, TokensThatAreAlikeButReadHaveNotCollapsed) {
              "threshold 0.1",
              "? not known whether that is unusual: there is nothing to hold it against; scan with --null or "
              "--baseline DIR"}));
+}
+
+// What stands out is told from what is normal by the claims a sentence carries.
+TEST_F(Verdict, ASentenceCarriesTheClaimsOfItsOwnPlaces) {
+  reads(0, 0.8);
+  reads(1, 0.02, 0.3);
+  add("full", "blocks.0.hook_resid_mid", 0, -1, "spread_fisher", 0.02, "content");
+  Row& near = add("full", "blocks.1.hook_resid_mid", 1, -1, "spread_fisher", 0.1, "content");
+  near.stderr_ = 0.05;
+  const std::vector<Finding> findings = all("collapse");
+  const auto says = [](const Finding& f, std::string_view subject) {
+    return std::any_of(f.claims.begin(), f.claims.end(), [&](const Claim& c) {
+      return c.subject == subject && c.answer == Claim::Answer::yes;
+    });
+  };
+  ASSERT_EQ(findings.size(), 4u);
+  EXPECT_TRUE(says(findings[0], "alike 1")) << findings[0].sentence;
+  EXPECT_FALSE(says(findings[1], "alike 1")) << findings[1].sentence;  // not known whether that is unusual
+  EXPECT_TRUE(says(findings[2], "unseen 0")) << findings[2].sentence;
+  EXPECT_EQ(findings[2].sentence,
+            "next to nothing of what tells the tokens of a sample apart reaches the output from layer 0: "
+            "spread_fisher 0.02 ± 2e-05 in front of the MLP of layer 0, threshold 0.1");
+  EXPECT_EQ(findings[3].sentence,
+            "not known whether what tells tokens apart reaches the output from layer 1: within two standard "
+            "errors of 0.1");
+}
+
+TEST_F(Verdict, WhatReachesTheOutputFromEveryLayerIsSaidSo) {
+  reads(0, 0.8);
+  add("full", "blocks.0.hook_resid_mid", 0, -1, "spread_fisher", 0.7, "content");
+  EXPECT_EQ(said("collapse").back(),
+            "what tells the tokens of a sample apart reaches the output from every layer: the least is "
+            "spread_fisher 0.7 ± 0.0007 in front of the MLP of layer 0, threshold 0.1");
 }
 
 TEST_F(Verdict, TokensThatDifferMayStillNotBeRead) {

@@ -61,6 +61,17 @@ TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
                 "the cache of keys and values"});
 }
 
+TEST_F(ImportanceRule, SaysWhetherTheFirstPointOfThePruningCurveIsTooDearOrNotKnown) {
+  add("prune_kl", 0.2, 0.01, -1, -1, 1);
+  EXPECT_EQ(said(), std::vector<std::string>{
+                        "not even the 1 least important of 1 heads can go (epsilon 0.001): 1 out cost 0.2 ± "
+                        "0.01"});
+  table_.rows.back().stderr_ = kNone;
+  EXPECT_EQ(said(), std::vector<std::string>{
+                        "? not known whether the 1 least important of 1 heads can go (epsilon 0.001): 1 out "
+                        "cost 0.2"});
+}
+
 TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough) {
   add("stand_in", 0.5, 0.01, -1, -1, -1, "pair:L0H0+L0H1");
   add("stand_in", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "verdict/rule.h"
 
@@ -115,16 +116,22 @@ std::string numbers(const Case& c, const Seen& s) {
   return text;
 }
 
+/// What no sentence of its own was made for goes with the last one.
+void claim_rest(Case& c, const std::vector<Claim>& rest) {
+  std::vector<Claim>& last = c.findings.back().claims;
+  last.insert(last.end(), rest.begin(), rest.end());
+}
+
 void uniformity(Case& c, const std::vector<Seen>& all) {
   std::map<Kind, std::vector<const Seen*>> by_kind;
-  std::vector<Claim> claims;
+  std::map<Kind, std::vector<Claim>> claims;  // a sentence carries those of its own places
   for (const Seen& s : all) {
     const Kind k = kind_of(c, s);
     by_kind[k].push_back(&s);
     const auto claim = [&](std::string_view what, bool yes) {
-      claims.push_back({fmt::format("{} {}", what, s.layer), k == Kind::unclear ? Claim::Answer::unknown
-                                                             : yes              ? Claim::Answer::yes
-                                                                                : Claim::Answer::no});
+      claims[k].push_back({fmt::format("{} {}", what, s.layer), k == Kind::unclear ? Claim::Answer::unknown
+                                                                : yes              ? Claim::Answer::yes
+                                                                                   : Claim::Answer::no});
     };
     claim("alike", k == Kind::collapsed || k == Kind::alike || k == Kind::needed);
     if (s.use != nullptr)
@@ -141,6 +148,7 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
               fmt::format("{} {}{}: {}", what, list_places(found->second), why, numbers(c, worst)), known);
     about(f, *worst.spread, c.limit("spread"), worst.baseline);
     f.layer = worst.layer;
+    f.claims = std::exchange(claims[k], {});
   };
   say(Kind::collapsed, "the tokens of a sample have collapsed to one",
       ", and nothing there tells them apart");
@@ -163,20 +171,21 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
                                         numbers(c, least(by_kind[Kind::healthy], &Seen::spread)))),
           *least(by_kind[Kind::healthy], &Seen::spread).spread, c.limit("spread"),
           least(by_kind[Kind::healthy], &Seen::spread).baseline);
-  c.findings.back().claims = std::move(claims);
+  claim_rest(c, claims[Kind::healthy]);
 }
 
 /// Tokens may differ along one direction alone: another collapse, which no residual shows.
 void dimension(Case& c, const std::vector<Seen>& all) {
   std::vector<const Seen*> low, unclear;
-  std::vector<Claim> claims;
+  std::vector<Claim> claims, ordinary;
   const double limit = c.limit("dimension");
   for (const Seen& s : all) {
     if (s.rank == nullptr) continue;
     const Side at = side(*s.rank, limit);
     if (at == Side::below) low.push_back(&s);
     if (at == Side::unclear) unclear.push_back(&s);
-    claims.push_back({fmt::format("one direction {}", s.layer), answer_of(at, Side::below)});
+    (at == Side::below ? claims : ordinary)
+        .push_back({fmt::format("one direction {}", s.layer), answer_of(at, Side::below)});
   }
   const auto say = [&](const std::vector<const Seen*>& seen, std::string_view what, bool known) {
     if (seen.empty()) return;
@@ -188,9 +197,9 @@ void dimension(Case& c, const std::vector<Seen>& all) {
           *worst.rank, limit);
   };
   say(low, "dimensional collapse: the tokens of a sample differ along one direction", true);
+  claim_rest(c, claims);
   say(unclear, "not known whether tokens differ along more than one direction", false);
-  if (!claims.empty())
-    c.findings.back().claims.insert(c.findings.back().claims.end(), claims.begin(), claims.end());
+  claim_rest(c, ordinary);
 }
 
 /// The same as the output sees it, to first order: where its Fisher metric was pulled back (--off fisher).
@@ -212,6 +221,7 @@ void seen_by_output(Case& c) {
   std::sort(unclear.begin(), unclear.end());
   const std::string text = fmt::format("spread_fisher {} in front of the MLP of layer {}, threshold {}",
                                        with_error(*least), least->layer, number(limit));
+  const size_t first = c.findings.size();
   if (!low.empty())
     about(c.say("collapse", fmt::format("next to nothing of what tells the tokens of a sample apart reaches "
                                         "the output from layer{} {}: {}",
@@ -230,7 +240,7 @@ void seen_by_output(Case& c) {
                       "two standard errors of {}",
                       unclear.size() > 1 ? "s" : "", ranges(unclear), number(limit)),
           false);
-  c.findings.back().claims = std::move(claims);
+  c.findings[first].claims = std::move(claims);
 }
 
 void judge_collapse(Case& c) {

@@ -19,6 +19,7 @@ struct Group {
   double most = 0, least = INFINITY;
   double able = INFINITY;  // dormant: the least that one of them could write
   const Row* cost = nullptr;
+  std::vector<Claim> claims = {};
 
   void add(const Row& head, const Row& c) {
     heads.push_back(label(head));
@@ -69,6 +70,7 @@ void duplicates(Case& c) {
   }
   const std::string text =
       fmt::format("{} with R^2 {} (threshold {})", label(*most), with_error(*most), number(limit));
+  const size_t first = c.findings.size();
   if (found.empty() && unclear.empty())
     about(c.say("head",
                 fmt::format("no head writes what the others of its layer write: the nearest is {}", text)),
@@ -83,7 +85,7 @@ void duplicates(Case& c) {
                             list_of(unclear), unclear.size() == 1 ? "writes" : "write", text),
                 false),
           *most, limit);
-  c.findings.back().claims = std::move(claims);
+  c.findings[first].claims = std::move(claims);
 }
 
 void say_cost(Case& c, const Group& g, std::string_view what, std::string_view why, double value) {
@@ -93,6 +95,7 @@ void say_cost(Case& c, const Group& g, std::string_view what, std::string_view w
                                          number(value), number(c.epsilon_of(*g.cost))));
   f.value = value;
   f.threshold = c.epsilon_of(*g.cost);
+  f.claims = g.claims;
 }
 
 /// Heads are counted, so they are tested together.
@@ -158,24 +161,26 @@ void judge_heads(Case& c) {
                                    could_of = by_row(ables, kAble * dead);
   for (size_t i = 0; i < ablated.size(); ++i) {
     const Row& head = *ablated[i];
-    claims.push_back({fmt::format("idle {}", label(head)), answer_of(sides[i], Side::below)});
+    const Claim idle{fmt::format("idle {}", label(head)), answer_of(sides[i], Side::below)};
+    if (sides[i] != Side::below) claims.push_back(idle);
     if (sides[i] == Side::unclear)
       unclear.push_back(fmt::format("{} ({})", label(head), with_error(*costs[i])));
     if (sides[i] == Side::above) needed.add(head, *costs[i]);
     if (sides[i] != Side::below) continue;
     const Row* bare = c.output_cost("-head-bare:" + label(head));
     const Side nothing = bare == nullptr ? Side::unclear : nothing_of.at(bare);
-    claims.push_back({fmt::format("silent {}", label(head)), answer_of(nothing, Side::below)});
     // A head that could write, and does not: where it looks keeps it quiet on this text, not its maps.
     const Row* able = c.evidence.of_head("full", "head_able_rel", head.layer, head.head);
     const Side could = able == nullptr ? Side::below : could_of.at(able);
+    Group& group = could == Side::above     ? dormant
+                   : nothing == Side::below ? silent
+                   : nothing == Side::above ? constant
+                                            : half;
+    group.add(head, *costs[i]);
+    group.claims.push_back(idle);
+    group.claims.push_back({fmt::format("silent {}", label(head)), answer_of(nothing, Side::below)});
     if (able != nullptr)
-      claims.push_back({fmt::format("dormant {}", label(head)), answer_of(could, Side::above)});
-    (could == Side::above     ? dormant
-     : nothing == Side::below ? silent
-     : nothing == Side::above ? constant
-                              : half)
-        .add(head, *costs[i]);
+      group.claims.push_back({fmt::format("dormant {}", label(head)), answer_of(could, Side::above)});
     if (could == Side::above) dormant.able = std::min(dormant.able, able->value);
   }
   say_cost(c, silent, "silent on this text",

@@ -82,17 +82,22 @@ void together(Case& c) {
     return text;
   };
   const size_t all = rows.empty() ? 0 : static_cast<size_t>(rows.back()->depth);
+  const bool none = side(*rows.front(), epsilon) == Side::above;
   Finding& f =
       last != nullptr
           ? c.say("worth", fmt::format("least important first, {} of {} heads can go together (epsilon "
                                        "{}): {}{}",
                                        last->depth, all, number(epsilon), point(*last),
                                        next != nullptr ? "; " + point(*next) : ""))
-          : c.say("worth", fmt::format("least important first, not even the first {} of {} heads are known "
-                                       "to be free together (epsilon {}): {}",
-                                       rows.front()->depth, all, number(epsilon), point(*rows.front())));
+          : c.say("worth",
+                  fmt::format("{} the {} least important of {} heads can go (epsilon {}): {}",
+                              none ? "not even" : "not known whether", rows.front()->depth, all,
+                              number(epsilon), point(*rows.front())),
+                  none);
   about(f, last != nullptr ? *last : *rows.front(), epsilon);
-  f.claims = {{"prunable", last != nullptr ? Claim::Answer::yes : Claim::Answer::unknown}};
+  f.claims = {{"prunable", last != nullptr ? Claim::Answer::yes
+                           : none          ? Claim::Answer::no
+                                           : Claim::Answer::unknown}};
 }
 
 void ranks(Case& c) {
@@ -164,7 +169,10 @@ void costs(Case& c) {
         .claims = {{"estimated", Claim::Answer::yes}};
   const Row* samples = of_full(c, "head_zero_passes");
   c.say("worth", fmt::format("forward passes{}, counted: {}",
-                             samples != nullptr ? fmt::format(" of {} samples", samples->n) : "", text))
+                             samples != nullptr
+                                 ? fmt::format(" of {}", count_of(static_cast<double>(samples->n), "sample"))
+                                 : "",
+                             text))
       .claims = {{"counted", Claim::Answer::yes}};
 }
 

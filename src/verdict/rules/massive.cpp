@@ -43,6 +43,7 @@ void judge_massive(Case& c) {
   const std::string after =
       layers.empty() ? "in the embeddings"
                      : fmt::format("after layer{} {}", layers.size() > 1 ? "s" : "", ranges(layers));
+  const size_t first = c.findings.size();
   if (found || unclear.empty())
     about(c.say("massive", found ? fmt::format("massive activations {}: up to {}", after, measured)
                                  : fmt::format("no massive activations: the largest is {}", measured)),
@@ -52,7 +53,7 @@ void judge_massive(Case& c) {
           fmt::format("not known at {}: {}", list_of(unclear),
                       why_unclear(*largest, fmt::format("{} times the median", number(c.limit("massive"))))),
           false);
-  c.findings.back().claims = {{"massive", answer_of(answer, Side::above)}};
+  c.findings[first].claims = {{"massive", answer_of(answer, Side::above)}};
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ void judge_replacement(Case& c) {
                                       "a network trained with it may differ",
                                       name, cost->metric.str(), with_error(*cost), rank));
     about(f, *cost, c.epsilon_of(*cost));
+    f.claims = {{fmt::format("changes {}", name), answer_of(side(*cost, c.epsilon_of(*cost)), Side::above)}};
   }
 }
 

@@ -56,7 +56,9 @@ void smallest(Case& c) {
       c.say("rank",
             fmt::format("{}{} is the smallest rank within epsilon {} of the output, {}",
                         unclear ? "not known below it: " : "", *least, number(epsilon), of),
-            !unclear);
+            !unclear)
+          .claims = {
+          {fmt::format("smallest rank of {}", map), unclear ? Claim::Answer::unknown : Claim::Answer::yes}};
   }
 }
 
