@@ -41,8 +41,9 @@ class HeadWrites : public Measurement {
     const int64_t samples = view.packing.count(), heads = view.z.size(1), d_v = view.z.size(2);
     const auto wide = view.z.options().dtype(at::kDouble);
     if (!map_.defined()) {
-      const at::Tensor W = view.W_O.detach().to(at::kDouble);
-      map_ = W.t().matmul(W).to(view.z.scalar_type());
+      // In the values' own precision, as what they are multiplied by below: in double it cost as much again.
+      const at::Tensor W = view.W_O.detach().to(view.z.scalar_type());
+      map_ = W.t().matmul(W);
       grams_ = at::zeros({kGroups, heads, heads}, wide);
       least_ = at::zeros({kGroups, 1}, wide);
       own_ = map_.view({heads, d_v, heads, d_v}).diagonal(0, 0, 2).permute({2, 0, 1});
