@@ -37,9 +37,18 @@ double Rise::lower(double level) const {
 
 double Rise::samples_for(double bound, double level) const {
   if (!std::isfinite(error) || !(mean < bound)) return kInfinite;
-  const double many = 1e6;  // of so many, Student's t is a normal number
-  const double part = student_quantile(level, many) * error / (bound - mean);
-  return (freedom + 1) * part * part;
+  const double spread = error * std::sqrt(freedom + 1);  // of one sample
+  const auto decides = [&](double n) {
+    return Rise{mean, spread / std::sqrt(n), n - 1}.upper(level) <= bound;
+  };
+  double low = 1, high = 2;
+  for (; !decides(high); low = high, high *= 2)
+    if (high > 1e12) return kInfinite;
+  while (high - low > 1) {
+    const double middle = std::floor((low + high) / 2);
+    (decides(middle) ? high : low) = middle;
+  }
+  return high;
 }
 
 Rise paired_rise(const std::vector<double>& full, const std::vector<double>& other,

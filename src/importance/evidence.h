@@ -19,8 +19,8 @@ struct Rise {
   /// With chance `level` or less the true rise is larger than this, or smaller than that.
   double upper(double level) const;
   double lower(double level) const;
-  /// About how many samples like these would put the upper end at `bound`; infinite where the mean is not
-  /// below it.
+  /// The fewest samples like these that would put the upper end at `bound` or below, were mean and spread to
+  /// stay; infinite where the mean is not below it.
   double samples_for(double bound, double level) const;
 };
 

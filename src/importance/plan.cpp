@@ -218,19 +218,19 @@ class Planner {
   std::string undecided(const std::vector<PlanStep>& steps) const {
     const PlanStep* best = nullptr;
     double fewest = 0;
-    for (const PlanStep& s : steps) {
-      const double needed = s.rise.samples_for(request_.budget, level_of_look(1));
-      if (!s.undecided || (best != nullptr && needed >= fewest)) continue;
-      best = &s, fewest = needed;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const double needed =
+          steps[i].rise.samples_for(request_.budget, level_of_look(static_cast<int64_t>(i) + 1));
+      if (!steps[i].undecided || (best != nullptr && needed >= fewest)) continue;
+      best = &steps[i], fewest = needed;
     }
     if (best == nullptr) return "";
     const std::string most = std::isfinite(best->upper) ? fmt::format("{:+.3f}", best->upper) : "any amount";
-    // The search judges by three fifths of the text: a fifth is held out, and of the rest at most a quarter
-    // orders.
+    // A fifth of the text is held out, and a quarter of the rest, at most kOrderedBy, orders.
+    const double text = std::min(fewest / 0.6, (fewest + static_cast<double>(kOrderedBy)) / 0.8);
     const std::string more =
-        std::isfinite(fewest) && fewest < 1e9
-            ? fmt::format("; about {:.0f} samples like these would decide", std::ceil(fewest / 0.6))
-            : "; more samples would decide";
+        std::isfinite(text) ? fmt::format("; about {:.0f} samples like these would decide", std::ceil(text))
+                            : "; more samples would decide";
     return fmt::format(
         "this text is too small to decide: {} raised the loss by {:+.4f} nats on {} samples and may "
         "raise it by {}, with a budget of {}{}",

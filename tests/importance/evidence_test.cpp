@@ -39,11 +39,16 @@ TEST(Rise, OfOneSampleHasNoEnd) {
 }
 
 TEST(Rise, SaysHowManySamplesWouldDo) {
-  const Rise few{0.01, 0.1, 24};
-  const double needed = few.samples_for(0.05, 0.025);
-  // The error falls with the root of the number; so many samples are nearly normal.
-  const Rise many{0.01, 0.1 * std::sqrt(25 / needed), needed - 1};
-  EXPECT_NEAR(many.upper(0.025), 0.05, 2e-4);
+  for (const Rise& few : {Rise{0.01, 0.1, 24}, Rise{0.0, 0.02, 3}, Rise{-0.2, 0.3, 5}}) {
+    const double needed = few.samples_for(0.05, 0.0025);
+    // The error falls with the root of the number.
+    const auto upper_of = [&](double n) {
+      return Rise{few.mean, few.error * std::sqrt((few.freedom + 1) / n), n - 1}.upper(0.0025);
+    };
+    EXPECT_LE(upper_of(needed), 0.05);
+    EXPECT_GT(upper_of(needed - 1), 0.05);
+    EXPECT_GT(needed, few.freedom + 1);  // these do not decide
+  }
   EXPECT_TRUE(std::isinf((Rise{0.06, 0.1, 24}).samples_for(0.05, 0.025)));
 }
 
