@@ -29,7 +29,7 @@ TEST_F(Verdict, WhatAHeadsMeanAndItsBiasesCostInItsPlaceDecides) {
   }
   EXPECT_EQ(said("head"), (Lines{"L1H0 is silent on this text: with nothing but its biases in its place, and "
                                  "with its mean, the cost is at "
-                                 "most output_kl 2e-05 (epsilon 0.001)",
+                                 "most output_kl 3e-05 (epsilon 0.001)",
                                  "L2H0 is constant on this text: its mean in its place costs at most "
                                  "output_kl 3e-05 (epsilon 0.001)",
                                  "L3H0 is needed, though varying by less than 0.01 of the stream: with its "

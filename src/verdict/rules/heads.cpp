@@ -182,6 +182,7 @@ void judge_heads(Case& c) {
     if (able != nullptr)
       group.claims.push_back({fmt::format("dormant {}", label(head)), answer_of(could, Side::above)});
     if (could == Side::above) dormant.able = std::min(dormant.able, able->value);
+    if (&group == &silent) silent.most = std::max(silent.most, bare->value);  // what is said of both
   }
   say_cost(c, silent, "silent on this text",
            "with nothing but its biases in its place, and with its mean, the cost is at most", silent.most);
