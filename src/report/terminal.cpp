@@ -238,12 +238,18 @@ void print_headline(const Results& results, Page& page) {
   page.line();
 }
 
+// A sentence up to its numbers; the stream it is about ("encoder: no head ...") stays in front.
+std::string without_numbers(const std::string& text) {
+  const size_t word = text.find(' ');
+  const size_t from = word != std::string::npos && word > 0 && text[word - 1] == ':' ? word : 0;
+  return text.substr(0, std::min(text.find(": ", from), text.find("; ", from)));
+}
+
 // Beside a headline, what is normal is one line: "no QK map is low in rank" without the numbers behind it.
 void print_normal(const Results& results, Page& page) {
   std::string text;
   for (const Sentence& s : results.verdict)
-    if (s.known && !s.found)
-      text += (text.empty() ? "" : "; ") + s.text.substr(0, std::min(s.text.find(": "), s.text.find("; ")));
+    if (s.known && !s.found) text += (text.empty() ? "" : "; ") + without_numbers(s.text);
   if (!text.empty()) page.labelled("  normal", terminal_text(text + " (numbers: --out, --json)"), 12, true);
 }
 

@@ -74,6 +74,9 @@ TEST(Terminal, WhatStandsOutComesFirstAndWhatIsNormalIsOneLine) {
       std::string::npos)
       << both;
   // Nothing stands out: every sentence with its numbers.
+  const Sentence stream{.topic = "head", .text = "encoder: no head is idle: the weakest is L2H6"};
+  EXPECT_NE(print(t, {normal, stream, found}).find("no head is idle; encoder: no head is idle (numbers"),
+            std::string::npos);
   EXPECT_NE(print(t, {normal, other}).find("verdict\n  head      no head is idle: the weakest is L2H6\n"),
             std::string::npos);
 }
