@@ -3,14 +3,14 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "cli/own_folder.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
 
 fs::path builtin_model() {
   if (const char* set = std::getenv("RANKSCOPE_MODELS")) return fs::path(set) / "builtin";
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path here = own_folder();
   for (const char* place : {"../models/builtin", "../share/rankscope/models/builtin"})
     if (fs::exists(here / place / "config.json")) return fs::weakly_canonical(here / place);
   throw Error("the built-in model is not there")

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "cli/engine.h"
+#include "cli/own_folder.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
@@ -32,8 +33,7 @@ int launched() {
 
 fs::path find_library() {
   if (const char* set = named_library("RANKSCOPE_MPI_LIBRARY")) return set;
-  std::error_code ignored;
-  const fs::path here = fs::read_symlink("/proc/self/exe", ignored).parent_path();
+  const fs::path here = own_folder();
   for (const char* place : {"librankscope_mpi.so", "../lib/librankscope_mpi.so",
                             "../lib/x86_64-linux-gnu/librankscope_mpi.so", "../lib64/librankscope_mpi.so"})
     if (fs::exists(here / place)) return here / place;

@@ -11,19 +11,15 @@
 
 #include "base/error.h"
 #include "base/version.h"
+#include "cli/own_folder.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
 namespace {
 
-fs::path program_folder() {
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored).parent_path();
-}
-
 fs::path find_library() {
   if (const char* set = named_library("RANKSCOPE_LIBRARY")) return set;
-  const fs::path here = program_folder();
+  const fs::path here = own_folder();
   for (const char* place : {"librankscope.so", "../lib/librankscope.so",
                             "../lib/x86_64-linux-gnu/librankscope.so", "../lib64/librankscope.so"})
     if (fs::exists(here / place)) return here / place;
