@@ -63,7 +63,7 @@ export function whatDecides(s: Sentence): string {
   if (/thresholds [\d.]+ and [\d.]+/.test(s.sentence)) return "It lies between the two thresholds: read the curve, or set another threshold with --threshold.";
   if (/was measured|were measured/.test(s.sentence)) return "A scan with all lenses would decide.";
   if (/does not speak/.test(s.sentence)) return "Nothing would decide: the theorem is about other networks.";
-  return /±|standard error|too near/.test(s.sentence) ? "More samples would decide." : "";
+  return /±|standard error|too near|one sample/.test(s.sentence) ? "More samples would decide." : "";
 }
 
 function opener(s: Sentence, open: Open): HTMLElement | null {
