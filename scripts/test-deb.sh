@@ -5,9 +5,10 @@ set -euo pipefail
 package=$(realpath "${1:?usage: test-deb.sh FILE.deb}")
 command -v debootstrap >/dev/null || { echo "test-deb: debootstrap is missing (apt-get install debootstrap)" >&2; exit 1; }
 root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+trap 'umount "$root/proc" 2>/dev/null || true; rm -rf --one-file-system "$root"' EXIT
 debootstrap --variant=minbase bookworm "$root" >"$root.log" 2>&1 || { tail -5 "$root.log" >&2; exit 1; }
 rm -f "$root.log"
+mount -t proc proc "$root/proc"  # LibTorch asks it for the processor
 cp "$package" "$root/package.deb"
 [ ! -e /etc/apt/apt.conf.d ] || cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"  # a proxy, if there is one
 cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
