@@ -27,6 +27,8 @@ bool is_below(const fs::path& path, const fs::path& root) {
 FolderPages::FolderPages(const fs::path& root) {
   std::error_code fault;
   root_ = fs::canonical(root, fault);
+  if (!fault && fs::exists(root_, fault) && !fs::is_directory(root_, fault))
+    throw Error("this is a file, not a folder").in(root.string()).hint("serve the folder that it is in");
   if (fault || !fs::is_directory(root_, fault))
     throw Error("there is no such folder").in(root.string()).hint("check the path");
 }

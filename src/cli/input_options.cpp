@@ -98,6 +98,14 @@ void add_device_options(CLI::App& app, ScanRequest& r) {
       ->capture_default_str();
 }
 
+void add_run_options(CLI::App& app, ScanRequest& r, const std::string& seeded) {
+  add_device_options(app, r);
+  app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
+      ->check(whole_number(0, 1024))
+      ->capture_default_str();
+  app.add_option("--seed", r.seed, "Seed of " + seeded)->check(whole_number(0))->capture_default_str();
+}
+
 void add_input_options(CLI::App& app, InputOptions& o) {
   ScanRequest& r = o.request;
   app.add_option("FOLDER", o.model, "Hugging Face folder; the built-in model when left out");
@@ -108,13 +116,7 @@ void add_input_options(CLI::App& app, InputOptions& o) {
       ->type_name("PARTS")
       ->allow_extra_args(false);
   add_sample_options(app, r, o.token_ids, o.pixels);
-  add_device_options(app, r);
-  app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
-      ->check(whole_number(0, 1024))
-      ->capture_default_str();
-  app.add_option("--seed", r.seed, "Seed of everything random")
-      ->check(whole_number(0))
-      ->capture_default_str();
+  add_run_options(app, r, "everything random");
   add_out_options(app, o.out, o.force);
   const auto format = app.add_option("--format", o.format, "What is printed: table, csv or json")
                           ->type_name("NAME")

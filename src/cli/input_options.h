@@ -27,6 +27,8 @@ void set_batch_size(ScanRequest& request);
 
 /// --device, --device-memory and --precision.
 void add_device_options(CLI::App& app, ScanRequest& request);
+/// The same with --threads and --seed, of which `seeded` says what it decides.
+void add_run_options(CLI::App& app, ScanRequest& request, const std::string& seeded);
 
 /// FOLDER, --init, --off, the ways to give an input, where it is computed, --threads, --seed, --out,
 /// --format.

@@ -51,7 +51,7 @@ ModelSpec with_replacement(const ModelSpec& spec, const std::string& text) {
     throw unknown_name("attention variant", name, known).in("--replace " + text);
   require_weights_for(name, spec);
   const std::string layers = at == std::string::npos ? "" : text.substr(at + 2);
-  return with_attention(spec, from, to, parse_layers(layers, spec.depth()));
+  return with_attention(spec, from, to, parse_layers(layers, spec.depth(), "--replace " + printable(text)));
 }
 
 }  // namespace
@@ -87,13 +87,15 @@ bool is_rank_curve(const std::string& words) {
   return words.find(',') != std::string::npos || words.rfind("kv=", 0) == 0;
 }
 
-std::vector<bool> parse_layers(const std::string& text, int64_t depth) {
+std::vector<bool> parse_layers(const std::string& text, int64_t depth, const std::string& option) {
   if (text.empty()) return std::vector<bool>(static_cast<size_t>(depth), true);
   std::vector<bool> chosen(static_cast<size_t>(depth), false);
   const char* at = text.data();
   const char* const end = at + text.size();
   const auto bad = [&] {
-    return usage_error(fmt::format("\"{}\" does not list layers", printable(text))).hint("--layers 0-5,11");
+    return usage_error(fmt::format("\"{}\" does not list layers", printable(text)))
+        .in(option)
+        .hint("layers are listed as 0-5,11");
   };
   const auto number = [&] {
     int64_t value = -1;
@@ -102,7 +104,7 @@ std::vector<bool> parse_layers(const std::string& text, int64_t depth) {
     at = rest;
     if (value >= depth)
       throw usage_error(fmt::format("there is no layer {}: the model has {}, counted from 0", value, depth))
-          .in("--layers");
+          .in(option);
     return value;
   };
   for (;;) {

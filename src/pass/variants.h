@@ -17,7 +17,8 @@ std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& 
 bool is_rank_curve(const std::string& words);
 
 /// "0-5,11" to one flag per layer; empty is all. A layer the model does not have is a usage error.
-std::vector<bool> parse_layers(const std::string& text, int64_t depth);
+std::vector<bool> parse_layers(const std::string& text, int64_t depth,
+                               const std::string& option = "--layers");
 
 /// The lenses named, or all that do not wait to be asked for; an unknown one is answered with the nearest.
 std::vector<const Lens*> choose_lenses(const std::vector<std::string>& names);

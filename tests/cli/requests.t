@@ -115,7 +115,8 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
   [2]
   $ rankscope scan bert --random-tokens --layers two
   error: "two" does not list layers
-    try  --layers 0-5,11
+    in   --layers
+    try  layers are listed as 0-5,11
   [2]
   $ rankscope scan bert --random-tokens --dtype flaot32
   error: there is no dtype "flaot32"

@@ -122,13 +122,7 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   app.add_option("--dtype", r.dtype, "Arithmetic: float32 or float64")
       ->type_name("TYPE")
       ->capture_default_str();
-  add_device_options(app, r);
-  app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
-      ->check(whole_number(0, 1024))
-      ->capture_default_str();
-  app.add_option("--seed", r.seed, "Seed of random tokens and of what is hidden from masked models")
-      ->check(whole_number(0))
-      ->capture_default_str();
+  add_run_options(app, r, "random tokens and of what is hidden from masked models");
   add_out_options(app, o->out, o->force);
   app.add_flag("--json", o->json, "The plan as JSON");
   return [o](Io& io) { return run(*o, io); };

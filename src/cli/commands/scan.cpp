@@ -222,13 +222,7 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
                  "Arithmetic: float32 or float64; stored float16 and bfloat16 are converted")
       ->type_name("TYPE")
       ->capture_default_str();
-  add_device_options(app, r);
-  app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
-      ->check(whole_number(0, 1024))
-      ->capture_default_str();
-  app.add_option("--seed", r.seed, "Seed of random tokens, null models and sampled rows")
-      ->check(whole_number(0))
-      ->capture_default_str();
+  add_run_options(app, r, "random tokens, null models and sampled rows");
   add_out_options(app, o->out, o->force);
   const auto format = app.add_option("--format", o->format, "What is printed: table, csv or json")
                           ->type_name("NAME")
