@@ -152,7 +152,7 @@ Another attention in the place of the trained one, as a stress test.
   blocks.0.attn.hook_mixer
   $ rankscope scan --replace softmax=sinkhorn@L9
   error: there is no layer 9: the model has 6, counted from 0
-    in   --layers
+    in   --replace softmax=sinkhorn@L9
   [2]
   $ rankscope scan --replace softmax=hybrid_normalised
   error: hybrid_normalised attention has parameters that the checkpoint has not: attn.mix
