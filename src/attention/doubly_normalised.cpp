@@ -4,21 +4,6 @@
 #include "attention/support/sinkhorn.h"
 
 namespace rankscope {
-namespace {
-
-class Doubly : public PreparedAttention {
- public:
-  explicit Doubly(const AttentionInput& in) : doubly_(in, 1) {}
-  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
-    return doubly_.pattern(first, count, first_row, rows);
-  }
-
- private:
-  DoublyNormalised doubly_;
-};
-
-}  // namespace
-
 extern const AttentionVariant attention_doubly_normalised{
     .name = "doubly_normalised",
     .summary = "softmax over queries, then shares over keys: no key is explained away",
@@ -27,7 +12,7 @@ extern const AttentionVariant attention_doubly_normalised{
     .own_tokens_only = false,
     .has_scores = false,
     .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
-      return std::make_unique<Doubly>(in);
+      return std::make_unique<DoublyNormalised>(in, 1);
     },
     .may_be_causal = false};
 

@@ -3,22 +3,6 @@
 #include "attention/support/sinkhorn.h"
 
 namespace rankscope {
-namespace {
-
-class Sinkhorn : public PreparedAttention {
- public:
-  explicit Sinkhorn(const AttentionInput& in)
-      : doubly_(in, static_cast<int64_t>(number_option(in.spec, "rounds"))) {}
-  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
-    return doubly_.pattern(first, count, first_row, rows);
-  }
-
- private:
-  DoublyNormalised doubly_;
-};
-
-}  // namespace
-
 extern const AttentionVariant attention_sinkhorn{
     .name = "sinkhorn",
     .summary = "shares over queries and over keys in turn, rows last",
@@ -27,7 +11,7 @@ extern const AttentionVariant attention_sinkhorn{
     .own_tokens_only = false,
     .has_scores = false,
     .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
-      return std::make_unique<Sinkhorn>(in);
+      return std::make_unique<DoublyNormalised>(in, static_cast<int64_t>(number_option(in.spec, "rounds")));
     },
     .may_be_causal = false,
     .options = {{.name = "rounds",

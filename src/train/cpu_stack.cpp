@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/philox.h"
 #include "base/stats.h"
-#include "base/stream_name.h"
 #include "ops/adamw.h"
 #include "train/cpu_tile.h"
 #include "train/data.h"
@@ -155,7 +153,7 @@ class CpuStack : public Stack {
           t.spec.network, count, tokens.data_ptr<float>(), target.data_ptr<float>(),
           static_cast<float>(weight), t.parameters.data_ptr<float>(), into);
     }
-    const auto dropout = seeded_dropout(t.spec.protocol.dropout, dropout_seed(t, tile));
+    const auto dropout = seeded_dropout(t.spec.protocol.dropout, dropout_seed(t.spec, t.step, tile));
     const at::Tensor loss = loss_of(forward({&t.spec.network}, t.views, batch, dropout.get()), batch, weight);
     const auto gradients = gradients_of(loss, t.views.leaves());
     for (size_t i = 0; i < gradients.size(); ++i) {
@@ -165,11 +163,6 @@ class CpuStack : public Stack {
       for (int64_t e = 0; e < g.numel(); ++e) to[e] += from[e];
     }
     return loss.item<double>();
-  }
-
-  static uint64_t dropout_seed(const Trial& t, int64_t tile) {
-    const Philox seeds{t.spec.data_seed, stream_of("dropout"), static_cast<uint32_t>(tile)};
-    return seeds.below(UINT64_MAX, static_cast<uint64_t>(t.step));
   }
 
   // Adds the penalty to the gradient and cuts its norm, where the protocol says so: both need the whole sum.

@@ -221,10 +221,6 @@ class CudaStack : public Stack {
 std::unique_ptr<Stack> make_cuda_stack(const std::vector<TrialSpec>& trials,
                                        const std::vector<TrainState>& states, const StackOptions& options) {
   if (!cuda::available()) throw Error("this build has no CUDA kernels").hint("build where nvcc is");
-  const TrialSpec& first = trials.front();
-  if (first.set || first.protocol.l2 > 0 || first.protocol.clip > 0 || first.protocol.dropout > 0)
-    throw Error("trials on sets, with dropout, penalties or clipped gradients train on the CPU")
-        .hint("--device cpu");
   return std::make_unique<CudaStack>(trials, states, options);
 }
 

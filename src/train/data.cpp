@@ -118,6 +118,11 @@ std::unique_ptr<Draw> cpu_draw(uint64_t seed, int64_t step, int64_t first, int64
   return std::make_unique<CpuDraw>(seed, step, first, count);
 }
 
+uint64_t dropout_seed(const TrialSpec& trial, int64_t step, int64_t tile) {
+  const Philox seeds{trial.data_seed, stream_of("dropout"), static_cast<uint32_t>(tile)};
+  return seeds.below(UINT64_MAX, static_cast<uint64_t>(step));
+}
+
 TaskBatch batch_of(const TokenSet& set, const std::vector<int64_t>& sequences) {
   TaskBatch out;
   out.sequences = static_cast<int64_t>(sequences.size());

@@ -27,6 +27,9 @@ std::unique_ptr<TrialData> data_of(const TrialSpec& trial);
 /// The random numbers of sequences [first, first + count) of a step, on the CPU.
 std::unique_ptr<Draw> cpu_draw(uint64_t seed, int64_t step, int64_t first, int64_t count);
 
+/// What the masks of a step's dropout are drawn from; the sequences of another tile have other masks.
+uint64_t dropout_seed(const TrialSpec& trial, int64_t step, int64_t tile);
+
 /// Some sequences of a set as a batch.
 TaskBatch batch_of(const TokenSet& set, const std::vector<int64_t>& sequences);
 

@@ -24,7 +24,9 @@ class Masks : public Dropout {
   Masks(double share, uint64_t seed)
       : keep_(1 - share), generator_(at::make_generator<at::CPUGeneratorImpl>(seed)) {}
   Tensor operator()(const Tensor& x) override {
-    return x * at::empty_like(x).bernoulli_(keep_, generator_).div_(keep_);
+    // Drawn on the host, so that every device trains with the same masks.
+    const Tensor mask = x.is_cpu() ? at::empty_like(x) : at::empty(x.sizes(), x.options().device(at::kCPU));
+    return x * mask.bernoulli_(keep_, generator_).div_(keep_).to(x.device());
   }
 
  private:

@@ -4,6 +4,7 @@
 #include "tensors/torch_compat.h"
 #include "train/cpu_stack.h"
 #include "train/cuda_stack.h"
+#include "train/plain_stack.h"
 
 namespace rankscope {
 
@@ -16,7 +17,11 @@ std::unique_ptr<Stack> make_stack(const std::vector<TrialSpec>& trials, const st
   for (const TrialSpec& t : trials)
     if (stack_key(t) != stack_key(trials.front()))
       throw Error("the trials of a stack differ in more than seeds, learning rates and heads");
-  if (device_of(options.device).is_cuda()) return make_cuda_stack(trials, states, options);
+  if (device_of(options.device).is_cuda()) {
+    const Protocol& p = trials.front().protocol;
+    const bool captured = !trials.front().set && p.l2 == 0 && p.clip == 0 && p.dropout == 0;
+    return captured ? make_cuda_stack(trials, states, options) : make_plain_stack(trials, states, options);
+  }
   return make_cpu_stack(trials, states, options.threads);
 }
 

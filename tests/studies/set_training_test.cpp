@@ -8,12 +8,14 @@
 
 #include "base/philox.h"
 #include "checkpoint/load.h"
+#include "kernels/cuda/train.h"
 #include "operator/frozen.h"
 #include "studies/support/token_config.h"
 #include "support/rounding.h"
 #include "support/temporary_folder.h"
 #include "train/export.h"
-#include "train/train_support.h"
+#include "train/losses.h"
+#include "train/plain_stack.h"
 
 namespace rankscope {
 namespace {
@@ -210,6 +212,16 @@ TEST(SetTraining, StoppedAndContinuedIsTheSame) {
   ASSERT_TRUE(read);
   EXPECT_EQ(read->parameters, once->parameters);
   EXPECT_EQ(read->record.last_loss, once->record.last_loss);
+}
+
+// Whole batches instead of tiles: the same sums in another order.
+TEST(SetTraining, IsTheSameOnTheStackThatTakesEverything) {
+  for (const std::string device : {"cpu", "cuda"}) {
+    if (device == "cuda" && !(at::hasCUDA() && cuda::available())) continue;
+    const TrialSpec t = sorting(2);
+    const auto plain = make_plain_stack({t}, {fresh_state(t)}, {.device = device});
+    expect_close(losses({t}, "cpu", 0, 12), losses_of(*plain, 1, 0, 12), allowed(t, 12, kFloat));
+  }
 }
 
 // A short last batch of an epoch is trained on whole, and weighs its labels alone.

@@ -46,7 +46,8 @@ at::Tensor DoublyNormalised::over_keys() const {
   return at::cat(u, 2);
 }
 
-at::Tensor DoublyNormalised::pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) const {
+at::Tensor DoublyNormalised::pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows,
+                                     at::Tensor*) {
   const at::Tensor scores =
       scores_.tile(first, count, first_row, rows) - v_.narrow(0, first, count).unsqueeze(2);
   return masked_softmax(scores, scores_.spec(), first_row);
@@ -61,7 +62,7 @@ class Prefix : public PreparedAttention {
   }
 
   at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
-    if (all_) return all_->pattern(first, count, first_row, rows);
+    if (all_) return all_->pattern(first, count, first_row, rows, nullptr);
     // Sums over the rows before this tile, then one by one inside.
     at::Tensor before;
     for (int64_t row = 0; row < first_row; row += kRows) {

@@ -13,11 +13,10 @@
 
 namespace rankscope {
 
-class DoublyNormalised {
+class DoublyNormalised : public PreparedAttention {
  public:
   DoublyNormalised(const AttentionInput& in, int64_t rounds);
-  /// [count, H, rows, T']
-  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows) const;
+  at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override;
 
  private:
   at::Tensor seen(int64_t first_row, int64_t rows) const;  // of all samples, -inf where hidden
