@@ -2,7 +2,7 @@
 // multiplied by, moved to or exchanged for without changing a single output. docs/CONVENTIONS.md lists them.
 #pragma once
 
-#include "bank/planted.h"
+#include "bank/families.h"
 
 namespace rankscope::bank {
 

@@ -32,8 +32,7 @@ TEST(OnRequest, UseIsWhatTheMeanTokenCostsBesideTheMeanOutput) {
   for (const bool causal : {false, true}) {
     Planted p = both_ways(causal, 3, 40);
     Stored& w = *p.weights;
-    for (int64_t l = 0; l < 2; ++l)
-      for (const char* name : {"attn.W_O", "attn.b_O", "mlp.W_out", "mlp.b_out"}) w[block(l, name)].zero_();
+    silence(p);
     p.use = true;
     const Said said = ask(p);
     const auto logits = [&](const at::Tensor& x) {
@@ -68,8 +67,7 @@ TEST(OnRequest, SpreadByTheOutputsFisherMetricIsTheRatioOfTwoTraces) {
   for (const bool causal : {false, true}) {
     Planted p = both_ways(causal, 16, 32);
     Stored& w = *p.weights;
-    for (int64_t l = 0; l < 2; ++l)
-      for (const char* name : {"attn.W_O", "attn.b_O", "mlp.W_out", "mlp.b_out"}) w[block(l, name)].zero_();
+    silence(p);
     // Samples differ along a direction that is read much, words along all.
     Draw draw(22, causal);
     sign_samples(p, draw, 2, marker(3));

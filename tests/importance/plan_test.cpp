@@ -115,17 +115,22 @@ TEST_P(Plan, IsWithinItsBudgetAndTheWrittenModelIsTheOnePlanned) {
   EXPECT_NEAR(loss->value, plan.all.planned, 50 * test::forward_error(spec.depth(), spec.width));
 }
 
-// A norm over all heads at once sees other numbers where some are cut, and no folder can say so.
-TEST(PlanRefusal, AModelOfWhichNothingCanBeWrittenBackIsRefused) {
+/// What a plan for one of the small models is refused with; empty: it was planned.
+std::string refusal(const char* model) {
   PlanRequest r;
-  r.scan.model = test::fixtures() / "models" / "olmo2";
+  r.scan.model = test::fixtures() / "models" / model;
   r.scan.random_tokens = true;
   try {
     make_plan(r, {});
-    ADD_FAILURE() << "it was planned";
   } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "no head and no map of this model can be written back changed");
+    return error.message();
   }
+  return {};
+}
+
+// A norm over all heads at once sees other numbers where some are cut, and no folder can say so.
+TEST(PlanRefusal, AModelOfWhichNothingCanBeWrittenBackIsRefused) {
+  EXPECT_EQ(refusal("olmo2"), "no head and no map of this model can be written back changed");
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Plan,
@@ -181,15 +186,7 @@ TEST(PlanOf, ManyTextsFindsWhatCanGoAndTheOthersAgree) {
 }
 
 TEST(PlanOf, ANetworkOfTwoStreamsIsRefused) {
-  PlanRequest r;
-  r.scan.model = test::fixtures() / "models" / "t5";
-  r.scan.random_tokens = true;
-  try {
-    make_plan(r, {});
-    ADD_FAILURE() << "it was planned";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.message(), "a plan follows one stream, and this network has several");
-  }
+  EXPECT_EQ(refusal("t5"), "a plan follows one stream, and this network has several");
 }
 
 TEST(PlanOf, NothingWhereTheBudgetIsNothingAndEverythingCosts) {
