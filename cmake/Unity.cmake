@@ -16,7 +16,8 @@ function(rankscope_local_names file out_var)
   string(REPLACE ";" "@" text "${text}")
   string(REGEX REPLACE "[][]" " " text "${text}")  # brackets would hold a list together
   set(names "")
-  string(REGEX MATCHALL "\n(struct|class|enum|using) [A-Za-z_0-9]+" types "${text}")
+  string(REGEX MATCHALL "\n((struct|class|enum) [A-Za-z_0-9]+|using [A-Za-z_0-9]+ =)" types "${text}")
+  list(TRANSFORM types REPLACE " =$" "")  # `using std::string` may stand in two files
   string(REGEX MATCHALL "\n[A-Za-z][A-Za-z_0-9:<>*&, ]*[ *&>][A-Za-z_0-9]+\\(" functions "${text}")
   foreach(line ${types} ${functions})
     string(REGEX MATCH "([A-Za-z_0-9]+)\\(?$" name "${line}")

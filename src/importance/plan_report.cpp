@@ -123,11 +123,8 @@ Finding what_shares(const PlanResult& plan) {
   }
   f.sentence = fmt::format(
       "layer{} {} could read with the patterns of the layer before: instead of the plan, not on top of it, "
-      "and the "
-      "loss changes by {}, held out {:+.4f}; {} parameters fewer. No architecture has a word for it, so it "
-      "is "
-      "not "
-      "written",
+      "and the loss changes by {}, held out {:+.4f}; {} parameters fewer. No architecture has a word for it, "
+      "so it is not written",
       layers.size() == 1 ? "" : "s", fmt::join(layers, ", "), rise_text(plan.sharing.search),
       plan.sharing.held_out.rise.mean, plan.sharing.saved);
   return f;
@@ -171,7 +168,8 @@ Json plan_json(const PlanResult& plan) {
            {"steps", steps_json(plan.steps)},
            {"search", loss_json(plan.search)},
            {"held_out", loss_json(plan.held_out)},
-           {"held_out_says", to_string(held_against(plan.held_out.rise, plan.budget))},
+           {"held_out_says", counts_of(plan).any() ? to_string(held_against(plan.held_out.rise, plan.budget))
+                                                   : "nothing changed"},
            {"all", loss_json(plan.all)},
            {"sharing",
             {{"steps", steps_json(plan.sharing.steps)},

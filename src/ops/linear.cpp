@@ -4,17 +4,16 @@
 // product that gives W's.
 #include "ops/linear.h"
 
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "ops/checks.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 
 namespace rankscope {
 namespace {
 
 using at::Tensor;
-using Variables = torch::autograd::variable_list;
 
 constexpr int64_t kExtra = 8;  // columns: the fast products want widths of 32 bytes
 

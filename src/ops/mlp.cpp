@@ -1,10 +1,10 @@
 #include "ops/mlp.h"
 
 #include <ATen/ATen.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "ops/checks.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
 #include "ops/mlp_cuda.h"
@@ -14,7 +14,6 @@ namespace rankscope {
 namespace {
 
 using at::Tensor;
-using Variables = torch::autograd::variable_list;
 
 // Null for what is not there: autograd of LibTorch 1.13 takes no undefined tensors, so an absent bias is an
 // empty one.

@@ -1,8 +1,7 @@
 #include "ops/mlp_cuda.h"
 
-#include <torch/csrc/autograd/custom_function.h>
-
 #include "kernels/cuda/mlp.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
 
@@ -10,7 +9,6 @@ namespace rankscope {
 namespace {
 
 using at::Tensor;
-using Variables = torch::autograd::variable_list;
 
 const float* data(const Tensor& x) { return x.numel() > 0 ? x.data_ptr<float>() : nullptr; }
 

@@ -1,6 +1,5 @@
 #include "ops/projected_attention.h"
 
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include "kernels/cuda/projected_attention.h"
 #include "kernels/cuda/train.h"
 #include "ops/checks.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 #include "ops/linear.h"
 #include "ops/stream.h"
@@ -16,7 +16,6 @@ namespace rankscope {
 namespace {
 
 using at::Tensor;
-using Variables = torch::autograd::variable_list;
 
 // Neighbouring trials that go the same way.
 struct Run {

@@ -1,11 +1,11 @@
 #include "ops/skip_norm.h"
 
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "base/error.h"
 #include "kernels/cuda/skip_norm.h"
 #include "ops/checks.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
 
@@ -14,7 +14,6 @@ namespace {
 
 using at::Tensor;
 using Kind = SkipNorm::Kind;
-using Variables = torch::autograd::variable_list;
 
 const double kEpsilon = SkipNorm{}.epsilon;
 

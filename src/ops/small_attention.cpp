@@ -1,17 +1,16 @@
 #include "ops/small_attention.h"
 
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "ops/attention_kernels.h"
 #include "ops/checks.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 
 namespace rankscope {
 namespace {
 
 using at::Tensor;
-using Variables = torch::autograd::variable_list;
 
 struct Parts {
   AttentionOperand q, k, v;

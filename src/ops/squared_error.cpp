@@ -1,11 +1,11 @@
 #include "ops/squared_error.h"
 
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include "kernels/cpu/squared_error.h"
 #include "kernels/cuda/squared_error.h"
 #include "ops/checks.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 #include "ops/stream.h"
 
@@ -13,7 +13,6 @@ namespace rankscope {
 namespace {
 
 using at::Tensor;
-using Variables = torch::autograd::variable_list;
 
 // Rows of one width make no difference to a sum; the kernels like them short.
 constexpr int64_t kRowWidth = 64;

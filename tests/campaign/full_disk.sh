@@ -1,8 +1,9 @@
 #!/bin/bash
-# full_disk.sh STEP: the disk is full from the n-th change to a file on, for n = 1, 1 + STEP, ... until all succeed.
+# full_disk.sh STEP [FIRST]: the disk is full from the n-th change to a file on, for n = FIRST (1 unless told),
+# FIRST + STEP, ... until all succeed. Several at once, each with a FIRST of its own, share the work.
 # The program must say so and fail; tables are the old or the new ones; a study goes on when there is room again.
 . "$(dirname "$0")/common.sh"
-step=$1
+step=$1 first=${2:-1}
 shim=${RANKSCOPE_FAILING_WRITE:?is not set: scripts/campaign.sh sets it}
 full() { (export LD_PRELOAD=$shim FAIL_WRITE=$1; shift; "$@") 2>said; }
 
@@ -21,7 +22,7 @@ expect_error() {
 scan 0 old
 changes=$(changes_of scan 1 new)
 tried=0
-for ((n = 1; n <= changes; n += step)); do
+for ((n = first; n <= changes; n += step)); do
   rm -rf target && cp -r old target
   full "$n" scan 1 target
   expect_error $? "scan, change $n" || fail "scan, change $n of $changes: it did not notice"
@@ -34,7 +35,7 @@ study undisturbed
 values undisturbed >expected
 changes=$(changes_of study counted)
 tried=0 noticed=0
-for ((n = 1; n <= changes; n += step)); do
+for ((n = first; n <= changes; n += step)); do
   rm -rf store
   full "$n" study store
   expect_error $? "study, change $n" && noticed=$((noticed + 1))

@@ -25,7 +25,7 @@ void share_blocks(ModelSpec& s, const JsonObject& config, const BlockSpec& block
   }
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec albert_spec(const JsonObject& config) {
   refuse_true(config, {"is_decoder", "add_cross_attention"});
   refuse_other(config, "position_embedding_type", "absolute");
   refuse_pruned(config);
@@ -60,7 +60,7 @@ int64_t blocks_per_group(const ModelSpec& s) {
   return 1;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap albert_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {.tensor = "embeddings.word_embeddings.weight"});
   list.add("embed.W_pos", {.tensor = "embeddings.position_embeddings.weight"});
@@ -97,7 +97,7 @@ extern const Architecture arch_albert{.name = "albert",
                                       .model_types = {"albert"},
                                       .prefix = "albert.",
                                       .anchor = "embeddings.word_embeddings.weight",
-                                      .spec = spec,
-                                      .weights = weights};
+                                      .spec = albert_spec,
+                                      .weights = albert_weights};
 
 }  // namespace rankscope

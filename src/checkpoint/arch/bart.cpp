@@ -21,7 +21,7 @@ StreamSpec stream(const JsonObject& config, const std::string& side) {
   return s;
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec bart_spec(const JsonObject& config) {
   ModelSpec s = encoder_decoder(config, "bart", PositionKind::learned,
                                 [&](const std::string& side) { return stream(config, side); });
   s.init.std = config.number("init_std", 0.0, 1e3, 0.02);
@@ -29,7 +29,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap bart_weights(const ModelSpec& s) {
   WeightList list;
   for_each_stream(s, [&](const StreamSpec& stream, const std::string& to, const std::string& from) {
     // Untied, either side has words of its own.
@@ -53,7 +53,7 @@ extern const Architecture arch_bart{
     .model_types = {"bart"},
     .prefix = "model.",
     .anchor = "shared.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = bart_spec,
+    .weights = bart_weights};
 
 }  // namespace rankscope

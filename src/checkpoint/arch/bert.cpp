@@ -5,14 +5,14 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec bert_spec(const JsonObject& config) {
   ModelSpec s = bert_encoder(config, "bert");
   if (promises_head(config, {"ForMaskedLM", "ForPreTraining"}))
     s.output = masked_head(config, s, s.blocks.front().mlp_branch()->mlp()->activation);
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap bert_weights(const ModelSpec& s) {
   WeightList list;
   bert_encoder_weights(list, s);
   list.linear("unembed.", "T", "cls.predictions.transform.dense", {.outside_base = true});
@@ -31,7 +31,7 @@ extern const Architecture arch_bert{.name = "bert",
                                     .model_types = {"bert"},
                                     .prefix = "bert.",
                                     .anchor = "embeddings.word_embeddings.weight",
-                                    .spec = spec,
-                                    .weights = weights};
+                                    .spec = bert_spec,
+                                    .weights = bert_weights};
 
 }  // namespace rankscope

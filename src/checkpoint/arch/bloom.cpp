@@ -7,7 +7,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec bloom_spec(const JsonObject& config) {
   refuse_pruned(config);
   ModelSpec s;
   s.architecture = "bloom";
@@ -31,7 +31,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap bloom_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"word_embeddings.weight"});
   list.norm("embed.ln", "word_embeddings_layernorm");
@@ -57,7 +57,7 @@ extern const Architecture arch_bloom{.name = "bloom",
                                      .model_types = {"bloom"},
                                      .prefix = "transformer.",
                                      .anchor = "word_embeddings.weight",
-                                     .spec = spec,
-                                     .weights = weights};
+                                     .spec = bloom_spec,
+                                     .weights = bloom_weights};
 
 }  // namespace rankscope

@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec clip_text_spec(const JsonObject& config) {
   refuse_pruned(config);
   ModelSpec s;
   s.architecture = "clip_text";
@@ -21,7 +21,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap clip_text_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"embeddings.token_embedding.weight"});
   list.add("embed.W_pos", {"embeddings.position_embedding.weight"});
@@ -37,7 +37,7 @@ extern const Architecture arch_clip_text{.name = "clip_text",
                                          .model_types = {"clip_text_model"},
                                          .prefix = "text_model.",
                                          .anchor = "embeddings.token_embedding.weight",
-                                         .spec = spec,
-                                         .weights = weights};
+                                         .spec = clip_text_spec,
+                                         .weights = clip_text_weights};
 
 }  // namespace rankscope

@@ -7,7 +7,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec clip_vision_spec(const JsonObject& config) {
   ModelSpec s = image_encoder(config, "clip_vision", 1, 32);
   s.embedding.bias = false;
   clip_blocks(s, config, false);
@@ -15,7 +15,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap clip_vision_weights(const ModelSpec& s) {
   const EmbeddingSpec& e = s.embedding;
   WeightList list;
   list.add("embed.W_patch", {.tensor = "embeddings.patch_embedding.weight",
@@ -34,7 +34,7 @@ extern const Architecture arch_clip_vision{.name = "clip_vision",
                                            .model_types = {"clip_vision_model"},
                                            .prefix = "vision_model.",
                                            .anchor = "embeddings.patch_embedding.weight",
-                                           .spec = spec,
-                                           .weights = weights};
+                                           .spec = clip_vision_spec,
+                                           .weights = clip_vision_weights};
 
 }  // namespace rankscope

@@ -51,7 +51,7 @@ PartSpec experts(const JsonObject& config) {
   return part;
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec deepseek_spec(const JsonObject& config) {
   refuse_other(config, "scoring_func", "sigmoid");
   refuse_other(config, "topk_method", "noaux_tc");
   if (config.integer("moe_layer_freq", 1, kMaxLayers, 1) != 1)
@@ -101,7 +101,7 @@ void latent_weights(WeightList& list, const BranchSpec& branch, const std::strin
   list.linear(attn, "O", module + ".o_proj");
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap deepseek_weights(const ModelSpec& s) {
   WeightList list;
   decoder_weights(list, s);
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -126,7 +126,7 @@ extern const Architecture arch_deepseek{
     .model_types = {"deepseek_v3"},
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = deepseek_spec,
+    .weights = deepseek_weights};
 
 }  // namespace rankscope

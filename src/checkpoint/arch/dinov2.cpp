@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec dinov2_spec(const JsonObject& config) {
   const bool registers = model_type_of(config) == "dinov2_with_registers";
   ModelSpec s = image_encoder(config, "dinov2");
   s.init.stds = {{"embed.cls", s.init.std}};
@@ -27,7 +27,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap dinov2_weights(const ModelSpec& s) {
   WeightList list;
   vit_weights(list, s);
   list.add("embed.registers", {.tensor = "embeddings.register_tokens",
@@ -61,7 +61,7 @@ extern const Architecture arch_dinov2{
     .model_types = {"dinov2", "dinov2_with_registers"},
     .prefix = "dinov2.",
     .anchor = "embeddings.patch_embeddings.projection.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = dinov2_spec,
+    .weights = dinov2_weights};
 
 }  // namespace rankscope

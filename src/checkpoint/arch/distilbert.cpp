@@ -5,7 +5,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec distilbert_spec(const JsonObject& config) {
   refuse_pruned(config);
   ModelSpec s;
   s.architecture = "distilbert";
@@ -28,7 +28,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap distilbert_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {.tensor = "embeddings.word_embeddings.weight"});
   list.add("embed.W_pos", {.tensor = "embeddings.position_embeddings.weight"});
@@ -58,7 +58,7 @@ extern const Architecture arch_distilbert{.name = "distilbert",
                                           .model_types = {"distilbert"},
                                           .prefix = "distilbert.",
                                           .anchor = "embeddings.word_embeddings.weight",
-                                          .spec = spec,
-                                          .weights = weights};
+                                          .spec = distilbert_spec,
+                                          .weights = distilbert_weights};
 
 }  // namespace rankscope

@@ -29,7 +29,7 @@ AttentionSpec attention(const JsonObject& config, int64_t width) {
   return a;
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec falcon_spec(const JsonObject& config) {
   refuse_pruned(config);
   ModelSpec s;
   s.architecture = "falcon";
@@ -63,7 +63,7 @@ void fused_qkv(WeightList& list, const std::string& b, const std::string& module
   }
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap falcon_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"word_embeddings.weight"});
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -91,7 +91,7 @@ extern const Architecture arch_falcon{
     .model_types = {"falcon"},
     .prefix = "transformer.",
     .anchor = "word_embeddings.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = falcon_spec,
+    .weights = falcon_weights};
 
 }  // namespace rankscope

@@ -22,7 +22,7 @@ void set_gemma3_rotation(AttentionSpec& a, const JsonObject& config, const std::
         plain_frequencies(config.number("rope_local_base_freq", 1.0, 1e15, 10000.0), a.d_qk);
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec gemma_spec(const JsonObject& config) {
   const bool third = model_type_of(config) == "gemma3_text";
   const bool both_ways = third && config.boolean("use_bidirectional_attention", false);  // EmbeddingGemma
   ModelSpec s = rotary_decoder(config, "gemma");
@@ -56,7 +56,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap gemma_weights(const ModelSpec& s) {
   WeightList list;
   decoder_weights(list, s, 1.0);
   return list.take(s);
@@ -71,7 +71,7 @@ extern const Architecture arch_gemma{.name = "gemma",
                                      .model_types = {"gemma2", "gemma3_text"},
                                      .prefix = "model.",
                                      .anchor = "embed_tokens.weight",
-                                     .spec = spec,
-                                     .weights = weights};
+                                     .spec = gemma_spec,
+                                     .weights = gemma_weights};
 
 }  // namespace rankscope

@@ -7,7 +7,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec gpt2_spec(const JsonObject& config) {
   refuse_true(config, {"add_cross_attention"});
   refuse_pruned(config);
 
@@ -45,7 +45,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap gpt2_weights(const ModelSpec& s) {
   const int64_t d = s.width;
   WeightList list;
   list.add("embed.W_E", {"wte.weight"});
@@ -76,7 +76,7 @@ extern const Architecture arch_gpt2{.name = "gpt2",
                                     .model_types = {"gpt2"},
                                     .prefix = "transformer.",
                                     .anchor = "wte.weight",
-                                    .spec = spec,
-                                    .weights = weights};
+                                    .spec = gpt2_spec,
+                                    .weights = gpt2_weights};
 
 }  // namespace rankscope

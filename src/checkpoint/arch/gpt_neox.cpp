@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec gpt_neox_spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "gpt_neox");
   s.final_norm = {NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-5)};
   AttentionSpec attention = plain_attention(config, "num_attention_heads", s.width);
@@ -22,7 +22,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap gpt_neox_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"embed_in.weight"});
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -49,7 +49,7 @@ extern const Architecture arch_gpt_neox{
     .model_types = {"gpt_neox"},
     .prefix = "gpt_neox.",
     .anchor = "embed_in.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = gpt_neox_spec,
+    .weights = gpt_neox_weights};
 
 }  // namespace rankscope

@@ -7,7 +7,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec gpt_oss_spec(const JsonObject& config) {
   refuse_other(config, "hidden_act", "silu");  // named in the config; the experts compute with a bounded one
   for (const auto& [key, only] : {std::pair{"swiglu_limit", 7.0}, {"swiglu_alpha", 1.702}})
     if (const double value = config.number(key, -1e12, 1e12, only); value != only)
@@ -60,7 +60,7 @@ void alternating(WeightList& list, const std::string& b, const std::string& modu
   list.add(to + "b_out", {.tensor = module + ".down_proj_bias", .stored_shape = {count, width}, .matrix = e});
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap gpt_oss_weights(const ModelSpec& s) {
   WeightList list;
   decoder_weights(list, s);
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -85,7 +85,7 @@ extern const Architecture arch_gpt_oss{
     .model_types = {"gpt_oss"},
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = gpt_oss_spec,
+    .weights = gpt_oss_weights};
 
 }  // namespace rankscope

@@ -5,7 +5,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec granite_spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "granite");
   s.embedding.scale = config.number("embedding_multiplier", 0, 1e12, 1.0);
   s.final_norm = rms_of(config, 1e-6);
@@ -30,7 +30,7 @@ extern const Architecture arch_granite{
     .model_types = {"granite"},
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
-    .spec = spec,
+    .spec = granite_spec,
     .weights = llama_weights};
 
 }  // namespace rankscope

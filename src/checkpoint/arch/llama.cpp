@@ -20,7 +20,7 @@ std::vector<int64_t> windows(const JsonObject& config, const std::string& model_
   return out;
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec llama_spec(const JsonObject& config) {
   const std::string model_type = model_type_of(config);
   ModelSpec s = rotary_decoder(config, "llama");
   s.final_norm = rms_of(config, 1e-6);
@@ -46,7 +46,7 @@ extern const Architecture arch_llama{
     .model_types = {"llama", "mistral", "qwen2"},
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
-    .spec = spec,
+    .spec = llama_spec,
     .weights = llama_weights};
 
 }  // namespace rankscope

@@ -21,7 +21,7 @@ std::vector<bool> dense_layers(const JsonObject& config, int64_t depth) {
   return out;
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec mixtral_spec(const JsonObject& config) {
   const bool qwen = model_type_of(config) == "qwen3_moe";
   ModelSpec s = rotary_decoder(config, "mixtral");
   s.final_norm = rms_of(config, qwen ? 1e-6 : 1e-5);
@@ -51,7 +51,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap mixtral_weights(const ModelSpec& s) {
   WeightList list;
   decoder_weights(list, s);
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -72,7 +72,7 @@ extern const Architecture arch_mixtral{
     .model_types = {"mixtral", "qwen3_moe"},
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = mixtral_spec,
+    .weights = mixtral_weights};
 
 }  // namespace rankscope

@@ -18,7 +18,7 @@ void set_layer(AttentionSpec& a, const JsonObject& config, const std::string& ty
   a.rotary_frequencies = plain_frequencies(theta, a.d_qk);
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec modernbert_spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "modernbert");
   s.init.std = config.number("initializer_range", 0.0, 1e3, 0.02);
   const NormSpec norm{.kind = NormKind::layer,
@@ -51,7 +51,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap modernbert_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"embeddings.tok_embeddings.weight"});
   list.norm("embed.ln", "embeddings.norm");
@@ -83,7 +83,7 @@ extern const Architecture arch_modernbert{
     .model_types = {"modernbert"},
     .prefix = "model.",
     .anchor = "embeddings.tok_embeddings.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = modernbert_spec,
+    .weights = modernbert_weights};
 
 }  // namespace rankscope

@@ -14,7 +14,7 @@ void set_layer_rotation(AttentionSpec& a, const JsonObject& config, const std::s
   a.rotary_frequencies = plain_frequencies(rope_theta_of(config, {}, theta), a.d_qk);
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec olmo_spec(const JsonObject& config) {
   const bool third = model_type_of(config) == "olmo3";
   ModelSpec s = rotary_decoder(config, "olmo");
   s.final_norm = rms_of(config, 1e-5);
@@ -47,7 +47,7 @@ extern const Architecture arch_olmo{
     .model_types = {"olmo2", "olmo3"},
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
-    .spec = spec,
+    .spec = olmo_spec,
     .weights = llama_weights};
 
 }  // namespace rankscope

@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec opt_spec(const JsonObject& config) {
   refuse_pruned(config);
   ModelSpec s;
   s.architecture = "opt";
@@ -45,7 +45,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap opt_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"decoder.embed_tokens.weight"});
   list.add("embed.W_pos", {"decoder.embed_positions.weight"});
@@ -72,7 +72,7 @@ extern const Architecture arch_opt{
     .model_types = {"opt"},
     .prefix = "model.",
     .anchor = "decoder.embed_tokens.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = opt_spec,
+    .weights = opt_weights};
 
 }  // namespace rankscope

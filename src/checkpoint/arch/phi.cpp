@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec phi_spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "phi");
   s.final_norm = {NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-5)};
   AttentionSpec attention = grouped_attention(config, s.width);
@@ -23,7 +23,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap phi_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"embed_tokens.weight"});
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -49,7 +49,7 @@ extern const Architecture arch_phi{
     .model_types = {"phi"},
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = phi_spec,
+    .weights = phi_weights};
 
 }  // namespace rankscope

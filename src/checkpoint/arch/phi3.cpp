@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec phi3_spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "phi3");
   s.final_norm = rms_of(config, 1e-5);
   AttentionSpec attention = grouped_attention(config, s.width);
@@ -19,7 +19,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap phi3_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"embed_tokens.weight"});
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -47,7 +47,7 @@ extern const Architecture arch_phi3{.name = "phi3",
                                     .model_types = {"phi3"},
                                     .prefix = "model.",
                                     .anchor = "embed_tokens.weight",
-                                    .spec = spec,
-                                    .weights = weights};
+                                    .spec = phi3_spec,
+                                    .weights = phi3_weights};
 
 }  // namespace rankscope

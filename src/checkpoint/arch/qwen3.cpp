@@ -5,7 +5,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec qwen3_spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "qwen3");
   s.final_norm = rms_of(config, 1e-6);
   AttentionSpec attention = grouped_attention(config, s.width);
@@ -31,7 +31,7 @@ extern const Architecture arch_qwen3{.name = "qwen3",
                                      .model_types = {"qwen3"},
                                      .prefix = "model.",
                                      .anchor = "embed_tokens.weight",
-                                     .spec = spec,
+                                     .spec = qwen3_spec,
                                      .weights = llama_weights};
 
 }  // namespace rankscope

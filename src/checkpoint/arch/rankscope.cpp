@@ -49,7 +49,7 @@ ModelSpec spec_from_keys(const JsonObject& config) {
   return s;
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec rankscope_spec(const JsonObject& config) {
   if (!config.has("spec")) return spec_from_keys(config);
   const ModelSpec s = spec_from_json(config.at("spec"), config.place() + ", spec");
   check(s, config.place());
@@ -68,7 +68,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap rankscope_weights(const ModelSpec& s) {
   WeightList list;
   for (const Parameter& p : parameters(s)) list.add(p.name, {.tensor = p.name});
   return list.take(s);
@@ -81,7 +81,7 @@ extern const Architecture arch_rankscope{.name = "rankscope",
                                          .model_types = {"rankscope"},
                                          .prefix = "",
                                          .anchor = "embed.W_E",
-                                         .spec = spec,
-                                         .weights = weights};
+                                         .spec = rankscope_spec,
+                                         .weights = rankscope_weights};
 
 }  // namespace rankscope

@@ -5,7 +5,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec roberta_spec(const JsonObject& config) {
   ModelSpec s = bert_encoder(config, "roberta");
   s.embedding.padding_id = config.integer("pad_token_id", 0, s.embedding.vocabulary - 1, 1);
   s.embedding.position_offset = s.embedding.padding_id + 1;
@@ -19,7 +19,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap roberta_weights(const ModelSpec& s) {
   WeightList list;
   bert_encoder_weights(list, s);
   list.linear("unembed.", "T", "lm_head.dense", {.outside_base = true});
@@ -37,7 +37,7 @@ extern const Architecture arch_roberta{.name = "roberta",
                                        .model_types = {"roberta", "xlm-roberta", "camembert"},
                                        .prefix = "roberta.",
                                        .anchor = "embeddings.word_embeddings.weight",
-                                       .spec = spec,
-                                       .weights = weights};
+                                       .spec = roberta_spec,
+                                       .weights = roberta_weights};
 
 }  // namespace rankscope

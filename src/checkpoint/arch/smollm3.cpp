@@ -24,7 +24,7 @@ std::vector<bool> turning(const JsonObject& config, int64_t depth) {
   return out;
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec smollm3_spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "smollm3");
   s.final_norm = rms_of(config, 1e-6);
   AttentionSpec attention = grouped_attention(config, s.width);
@@ -50,7 +50,7 @@ extern const Architecture arch_smollm3{.name = "smollm3",
                                        .model_types = {"smollm3"},
                                        .prefix = "model.",
                                        .anchor = "embed_tokens.weight",
-                                       .spec = spec,
+                                       .spec = smollm3_spec,
                                        .weights = llama_weights};
 
 }  // namespace rankscope

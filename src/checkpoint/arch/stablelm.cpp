@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec stablelm_spec(const JsonObject& config) {
   ModelSpec s = rotary_decoder(config, "stablelm");
   s.final_norm = {NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-5)};
   AttentionSpec attention = grouped_attention(config, s.width);
@@ -34,7 +34,7 @@ Source head_norms(const std::string& module, int64_t heads) {
   return out;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap stablelm_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {"embed_tokens.weight"});
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -60,7 +60,7 @@ extern const Architecture arch_stablelm{
     .model_types = {"stablelm"},
     .prefix = "model.",
     .anchor = "embed_tokens.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = stablelm_spec,
+    .weights = stablelm_weights};
 
 }  // namespace rankscope

@@ -68,7 +68,7 @@ void set_init(ModelSpec& s, const JsonObject& config) {
   s.init.constants = {{"w", factor}};
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec t5_spec(const JsonObject& config) {
   ModelSpec s = encoder_decoder(config, "t5", PositionKind::buckets,
                                 [&](const std::string& side) { return stream(config, side == "decoder"); });
   set_init(s, config);
@@ -106,7 +106,7 @@ void stream_weights(WeightList& list, const StreamSpec& s, const std::string& to
   list.norm(to + "ln_final", from + ".final_layer_norm");
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap t5_weights(const ModelSpec& s) {
   WeightList list;
   for_each_stream(s, [&](const StreamSpec& stream, const std::string& to, const std::string& from) {
     stream_weights(list, stream, to, from);
@@ -123,7 +123,7 @@ extern const Architecture arch_t5{
     .model_types = {"t5"},
     .prefix = "",
     .anchor = "shared.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = t5_spec,
+    .weights = t5_weights};
 
 }  // namespace rankscope

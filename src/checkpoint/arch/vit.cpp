@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec vit_spec(const JsonObject& config) {
   const bool deit = model_type_of(config) == "deit";
   ModelSpec s = image_encoder(config, "vit", deit ? 2 : 1);
   if (deit)
@@ -23,7 +23,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap vit_weights(const ModelSpec& s) {
   WeightList list;
   vit_weights(list, s);
   list.add("embed.class_tokens",
@@ -45,7 +45,7 @@ extern const Architecture arch_vit{.name = "vit",
                                    .model_types = {"vit", "deit"},
                                    .prefix = "vit.",
                                    .anchor = "embeddings.patch_embeddings.projection.weight",
-                                   .spec = spec,
-                                   .weights = weights};
+                                   .spec = vit_spec,
+                                   .weights = vit_weights};
 
 }  // namespace rankscope

@@ -24,14 +24,14 @@ StreamSpec stream(const JsonObject& config, const std::string& side) {
   return s;
 }
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec whisper_spec(const JsonObject& config) {
   ModelSpec s = encoder_decoder(config, "whisper", PositionKind::learned,
                                 [&](const std::string& side) { return stream(config, side); });
   s.init.std = config.number("init_std", 0.0, 1e3, 0.02);
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap whisper_weights(const ModelSpec& s) {
   WeightList list;
   for_each_stream(s, [&](const StreamSpec& stream, const std::string& to, const std::string& from) {
     const EmbeddingSpec& e = stream.embedding;
@@ -57,7 +57,7 @@ extern const Architecture arch_whisper{
     .model_types = {"whisper"},
     .prefix = "model.",
     .anchor = "encoder.conv1.weight",
-    .spec = spec,
-    .weights = weights};
+    .spec = whisper_spec,
+    .weights = whisper_weights};
 
 }  // namespace rankscope

@@ -7,7 +7,7 @@
 namespace rankscope {
 namespace {
 
-ModelSpec spec(const JsonObject& config) {
+ModelSpec xlnet_spec(const JsonObject& config) {
   refuse_other(config, "attn_type", "bi");
   refuse_true(config, {"bi_data"});
   refuse_pruned(config);
@@ -41,7 +41,7 @@ ModelSpec spec(const JsonObject& config) {
   return s;
 }
 
-WeightMap weights(const ModelSpec& s) {
+WeightMap xlnet_weights(const ModelSpec& s) {
   WeightList list;
   list.add("embed.W_E", {.tensor = "word_embedding.weight"});
   for (int64_t i = 0; i < s.stored_blocks; ++i) {
@@ -73,7 +73,7 @@ extern const Architecture arch_xlnet{.name = "xlnet",
                                      .model_types = {"xlnet"},
                                      .prefix = "transformer.",
                                      .anchor = "word_embedding.weight",
-                                     .spec = spec,
-                                     .weights = weights};
+                                     .spec = xlnet_spec,
+                                     .weights = xlnet_weights};
 
 }  // namespace rankscope
