@@ -45,6 +45,19 @@ struct RunningKl {
   }
 };
 
+// The sums over each sample of a number for each token [N]: [S]. Few operations, because a GPU waits for
+// each.
+at::Tensor sums_of_samples(const at::Tensor& x, const Batch& batch) {
+  const int64_t count = batch.count(), each = batch.length(0);
+  bool alike = true;
+  for (int64_t s = 1; s < count; ++s) alike = alike && batch.length(s) == each;
+  if (alike) return x.view({count, each}).sum(1);
+  std::vector<at::Tensor> sums;
+  for (int64_t s = 0; s < count; ++s)
+    sums.push_back(x.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s)).sum());
+  return at::stack(sums);
+}
+
 class Comparison {
  public:
   Comparison(const FinalState& full, const PassPlan& plan, const std::vector<const FinalState*>& others,
@@ -88,10 +101,11 @@ class Comparison {
       }
     }
     per_batch([&](size_t b, const Batch& batch) {
-      for (size_t o = 0; o < others_.size(); ++o) {
-        const at::Tensor kl = running[b].kl[o].kl();
-        record(o, batch, [&](int64_t begin, int64_t n) { return kl.narrow(0, begin, n).mean(); });
-      }
+      std::vector<at::Tensor> means;
+      for (const RunningKl& kl : running[b].kl) means.push_back(sums_of_samples(kl.kl(), batch));
+      std::vector<double> tokens;
+      for (int64_t s = 0; s < batch.count(); ++s) tokens.push_back(static_cast<double>(batch.length(s)));
+      record(batch, means, tokens);
     });
     flush();
   }
@@ -101,12 +115,14 @@ class Comparison {
     metric_ = "output_error";
     per_batch([&](size_t b, const Batch& batch) {
       const at::Tensor x = (*full_.x)[b].to(at::kDouble);
-      for (size_t o = 0; o < others_.size(); ++o) {
-        const at::Tensor difference = (*others_[o]->x)[b].to(at::kDouble) - x;
-        record(o, batch, [&](int64_t begin, int64_t n) {
-          return difference.narrow(0, begin, n).norm() / x.narrow(0, begin, n).norm().clamp_min(1e-300);
-        });
-      }
+      const auto sizes = [&](const at::Tensor& of) {
+        return sums_of_samples(of.square().sum(1), batch).sqrt();
+      };
+      const at::Tensor size = sizes(x).clamp_min(1e-300);
+      std::vector<at::Tensor> errors;
+      for (const FinalState* other : others_)
+        errors.push_back(sizes((*other->x)[b].to(at::kDouble) - x) / size);
+      record(batch, errors, std::vector<double>(static_cast<size_t>(batch.count()), 1.0));
     });
     flush();
   }
@@ -143,15 +159,15 @@ class Comparison {
     for (size_t b = 0; b < batches.size(); ++b) call(b, batches[b]);
   }
 
-  // A number for each sample, made where the outputs are and copied together.
-  template <class Value>
-  void record(size_t o, const Batch& batch, Value value) {
-    std::vector<at::Tensor> numbers;
-    for (int64_t s = 0; s < batch.count(); ++s)
-      numbers.push_back(value(batch.offsets[static_cast<size_t>(s)], batch.length(s)));
-    const at::Tensor here = at::stack(numbers).cpu();
-    for (int64_t s = 0; s < batch.count(); ++s)
-      values_[o].emplace_back(batch.samples[static_cast<size_t>(s)], here.data_ptr<double>()[s]);
+  // A number for each sample of each other state, made where the outputs are and copied together, over what
+  // they are shares of.
+  void record(const Batch& batch, const std::vector<at::Tensor>& numbers, const std::vector<double>& of) {
+    if (numbers.empty()) return;
+    const at::Tensor here = at::stack(numbers).cpu();  // [others, S]
+    const double* value = here.data_ptr<double>();
+    for (std::vector<std::pair<int64_t, double>>& values : values_)
+      for (size_t s = 0; s < batch.samples.size(); ++s)
+        values.emplace_back(batch.samples[s], *value++ / of[s]);
   }
 
   void flush() {
