@@ -57,7 +57,12 @@ endif()
 if(RANKSCOPE_ENGINE AND RANKSCOPE_TEXT_LIBRARIES)  # the transcripts scan texts
   rankscope_tests(cli)
   target_sources(test_cli_objects PRIVATE src/cli/http.cpp src/cli/parity.cpp)  # what needs no program around it
-  add_dependencies(test_cli rankscope_program)
+  add_executable(rights_probe tests/cli/rights_probe.cpp src/cli/named_library.cpp src/base/error.cpp
+    src/base/suggest.cpp)
+  target_include_directories(rights_probe PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(rights_probe PRIVATE rankscope_warnings ${RANKSCOPE_FMT})
+  add_dependencies(test_cli rankscope_program rights_probe)
+  set_property(TEST cli APPEND PROPERTY ENVIRONMENT "RANKSCOPE_RIGHTS_PROBE=$<TARGET_FILE:rights_probe>")
   set(RANKSCOPE_BUILT_WITH "$<$<BOOL:${CAIRO_FOUND}>:cairo>")
   set_property(TEST cli APPEND PROPERTY ENVIRONMENT "RANKSCOPE_BUILT_WITH=${RANKSCOPE_BUILT_WITH}")
 endif()

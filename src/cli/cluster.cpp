@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/version.h"
-#include "cli/engine.h"
+#include "cli/named_library.h"
 #include "cli/own_folder.h"
 
 namespace rankscope {

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/version.h"
+#include "cli/named_library.h"
 #include "cli/own_folder.h"
 
 namespace rankscope {
@@ -59,14 +59,6 @@ const Engine& load() {
 }
 
 }  // namespace
-
-const char* named_library(const char* variable) {
-  const char* set = std::getenv(variable);
-  if (set != nullptr && ::getauxval(AT_SECURE) != 0)
-    throw usage_error(fmt::format("{} is not followed with rights that the caller does not have", variable))
-        .hint(fmt::format("unset {}", variable));
-  return set;
-}
 
 const Engine& engine() {
   static const Engine& loaded = load();

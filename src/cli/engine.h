@@ -9,8 +9,4 @@ namespace rankscope {
 /// The library beside the program, in ../lib beside it, or where RANKSCOPE_LIBRARY says. Loaded once.
 const Engine& engine();
 
-/// What a variable of the environment says about where a library is; null where it says nothing. Whoever sets
-/// it decides what code runs, so a program with more rights than its caller (setuid) refuses it.
-const char* named_library(const char* variable);
-
 }  // namespace rankscope
