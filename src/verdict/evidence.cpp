@@ -131,6 +131,10 @@ std::string Case::residual_text(double x) const {
   return x < floor() ? fmt::format("the rounding floor ({:.0e})", floor()) : number(x);
 }
 
+std::string_view Case::residual_name() const {
+  return evidence.any("full", "residual_fro_rel_normed") != nullptr ? "normed residual" : "residual";
+}
+
 const Row* Case::residual(std::string_view variant, const Place& p) const {
   if (evidence.any("full", "residual_fro_rel_normed") != nullptr) {
     const int left_by = path.pre_norm ? p.layer - 1 : p.layer;  // the block whose output is read here

@@ -95,6 +95,8 @@ struct Case {
   /// The residual of the content tokens behind the norm that reads them, without its gain and bias; in tables
   /// from before that was measured, with them. Or nullptr.
   const Row* residual(std::string_view variant, const Place& p) const;
+  /// What sentences call it: "residual" alone is what tables show, gain and bias included.
+  std::string_view residual_name() const;
   /// ", baseline 0.43" or ", no baseline".
   std::string beside(const Row* r) const;
   /// What the variant costs the output, in nats or, without a head, as a share of the last state; or nullptr.

@@ -66,8 +66,8 @@ Every command explains itself with examples, and needs no torch for it.
     read=0.1            units that differ by less than this between tokens: they tell nothing apart
     use=0.1             use below this: the output does not need what tells tokens apart
     dimension=2         unit_rank below this: tokens differ along one direction
-    collapse=0.1        residual below this: the tokens of the layer are nearly all alike
-    kept=0.8            more than this share of the full network's residual and rank left: the part does not hold them up
+    collapse=0.1        normed residual below this: the tokens of the layer are nearly all alike
+    kept=0.8            more than this share of the full network's normed residual and rank left: the part does not hold them up
     sink_margin=3       margin of one key over the others that makes a head a sink
     sink=0.3            attention on one key, above uniform, that sink_ratio counts by
     dead=0.01           a head whose output varies by less than this share of the stream: a candidate

@@ -107,8 +107,8 @@ TEST_F(Verdict, TheResidualBehindTheNormWithoutItsGainAndBiasDecidesWhereItIsMea
       add(variant, fmt::format("blocks.{}.hook_resid_post", l), l, -1, "residual_fro_rel_normed",
           variant[0] == 'f' ? 0.8 : 0.8 * std::pow(0.3, l + 1), "content");
   EXPECT_EQ(said("support"),
-            Lines{"the skips hold the rank up: without them the residual falls below 0.1 by layer 2 and to "
-                  "0.000583 by the final norm (full: 0.8; threshold 0.1)"});
+            Lines{"the skips hold the rank up: without them the normed residual falls below 0.1 by layer 2 "
+                  "and to 0.000583 by the final norm (full: 0.8; threshold 0.1)"});
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ std::optional<Left> least_left(const Case& c, std::string_view variant) {
        rank = left_of(c, variant, [&](std::string_view v, const Place&p) {
          return c.evidence.at_site(v, "effective_rank_centered_rel_trimmed", p.site, "content");
        });
-  residual.name = "residual", rank.name = "effective rank";
+  residual.name = c.residual_name(), rank.name = "effective rank";
   const Left& least = rank.ratio < residual.ratio ? rank : residual;
   if (least.place == nullptr) return std::nullopt;
   return least;
@@ -101,11 +101,10 @@ class Support {
     look();
     if (lowest_ == nullptr) return unknown("no residual was measured with and without", nullptr);
     if (c_.too_short())
-      return unknown(
-          fmt::format("the texts are too short; without {} the lowest residual is {} at {} (full: {})", them_,
-                      number(without(*lowest_).value), c_.path.one(lowest_->layer),
-                      number(full(*lowest_).value)),
-          lowest_);
+      return unknown(fmt::format("the texts are too short; without {} the lowest {} is {} at {} (full: {})",
+                                 them_, c_.residual_name(), number(without(*lowest_).value),
+                                 c_.path.one(lowest_->layer), number(full(*lowest_).value)),
+                     lowest_);
     if (first_ != nullptr) return falls();
     if (both_low_ != nullptr)
       return unknown(
@@ -152,9 +151,9 @@ class Support {
                                 ? fmt::format("falls to {} by {}", low, c_.path.one(shown.layer))
                                 : fmt::format("falls below {} by {} and to {} by {}", number(limit_),
                                               c_.path.one(first_->layer), low, c_.path.one(shown.layer));
-    about(c_.say("support",
-                 fmt::format("{} {} the rank up: without {} the residual {} (full: {}; threshold {})",
-                             part_.name, hold_, them_, way, number(full(shown).value), number(limit_))),
+    about(c_.say("support", fmt::format("{} {} the rank up: without {} the {} {} (full: {}; threshold {})",
+                                        part_.name, hold_, them_, c_.residual_name(), way,
+                                        number(full(shown).value), number(limit_))),
           without(shown), limit_, &full(shown));
     return Claim::Answer::yes;
   }
@@ -210,11 +209,12 @@ extern const Rule rule_support{
     .order = 30,
     .topic = "support",
     .question = "Which part holds the rank up?",
-    .thresholds = {{"collapse", 0.1, "share",
-                    "residual below this: the tokens of the layer are nearly all alike"},
-                   {"kept", 0.8, "ratio",
-                    "more than this share of the full network's residual and rank left: the part does not "
-                    "hold them up"}},
+    .thresholds =
+        {{"collapse", 0.1, "share",
+          "normed residual below this: the tokens of the layer are nearly all alike"},
+         {"kept", 0.8, "ratio",
+          "more than this share of the full network's normed residual and rank left: the part does not "
+          "hold them up"}},
     .judge = verdict::judge_support};
 
 }  // namespace rankscope
