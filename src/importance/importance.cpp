@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/philox.h"
@@ -85,7 +86,7 @@ class Importance {
       for (const Replacement replacement : replacements) exact(units_of(spec(), kind), kind, replacement);
     std::vector<RankCurve> curves;
     for (const std::string& words : r.rank)
-      if (is_rank_curve(words)) curves.push_back(parse_curve(words));
+      if (is_rank_curve(words)) curves.push_back(asked_for(words));
     const bool with_head = spec().output.kind != HeadKind::none;
     WriteGradients gradients;
     if ((kinds.estimates || !curves.empty()) && with_head) estimates(kinds, curves, gradients);
@@ -103,6 +104,19 @@ class Importance {
     return job_.request.thresholds[spec().output.kind != HeadKind::none ? "epsilon" : "epsilon_error"];
   }
 
+  // Ranks above that of every map are the whole map's.
+  RankCurve asked_for(const std::string& words) {
+    RankCurve curve = parse_curve(words);
+    int64_t whole = 0;
+    for (const BlockSpec& b : spec().blocks) whole = std::max(whole, full_rank(b, curve.map));
+    if (whole == 0 || curve.ranks.back() <= whole) return curve;
+    notes_.push_back(fmt::format(
+        "the {} maps of this network have rank {} at most: larger ones are taken for it", curve.map, whole));
+    for (int64_t& rank : curve.ranks) rank = std::min(rank, whole);
+    curve.ranks.erase(std::unique(curve.ranks.begin(), curve.ranks.end()), curve.ranks.end());
+    return curve;
+  }
+
   struct Known {
     Unit unit;
     Judged judged;
@@ -111,8 +125,19 @@ class Importance {
 
   void exact(std::vector<Unit> units, UnitKind kind, Replacement replacement) {
     const std::string stem = fmt::format("{}_{}", to_string(kind), to_string(replacement));
+    const bool by_name = job_.request.ablate.find("all") == std::string::npos;  // "all": what there is
+    if (units.empty()) {
+      if (by_name)
+        notes_.push_back(fmt::format("there are no {}s in this network to take out", to_string(kind)));
+      return;
+    }
     if (replacement != Replacement::zero) {
-      if (kind == UnitKind::layer || kind == UnitKind::expert) return;  // nothing to put in their place
+      if (kind == UnitKind::layer || kind == UnitKind::expert) {
+        if (by_name)
+          notes_.push_back(
+              fmt::format("there is no {}: nothing is put in the place of {}s", stem, to_string(kind)));
+        return;
+      }
       const size_t left_out = std::erase_if(
           units, [&](const Unit& u) { return kind == UnitKind::head && !evaluator_.writes_heads(u.layer); });
       if (left_out > 0)
@@ -120,8 +145,7 @@ class Importance {
             "{} heads have no {}: something stands between them and their output map", left_out, stem));
     }
     if (units.empty()) return;
-    const double before = counted_ ? evaluator_.passes() : 0;  // the full network counts with the first
-    counted_ = true;
+    const double before = evaluator_.passes() - std::exchange(full_passes_, 0.0);  // with the first of them
     std::vector<Variation> variations;
     for (const Unit& u : units) variations.push_back({u.layer, u, replacement, {}});
     const std::vector<Judged> judged = evaluator_.run(variations);
@@ -289,7 +313,7 @@ class Importance {
   RowPlace everywhere_;
   std::vector<Known> zero_heads_;
   HeadEstimates estimates_;
-  bool counted_ = false;
+  double full_passes_ = evaluator_.passes();  // of the full network, until they are counted
 };
 
 }  // namespace
@@ -300,7 +324,10 @@ bool wants_importance(const ScanRequest& request) {
 
 void check_importance(const ScanRequest& request) {
   if (!request.ablate.empty()) parse_kinds(request.ablate);
-  parse_replacements(request.ablate_by);
+  const std::vector<Replacement> replacements = parse_replacements(request.ablate_by);
+  if (request.ablate.empty() && replacements != std::vector{Replacement::zero})
+    throw usage_error("--ablate-by says what stands in the place of parts that --ablate takes out")
+        .hint("--ablate heads --ablate-by mean");
   if (request.ablate_samples < 1) throw usage_error("--ablate-samples should be at least 1");
   for (const std::string& words : request.rank)
     if (is_rank_curve(words)) parse_curve(words);

@@ -1,6 +1,7 @@
 #include "importance/units.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -92,7 +93,10 @@ AblationKinds parse_kinds(const std::string& text) {
   for (const UnitKind kind : kKinds) known.push_back(fmt::format("{}s", to_string(kind)));
   for (const std::string& word : words_of(text)) {
     const auto it = std::find(known.begin(), known.end(), word);
-    if (it == known.end()) throw unknown_name("kind of part", word, known).in("--ablate " + printable(text));
+    if (it == known.end())
+      throw usage_error(fmt::format("there is no kind of part \"{}\"", printable(word)))
+          .in("--ablate " + printable(text))
+          .hint(fmt::format("{}; the model's folder stands before --ablate", fmt::join(known, ", ")));
     if (word == "estimates") {
       out.estimates = true;
       continue;

@@ -132,6 +132,15 @@ at::Tensor written(const Step& step, const BlockContext& c, const at::Tensor& va
   return c.dropout != nullptr ? (*c.dropout)(out) : out;
 }
 
+// Whether a branch before it read what the block was given through the same norm.
+bool shown_before(const Step& step, const BlockPlan& plan) {
+  return step.from_start && std::ranges::any_of(plan.steps, [&](const Step& other) {
+           return other.kind == Step::Kind::read && other.branch < step.branch &&
+                  (other.branch == 0 || other.from_start) && other.norm.there() &&
+                  other.norm_name == step.norm_name;
+         });
+}
+
 }  // namespace
 
 BlockPlan::BlockPlan(const BlockSpec& block, int64_t width) : steps(steps_of(block)) {
@@ -163,15 +172,17 @@ void run_step(const Step& step, const BlockContext& c, BlockState& s, bool keep)
       s.value.reset();
       break;
   }
-  show_step(step, c.observer, s);
+  show_step(step, c, s);
 }
 
-void show_step(const Step& step, BlockObserver& observer, const BlockState& s) {
+void show_step(const Step& step, const BlockContext& c, const BlockState& s) {
+  BlockObserver& observer = c.observer;
   if (step.kind == Step::Kind::read) {
     if (step.branch == 0) observer.see("hook_resid_pre", s.stream);
     if (step.branch > 0 && !step.from_start)
       observer.see(step.name == "cross" ? "hook_resid_cross" : "hook_resid_mid", s.stream);
-    if (step.norm.there()) observer.see(step.norm_name + ".hook_normalized", s.value);
+    if (step.norm.there() && !shown_before(step, c.plan))
+      observer.see(step.norm_name + ".hook_normalized", s.value);
   }
   if (step.kind == Step::Kind::write) observer.see("hook_" + step.name + "_out", s.value);
 }

@@ -73,8 +73,8 @@ BlockState block_start(const at::Tensor& x);
 void run_step(const Step& step, const BlockContext& context, BlockState& state, bool keep = false);
 
 /// Shows what the step shows of the state it left, where somebody else ran it. What a part shows while it
-/// runs (ShownBy::part) is gone by then.
-void show_step(const Step& step, BlockObserver& observer, const BlockState& state);
+/// runs (ShownBy::part) is gone by then. A norm through which two branches read side by side is shown once.
+void show_step(const Step& step, const BlockContext& context, const BlockState& state);
 
 /// The block's output [N, d] for x [N, d]; x itself is left alone.
 at::Tensor run_block(const at::Tensor& x, const BlockContext& context);

@@ -21,7 +21,7 @@ at::Tensor SharedPrefixes::run(const at::Tensor& x, const BlockContext& context,
     const bool last = n == steps.size();  // the end of a block is no prefix of another variant's
     if (const BlockState* known = last ? nullptr : find(steps, n, held, batch)) {
       state = *known;
-      show_step(step, context.observer, state);
+      show_step(step, context, state);
       continue;
     }
     run_step(step, context, state, true);

@@ -54,13 +54,13 @@ std::vector<std::string> head_cells(const ResultTable& table, int width, bool un
   if (cells.empty() || !(most > 0) || 8 + 2 * columns > width) return {};
   least = std::max(least, most * 1e-6);
   const auto& marks = unicode ? kBars : kDigits;
+  bool less = false;  // some are below the scale
   const auto mark = [&](double value) {
-    const double share =
-        value >= least ? (most > least ? std::log(value / least) / std::log(most / least) : 1.0) : 0.0;
+    if (value < least) return less = true, unicode ? "·" : ".";
+    const double share = most > least ? std::log(value / least) / std::log(most / least) : 1.0;
     return marks[static_cast<size_t>(std::clamp(std::lround(share * 7), 0L, 7L))];
   };
-  std::vector<std::string> out{fmt::format("heads by {}, {} {} to {} {}, logarithmic", metric, marks.front(),
-                                           number_text(least), marks.back(), number_text(most))};
+  std::vector<std::string> out(1);
   for (const auto& [layer, heads] : cells) {
     std::string line = pad_left(fmt::format("{}", layer), 5) + "  ";
     const auto top = std::max_element(heads.begin(), heads.end(),
@@ -70,6 +70,11 @@ std::vector<std::string> head_cells(const ResultTable& table, int width, bool un
     const std::string best = fmt::format(" H{} {}", top->first, number_text(top->second));
     out.push_back(display_width(line) + display_width(best) <= width ? line + best : line);
   }
+  out.front() = fmt::format("heads by {}, {} {} to {} {}, logarithmic{}", metric, marks.front(),
+                            number_text(least), marks.back(), number_text(most),
+                            !less     ? ""
+                            : unicode ? "; · less"
+                                      : "; . less");
   return out;
 }
 

@@ -156,7 +156,9 @@ std::string kl_meaning(const std::vector<VariantProfile>& all) {
              : "output_kl: here output_error, " + change + ", as there is no output head";
 }
 
-void print_variants(const std::vector<VariantProfile>& all, Page& page) {
+void print_variants(std::vector<VariantProfile> all, Page& page) {
+  // Pairs of heads have neither an output nor tokens of their own.
+  std::erase_if(all, [](const VariantProfile& p) { return p.variant.starts_with("pair:"); });
   if (all.size() < 2) return;
   // The attention to another stream has no tokens and no output of its own.
   const auto none = [&](auto has) { return std::none_of(all.begin(), all.end(), has); };

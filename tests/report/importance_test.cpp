@@ -50,8 +50,10 @@ TEST(HeadCells, AreLogarithmicFromTheLeastToTheMost) {
   EXPECT_EQ(head_cells(heads({{1e-4, 1e-2}, {1, 1e-3}}), 80, false)[1], "    0  0 4  H1 0.01");
 }
 
-TEST(HeadCells, ShowAHeadThatCostsNothingAsTheLeast) {
-  EXPECT_EQ(head_cells(heads({{0, 1}}), 80, false)[1], "    0  0 7  H1 1");
+TEST(HeadCells, ShowAHeadThatCostsNothingAsBelowTheScale) {
+  EXPECT_EQ(head_cells(heads({{0, 0.1, 1}}), 80, false),
+            (std::vector<std::string>{"heads by head_zero_kl, 0 0.1 to 7 1, logarithmic; . less",
+                                      "    0  . 0 7  H2 1"}));
 }
 
 TEST(HeadCells, AreLeftOutWhereTheyDoNotFitOrWereNotMeasured) {

@@ -86,7 +86,7 @@ TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough)
 TEST_F(ImportanceRule, SaysThatSmallCostsAddUpWhereNoPairInteracts) {
   add("stand_in", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");
   EXPECT_EQ(said(), (std::vector<std::string>{
-                        "no two of the heads that are free alone stand in for each other: pairs cost at most "
+                        "no two of the heads that seem free alone stand in for each other: pairs cost at most "
                         "1e-05 ± 1e-07 more than their effects add up to (epsilon 0.001), so small costs add "
                         "up"}));
 }

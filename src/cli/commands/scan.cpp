@@ -196,7 +196,8 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
   app.add_flag("--null", r.null_models, "Add the null models: random weights, shuffled tokens");
   app.add_option(
          "--ablate", r.ablate,
-         "Take every part out, one at a time: heads (when nothing is named), mlps, layers, experts, all")
+         "Take every part out, one at a time: heads (when nothing is named), mlps, layers, experts, all; or "
+         "only estimates of the heads")
       ->type_name("KINDS")
       ->expected(0, 1)
       ->default_str("heads");

@@ -1,8 +1,10 @@
-// What every head is worth, from what --ablate measured: which the output needs, how many can go together,
+// What every part is worth, from what --ablate measured: which the output needs, how many can go together,
 // who stands in for whom, which ranks suffice, and what all that cost.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "verdict/rule.h"
@@ -14,16 +16,39 @@ const Row* of_full(const Case& c, std::string_view metric) { return c.evidence.a
 
 std::string signed_error(const Row& r) { return (r.value >= 0 ? "+" : "") + with_error(r); }
 
-// "L0H1 costs 0.41 ± 0.02 (loss +0.3 ± 0.01)"
-std::string cost_of(const Case& c, const Row& r, const char* loss_metric) {
-  const Row* loss = c.evidence.of_head("full", loss_metric, r.layer, r.head);
-  return fmt::format("{} {}{}", label(r), with_error(r),
+/// A kind of part and what stood in its place, as metrics name them and as sentences do.
+struct Taken {
+  std::string_view stem, plural, how;
+  std::string name(const Row& r) const {
+    return stem.starts_with("head")     ? label(r)
+           : stem.starts_with("expert") ? fmt::format("L{}E{}", r.layer, r.head)
+           : stem.starts_with("mlp")    ? fmt::format("that of layer {}", r.layer)
+                                        : fmt::format("layer {}", r.layer);
+  }
+};
+
+constexpr std::array kTaken{
+    Taken{"head_zero", "heads", "writing zero with its share of the biases"},
+    Taken{"head_mean", "heads", "carrying its mean over all tokens"},
+    Taken{"head_resample", "heads", "carrying what it carries at another token"},
+    Taken{"mlp_zero", "MLPs", "writing zero"},
+    Taken{"mlp_mean", "MLPs", "writing its mean over all tokens"},
+    Taken{"mlp_resample", "MLPs", "writing what it writes at another token"},
+    Taken{"layer_zero", "layers", "left out"},
+    Taken{"expert_zero", "experts", "writing zero"},
+};
+
+// "L0H1 0.41 ± 0.02 (loss +0.3 ± 0.01)"
+std::string cost_of(const Case& c, const Row& r, const Taken& t) {
+  const Row* loss = c.evidence.of_head("full", fmt::format("{}_loss", t.stem), r.layer, r.head);
+  return fmt::format("{} {}{}", t.name(r), with_error(r),
                      loss != nullptr ? fmt::format(" (loss {})", signed_error(*loss)) : "");
 }
 
-void heads(Case& c) {
-  const bool nats = of_full(c, "head_zero_kl") != nullptr;
-  const std::vector<const Row*>& rows = c.evidence.all("full", nats ? "head_zero_kl" : "head_zero_error");
+void one_by_one(Case& c, const Taken& t) {
+  const std::string kl = fmt::format("{}_kl", t.stem);
+  const bool nats = of_full(c, kl) != nullptr;
+  const std::vector<const Row*>& rows = c.evidence.all("full", nats ? kl : fmt::format("{}_error", t.stem));
   if (rows.empty()) return;
   const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
   const std::vector<Side> sides = sides_of(rows, epsilon);
@@ -35,20 +60,21 @@ void heads(Case& c) {
   for (size_t i = 0; i < rows.size(); ++i) {
     needed += sides[i] == Side::above;
     free += sides[i] == Side::below;
-    claims.push_back({fmt::format("needed {}", label(*rows[i])), answer_of(sides[i], Side::above)});
+    claims.push_back({t.stem == "head_zero"
+                          ? fmt::format("needed {}", t.name(*rows[i]))
+                          : fmt::format("needed {} {} {}", t.stem, rows[i]->layer, rows[i]->head),
+                      answer_of(sides[i], Side::above)});
   }
   std::vector<std::string> most;
-  for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i)
-    most.push_back(cost_of(c, *sorted[i], "head_zero_loss"));
-  std::string text = fmt::format(
-      "of {} heads, each alone writing zero with its share of the biases, the output needs {}, {} cost less "
-      "than epsilon {}",
-      rows.size(), needed, free, number(epsilon));
+  for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i) most.push_back(cost_of(c, *sorted[i], t));
+  std::string text = fmt::format("of {} {}, each alone {}, the output needs {}, {} cost less than epsilon {}",
+                                 rows.size(), t.plural, t.how, needed, free, number(epsilon));
   const int open = static_cast<int>(rows.size()) - needed - free;
   if (open > 0) text += fmt::format(" and {} are not known", open);
-  text += fmt::format("; most {}", nats ? "in nats: " : "by the relative change of the last state: ");
-  for (size_t i = 0; i < most.size(); ++i) text += (i > 0 ? ", " : "") + most[i];
-  text += fmt::format("; least: {}", cost_of(c, *sorted.back(), "head_zero_loss"));
+  text +=
+      fmt::format("; most {}{}",
+                  nats ? "in nats: " : "by the relative change of the last state: ", fmt::join(most, ", "));
+  if (sorted.size() > most.size()) text += fmt::format("; least: {}", cost_of(c, *sorted.back(), t));
   Finding& f = c.say("worth", text, needed + free > 0);
   about(f, *sorted.front(), epsilon);
   f.claims = std::move(claims);
@@ -125,39 +151,45 @@ void ranks(Case& c) {
                                  map, number(epsilon));
     text += "; cost by rank ";
     for (size_t i = 0; i < points.size(); ++i) text += (i > 0 ? ", " : "") + points[i];
-    if (smallest != nullptr)
+    if (smallest != nullptr && smallest->value == largest->value)
+      text += fmt::format("; one layer at a time {} in each", number(smallest->value));
+    else if (smallest != nullptr)
       text += fmt::format("; one layer at a time from {} (layer {}) to {} (layer {})",
                           number(smallest->value), smallest->layer, number(largest->value), largest->layer);
     Finding& f = c.say("worth", text);
     f.value = all != nullptr ? all->value : kNone;
     f.threshold = epsilon;
+    // The curve itself is the news, whether or not a rank suffices.
     f.claims = {
-        {fmt::format("rank of {}", map), all != nullptr ? Claim::Answer::yes : Claim::Answer::unknown}};
+        {fmt::format("rank of {}", map), all != nullptr ? Claim::Answer::yes : Claim::Answer::unknown},
+        {fmt::format("curve of {}", map), Claim::Answer::yes}};
   }
 }
 
 void costs(Case& c) {
   std::vector<std::string> parts;
+  int64_t samples = 0;
   const auto add = [&](const char* what, const char* metric, const char* bound) {
     const Row *r = of_full(c, metric), *most = of_full(c, bound);
     if (r == nullptr) return;
+    samples = r->n;
     parts.push_back(most != nullptr ? fmt::format("{} {:.1f} (bound {:.1f})", what, r->value, most->value)
                                     : fmt::format("{} {:.1f}", what, r->value));
   };
   add("heads", "head_zero_passes", "head_zero_passes_bound");
-  add("by their mean", "head_mean_passes", "head_mean_passes_bound");
-  add("resampled", "head_resample_passes", "head_resample_passes_bound");
+  add("heads by their mean", "head_mean_passes", "head_mean_passes_bound");
+  add("heads resampled", "head_resample_passes", "head_resample_passes_bound");
   add("MLPs", "mlp_zero_passes", "mlp_zero_passes_bound");
+  add("MLPs by their mean", "mlp_mean_passes", "mlp_mean_passes_bound");
+  add("MLPs resampled", "mlp_resample_passes", "mlp_resample_passes_bound");
   add("layers", "layer_zero_passes", "layer_zero_passes_bound");
   add("experts", "expert_zero_passes", "expert_zero_passes_bound");
   add("estimates", "estimate_passes", "estimate_passes_bound");
   add("pruning", "prune_passes", "prune_passes_bound");
   add("ranks of qk", "rank_qk_passes", "rank_qk_passes_bound");
-  add("of ov", "rank_ov_passes", "rank_ov_passes_bound");
-  add("of kv", "rank_kv_passes", "rank_kv_passes_bound");
+  add("ranks of ov", "rank_ov_passes", "rank_ov_passes_bound");
+  add("ranks of kv", "rank_kv_passes", "rank_kv_passes_bound");
   if (parts.empty()) return;
-  std::string text;
-  for (size_t i = 0; i < parts.size(); ++i) text += (i > 0 ? ", " : "") + parts[i];
   const Row *kl = of_full(c, "estimate_kl_rank_correlation"),
             *loss = of_full(c, "estimate_loss_rank_correlation");
   if (kl != nullptr)
@@ -167,19 +199,15 @@ void costs(Case& c) {
                       fmt::format("{:.2f} for the KL", kl->value),
                       loss != nullptr ? fmt::format(" and {:.2f} for the loss", loss->value) : ""))
         .claims = {{"estimated", Claim::Answer::yes}};
-  const Row* samples = of_full(c, "head_zero_passes");
-  c.say("worth", fmt::format("forward passes{}, counted: {}",
-                             samples != nullptr
-                                 ? fmt::format(" of {}", count_of(static_cast<double>(samples->n), "sample"))
-                                 : "",
-                             text))
+  c.say("worth", fmt::format("forward passes of {}, counted: {}",
+                             count_of(static_cast<double>(samples), "sample"), fmt::join(parts, ", ")))
       .claims = {{"counted", Claim::Answer::yes}};
 }
 
 void judge_importance(Case& c) {
-  heads(c);
+  for (const Taken& t : kTaken) one_by_one(c, t);
   together(c);
-  say_stand_ins(c, "pair:", "worth", "of the heads that are free alone");
+  say_stand_ins(c, "pair:", "worth", "of the heads that seem free alone");
   ranks(c);
   costs(c);
 }
@@ -191,7 +219,7 @@ namespace rankscope {
 
 extern const Rule rule_importance{.order = 65,
                                   .topic = "worth",
-                                  .question = "What is every head worth, and what can go together?",
+                                  .question = "What is every part worth, and what can go together?",
                                   .thresholds = {},
                                   .judge = verdict::judge_importance};
 
