@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "kernels/cpu/bias_relu.h"
 #include "kernels/cpu/entropy.h"
+#include "kernels/cpu/long_attention.h"
 #include "kernels/cpu/normals.h"
 #include "kernels/cpu/simd/scratch.h"
 #include "kernels/cpu/small_attention.h"
@@ -181,6 +182,11 @@ unsigned tridiagonal_eigenvalues(int64_t count, int64_t n, const double* d, cons
 }
 
 double row_entropy(const float* p, int64_t n) { return kernels().row_entropy(p, n); }
+
+void long_attention(const LongAttention& a, const LongOperands& in, const LongResults& out, int64_t sample,
+                    int64_t head, int64_t segment) {
+  kernels().long_attention(a, in, out, sample, head, segment);
+}
 
 simd::AdamWStep adamw_step(const AdamW& rule, float lr, int64_t step) {
   const auto t = static_cast<double>(step);

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/skip_norm.h"
 #include "kernels/cpu/small_spectra.h"
+#include "kernels/long_attention.h"
 #include "kernels/small_attention.h"
 
 namespace rankscope::simd {
@@ -72,6 +73,8 @@ using Tridiagonalise = void(int64_t n, const double* g, double* d, double* e);
 using TridiagonalEigenvalues = unsigned(int64_t count, int64_t n, const double* d, const double* e,
                                         double* values);
 using RowEntropy = double(const float* p, int64_t n);
+using LongAttentionOf = void(const LongAttention&, const LongOperands&, const LongResults&, int64_t sample,
+                             int64_t head, int64_t segment);
 
 template <class T>
 struct TableOf {
@@ -92,6 +95,7 @@ struct Table : TableOf<float>, TableOf<double> {
   Tridiagonalise* tridiagonalise;
   TridiagonalEigenvalues* tridiagonal_eigenvalues;
   RowEntropy* row_entropy;
+  LongAttentionOf* long_attention;
 };
 
 #ifdef RANKSCOPE_SIMD
@@ -117,6 +121,7 @@ SmallSpectraOf small_spectra;
 Tridiagonalise tridiagonalise;
 TridiagonalEigenvalues tridiagonal_eigenvalues;
 RowEntropy row_entropy;
+LongAttentionOf long_attention;
 }  // namespace RANKSCOPE_SIMD
 #endif
 

@@ -15,6 +15,7 @@ const Table table = {
     tridiagonalise,
     tridiagonal_eigenvalues,
     row_entropy,
+    long_attention,
 };
 
 }  // namespace rankscope::simd::RANKSCOPE_SIMD
