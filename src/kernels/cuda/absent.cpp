@@ -1,5 +1,6 @@
 // Stands in for the CUDA kernels where this build has none.
 #include "base/error.h"
+#include "kernels/cuda/long_attention.h"
 #include "kernels/cuda/mlp.h"
 #include "kernels/cuda/neighbours.h"
 #include "kernels/cuda/pattern.h"
@@ -99,6 +100,12 @@ void residuals(const ResidualShape&, const float*, const int64_t*, const double*
                void*) {
   absent();
 }
+bool long_attention_takes(const LongAttention&) { return false; }
+
+void long_attention(const LongAttention&, const LongOperands&, const LongResults&, float*, void*) {
+  absent();
+}
+
 void pattern_sums(const PatternTile&, const float*, double*, double*, void*) { absent(); }
 
 void tridiagonalise(int64_t, int64_t, double*, double*, double*, void*) { absent(); }
