@@ -7,6 +7,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
+#include "lenses/long_view.h"
 #include "lenses/support/host.h"
 #include "lenses/support/mask.h"
 #include "lenses/support/numbers.h"
@@ -43,7 +44,7 @@ double normalised_entropy(const T* rows, const Mask& mask, int64_t first, int64_
   return sum;
 }
 
-class Attention : public Measurement {
+class Attention : public Measurement, public LongMeasurement {
  public:
   explicit Attention(bool sinks) : sinks_(sinks) {}
 
@@ -65,6 +66,17 @@ class Attention : public Measurement {
     if (view.place.first_row > 0) sums = sums + earlier_there_;
     earlier_there_ = sums;
     return view.last() ? of_heads((sums / choices(mask)).unsqueeze(-1)) : at::Tensor();
+  }
+
+  // Learned sinks or not: the entropy is that of the row over its sum.
+  at::Tensor long_pattern(const LongView& view) override {
+    const Mask mask{view.pattern.keys(), view.causal, view.window, view.place.queries};
+    std::vector<double> weights;
+    for (int64_t i = 0; i < mask.queries; ++i)
+      weights.push_back(mask.keys(i) > 1 ? 1 / std::log(static_cast<double>(mask.keys(i))) : 0.0);
+    const at::Tensor& entropy = view.pattern.entropy();
+    const at::Tensor sums = (entropy * at::tensor(weights, at::kDouble).to(entropy.device())).sum(-1);
+    return of_heads((sums / choices(mask)).unsqueeze(-1));
   }
 
   at::Tensor tile_here(const TileView& view) {

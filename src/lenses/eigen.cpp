@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/parallel.h"
 #include "lenses/lens.h"
+#include "lenses/long_view.h"
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
 #include "lenses/support/sampled_rows.h"
@@ -15,11 +16,13 @@
 namespace rankscope {
 namespace {
 
-class Eigen : public Measurement {
+class Eigen : public Measurement, public LongMeasurement {
  public:
   explicit Eigen(bool sinks) : sinks_(sinks) {}
 
  private:
+  at::Tensor long_pattern(const LongView&) override { return {}; }  // not of texts this long
+
   at::Tensor tile(const TileView& view) override {
     const int64_t rows = view.tile.size(2), T = view.tile.size(3), heads = view.tile.size(1);
     if (sinks_ || view.causal || rows != T || view.place.queries != T || T > kLongestWhole) return {};

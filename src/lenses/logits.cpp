@@ -8,6 +8,7 @@
 
 #include "base/table.h"
 #include "lenses/lens.h"
+#include "lenses/long_view.h"
 
 namespace rankscope {
 namespace {
@@ -15,14 +16,29 @@ namespace {
 constexpr int64_t kRankEvery = 4;     // the rank is taken of every fourth sample
 constexpr int64_t kMostQueries = 64;  // evenly spaced ones of a longer sample
 
-class Logits : public Measurement {
+class Logits : public Measurement, public LongMeasurement {
+  static int64_t stride_of(int64_t queries) {
+    return std::max<int64_t>(1, (queries + kMostQueries - 1) / kMostQueries);
+  }
+
+  at::Tensor long_pattern(const LongView& view) override {
+    const int64_t stride = stride_of(view.place.queries);
+    const at::Tensor scores = view.pattern.scores(0, view.pattern.samples(), 0, view.pattern.heads(),
+                                                  at::arange(0, view.place.queries, stride, at::kLong));
+    squares_ = pairs_ = at::Tensor(), kept_.clear();
+    add(scores, 0, stride, view.with(scores));
+    return numbers(view.with(scores));
+  }
+
   at::Tensor tile(const TileView& view) override {
-    const int64_t T = view.place.queries, first = view.place.first_row, rows = view.tile.size(2);
-    const int64_t stride = std::max<int64_t>(1, (T + kMostQueries - 1) / kMostQueries),
-                  skip = (stride - first % stride) % stride;
+    const int64_t first = view.place.first_row, rows = view.tile.size(2),
+                  stride = stride_of(view.place.queries), skip = (stride - first % stride) % stride;
     if (first == 0) squares_ = pairs_ = at::Tensor(), kept_.clear();
     if (skip < rows) add(view.tile.slice(2, skip, rows, stride), first + skip, stride, view);
-    if (!view.last()) return {};
+    return view.last() ? numbers(view) : at::Tensor();
+  }
+
+  at::Tensor numbers(const TileView& view) {
     const at::Tensor rms = (squares_ / pairs_).sqrt();  // 0 / 0 where no query has a choice: not defined
     const at::Tensor none = at::full({rms.size(0), 1, 2}, kNone, rms.options());
     return at::cat({at::stack({rms, directions(view, rms)}, 2), none}, 1).unsqueeze(0);

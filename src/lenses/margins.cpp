@@ -13,6 +13,7 @@
 
 #include "base/table.h"
 #include "lenses/lens.h"
+#include "lenses/long_view.h"
 #include "lenses/support/mask.h"
 
 namespace rankscope {
@@ -64,14 +65,22 @@ Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tenso
   return {key, margins, std::get<0>(margins.nanmedian(-1))};
 }
 
-class Margins : public Measurement {
+class Margins : public Measurement, public LongMeasurement {
  public:
   explicit Margins(uint64_t seed) : seed_(seed) {}
 
  private:
+  static int64_t stride_of(int64_t queries) { return (queries + kMostQueries - 1) / kMostQueries; }
+
+  at::Tensor long_pattern(const LongView& view) override {
+    const int64_t stride = stride_of(view.place.queries);
+    const at::Tensor p = view.pattern.rows(0, view.pattern.samples(), 0, view.pattern.heads(),
+                                           at::arange(0, view.place.queries, stride, at::kLong));
+    return measure(p, stride, view.with(p));
+  }
+
   at::Tensor tile(const TileView& view) override {
-    const int64_t stride = (view.place.queries + kMostQueries - 1) / kMostQueries,
-                  first = view.place.first_row;
+    const int64_t stride = stride_of(view.place.queries), first = view.place.first_row;
     const int64_t skip = (stride - first % stride) % stride;
     if (first == 0) kept_.clear();
     if (skip < view.tile.size(2)) kept_.push_back(view.tile.slice(2, skip, view.tile.size(2), stride));

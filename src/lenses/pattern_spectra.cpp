@@ -9,6 +9,7 @@
 
 #include "base/stats.h"
 #include "lenses/lens.h"
+#include "lenses/long_view.h"
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
 #include "lenses/support/on_device.h"
@@ -69,7 +70,7 @@ MeasuredThere measure_there(const at::Tensor& p, int64_t queries) {
   return {numbers.view(shape), found.plain.view(shape)};
 }
 
-class PatternSpectra : public Measurement {
+class PatternSpectra : public Measurement, public LongMeasurement {
  public:
   explicit PatternSpectra(const LensContext& context) : seed_(context.seed) {}
 
@@ -127,11 +128,45 @@ class PatternSpectra : public Measurement {
     if (view.place.first_row == 0) rows_ = std::make_unique<SampledRows>(seed_, sample(view, 0), queries);
     rows_->add(view.tile[0], view.place.first_row);
     if (!view.last()) return;
-    const at::Tensor a = measure_there(rows_->group(0), queries).numbers,
-                     b = measure_there(rows_->group(1), queries).numbers;  // [H, kCount]
+    add_groups_there(measure_there(rows_->group(0), queries).numbers,
+                     measure_there(rows_->group(1), queries).numbers);
     rows_.reset();
+  }
+
+  void add_groups_there(const at::Tensor& a, const at::Tensor& b) {  // [H, kCount]
     means_there_.push_back(0.5 * (a + b));
     spread_there_ = 0.5 * (a - b).abs();
+  }
+
+  // The sampled rows of a few heads at a time, so that those of all are never held.
+  at::Tensor long_pattern(const LongView& view) override {
+    const LongPattern& pattern = view.pattern;
+    const int64_t heads = pattern.heads(), queries = view.place.queries,
+                  bytes = kGroupRows * pattern.keys() * int64_t{sizeof(float)},
+                  at_once = std::max<int64_t>(1, (pattern.mass().is_cuda() ? 256 << 20 : 16 << 20) / bytes);
+    for (int64_t s = 0; s < pattern.samples(); ++s) {
+      const auto wanted = draw_rows(seed_, sample(view.packing, view.place.first_sample + s), queries);
+      std::array<std::vector<Measured>, kGroups> here;
+      std::array<std::vector<at::Tensor>, kGroups> there;
+      for (int64_t h = 0; h < heads; h += at_once)
+        for (size_t g = 0; g < kGroups; ++g) {
+          const at::Tensor index = at::tensor(wanted[g], at::kLong),
+                           p = pattern.rows(s, 1, h, std::min(at_once, heads - h), index)[0];
+          if (stays_on_device(p, true)) {
+            there[g].push_back(measure_there(p, queries).numbers);
+            continue;
+          }
+          for (Measured& one : measure_each(p, queries)) here[g].push_back(std::move(one));
+        }
+      there[0].empty() ? add_groups(here) : add_groups_there(at::cat(there[0]), at::cat(there[1]));
+    }
+    const at::Tensor out =
+        at::full({1, pattern.samples(), heads + 1, kMetrics}, kNone, pattern.mass().options());
+    out[0]
+        .select(1, heads)
+        .select(1, kMixingUniform)
+        .fill_(mixing_of_uniform({pattern.keys(), view.causal, view.window, queries}));
+    return out;
   }
 
   // Means over samples, with their errors; of one sample the error is that of its groups.
@@ -145,8 +180,9 @@ class PatternSpectra : public Measurement {
     return head_totals(wide(mean), wide(error), wide(n), {});
   }
 
+  static int64_t sample(const Packing& packing, int64_t s) { return packing.samples[static_cast<size_t>(s)]; }
   static int64_t sample(const TileView& view, int64_t s) {
-    return view.packing.samples[static_cast<size_t>(view.place.first_sample + s)];
+    return sample(view.packing, view.place.first_sample + s);
   }
 
   void measure_whole(const TileView& view, const at::Tensor& p, Numbers& numbers) {
@@ -169,6 +205,10 @@ class PatternSpectra : public Measurement {
     for (size_t g = 0; g < kGroups; ++g)
       groups[g] = measure_each(rows_->group(static_cast<int64_t>(g)), queries);
     rows_.reset();
+    add_groups(groups);
+  }
+
+  void add_groups(const std::array<std::vector<Measured>, kGroups>& groups) {
     if (by_head_.empty()) by_head_.resize(groups[0].size());
     for (size_t h = 0; h < by_head_.size(); ++h)
       for (size_t k = 0; k < kCount; ++k) {

@@ -9,6 +9,7 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
 #include "lenses/lens.h"
+#include "lenses/long_view.h"
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
 #include "lenses/support/on_device.h"
@@ -37,7 +38,7 @@ struct Received {
   }
 };
 
-class Sinks : public Measurement {
+class Sinks : public Measurement, public LongMeasurement {
  public:
   explicit Sinks(double excess) : excess_(excess) {}
 
@@ -45,6 +46,16 @@ class Sinks : public Measurement {
   at::Tensor tile(const TileView& view) override {
     stays_on_device(view.tile) ? tile_there(view) : tile_here(view);
     return {};  // the mean over samples comes first
+  }
+
+  at::Tensor long_pattern(const LongView& view) override {
+    const at::Tensor& sums = view.pattern.received();
+    const Mask mask{view.pattern.keys(), view.causal, view.window, view.place.queries};
+    if (stays_on_device(sums))
+      add_there(sums, mask);
+    else
+      add_here(sums.contiguous().data_ptr<double>(), sums.size(0), sums.size(1), mask);
+    return {};
   }
 
   // Keys j < T / 2 of causal models: later ones have too few queries.
@@ -55,7 +66,10 @@ class Sinks : public Measurement {
     at::Tensor sums = pattern_sums(view.tile, view.place.first_row, mask).received;
     if (view.place.first_row > 0) sums = sums + sums_there_;
     sums_there_ = sums;
-    if (!view.last()) return;
+    if (view.last()) add_there(sums, mask);
+  }
+
+  void add_there(const at::Tensor& sums, const Mask& mask) {
     const int64_t keys = candidates(mask);
     std::vector<double> queries;
     for (int64_t j = 0; j < keys; ++j)
@@ -84,8 +98,11 @@ class Sinks : public Measurement {
           kernels::add_row(columns + first, p.data_ptr<float>() + row + first, keys);
       }
     });
-    if (!view.last()) return;
+    if (view.last()) add_here(sums_.data(), samples, heads, mask);
+  }
 
+  /// Column sums [samples, heads, keys].
+  void add_here(const double* sums, int64_t samples, int64_t heads, const Mask& mask) {
     const std::vector<double> uniform = received_from_uniform(mask);
     const int64_t count = candidates(mask);
     if (by_head_.empty()) by_head_.resize(static_cast<size_t>(heads));
@@ -94,7 +111,7 @@ class Sinks : public Measurement {
       if (static_cast<int64_t>(keys.size()) < count) keys.resize(static_cast<size_t>(count));
       for (int64_t j = 0; j < count; ++j) {
         const auto queries = static_cast<double>(mask.end_query(j) - mask.first_query(j));
-        keys[static_cast<size_t>(j)].add(sums_[static_cast<size_t>(i * T + j)] / queries,
+        keys[static_cast<size_t>(j)].add(sums[i * mask.length + j] / queries,
                                          uniform[static_cast<size_t>(j)]);
       }
     }

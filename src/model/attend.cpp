@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/batch_tensors.h"
+#include "model/long_pattern.h"
 
 namespace rankscope {
 namespace {
@@ -30,6 +31,32 @@ at::Tensor samples_of(const at::Tensor& x, int64_t begin, int64_t count, int64_t
   return x.narrow(0, begin, count * length).view({count, length, heads, x.size(1) / heads});
 }
 
+/// As observers see it.
+class Shown : public LongPattern {
+ public:
+  Shown(const LongSoftmax& from, const LongStatistics& found) : from_(from), found_(found) {}
+  int64_t samples() const override { return found_.mass.size(0); }
+  int64_t heads() const override { return found_.mass.size(1); }
+  int64_t keys() const override { return found_.received.size(2); }
+  const at::Tensor& mass() const override { return found_.mass; }
+  const at::Tensor& entropy() const override { return found_.entropy; }
+  const at::Tensor& received() const override { return found_.received; }
+  at::Tensor rows(int64_t first, int64_t count, int64_t first_head, int64_t heads,
+                  const at::Tensor& index) const override {
+    return from_.rows(first, count, first_head, heads, index.to(found_.mass.device()), nullptr);
+  }
+  at::Tensor scores(int64_t first, int64_t count, int64_t first_head, int64_t heads,
+                    const at::Tensor& index) const override {
+    at::Tensor made_of;
+    from_.rows(first, count, first_head, heads, index.to(found_.mass.device()), &made_of);
+    return made_of;
+  }
+
+ private:
+  const LongSoftmax& from_;
+  const LongStatistics& found_;
+};
+
 class Attention {
  public:
   Attention(const Attending& in, const at::Tensor& v, const BlockContext& context)
@@ -48,7 +75,8 @@ class Attention {
     const std::string sink_site = in_.name + ".hook_sink";
     if (in_.spec.sinks && c_.observer.wants(sink_site))
       sink_ = at::empty({in_.q.size(0), heads_}, in_.q.options());
-    for_each_group(in_, most, [&](const SampleGroup& g) { group(g); });
+    const auto each = [&](const SampleGroup& g) { g.without ? group_without(g) : group(g); };
+    for_each_group(in_, most, each, needs_no_tiles() ? &v_ : nullptr);
     if (sink_.defined()) c_.observer.see(sink_site, sink_);
     at::Tensor z = whole_.defined() ? whole_ : parts_.size() == 1 ? parts_.front() : at::cat(parts_);
     const AttentionSpec& a = in_.spec;
@@ -89,6 +117,26 @@ class Attention {
     }
   }
 
+  bool needs_no_tiles() {
+    if (c_.differentiated || c_.dropout != nullptr) return false;
+    if (!c_.observer.wants(in_.name + ".hook_pattern") && !c_.observer.wants(in_.name + ".hook_attn_scores"))
+      return true;
+    reads_long_ = dynamic_cast<LongPatternObserver*>(&c_.observer);
+    return reads_long_ != nullptr && reads_long_->reads_long(in_.name);
+  }
+
+  void group_without(const SampleGroup& g) {
+    const LongStatistics found = g.without->run(
+        reads_long_ != nullptr,
+        whole_.narrow(0, g.begin, g.count * g.length).view({g.count, g.length, heads_, in_.spec.d_v}));
+    if (sink_.defined())
+      sink_.narrow(0, g.begin, g.count * g.length)
+          .view({g.count, g.length, heads_})
+          .copy_((1 - found.mass).transpose(1, 2));
+    if (reads_long_ != nullptr)
+      reads_long_->see_long(in_.name, Shown(*g.without, found), {g.first, 0, g.length});
+  }
+
   void keep(const SampleGroup& g, int64_t row, int64_t rows, const at::Tensor& z) {
     if (!whole_.defined()) return parts_.push_back(z.reshape({g.count * rows, heads_, in_.spec.d_v}));
     whole_.narrow(0, g.begin, g.count * g.length)
@@ -107,15 +155,16 @@ class Attention {
   const BlockContext& c_;
   int64_t heads_;
   bool shares_;
-  at::Tensor whole_;               // [N, H, d_v]; undefined where gradients are wanted
-  std::vector<at::Tensor> parts_;  // its rows group by group, where they are
-  at::Tensor sink_;                // [N, H]: what a learned sink takes, where somebody wants it
+  LongPatternObserver* reads_long_ = nullptr;  // who wants to know of patterns that are not held
+  at::Tensor whole_;                           // [N, H, d_v]; undefined where gradients are wanted
+  std::vector<at::Tensor> parts_;              // its rows group by group, where they are
+  at::Tensor sink_;                            // [N, H]: what a learned sink takes, where somebody wants it
 };
 
 }  // namespace
 
 void for_each_group(const Attending& in, const std::function<int64_t(int64_t, int64_t)>& most,
-                    const std::function<void(const SampleGroup&)>& each) {
+                    const std::function<void(const SampleGroup&)>& each, const at::Tensor* long_values) {
   const AttentionVariant& variant = attention_variant(in.spec.variant);
   const bool own = &in.batch == &in.keys;
   if (!own && variant.own_tokens_only)
@@ -124,9 +173,14 @@ void for_each_group(const Attending& in, const std::function<int64_t(int64_t, in
   for (int64_t s = 0; s < in.batch.count();) {
     const int64_t T = in.batch.length(s), K = in.keys.length(s);
     const int64_t count = std::min(equally_long(in.batch, in.keys, s), most(T, K));
-    SampleGroup g{
-        s, count,  in.batch.offsets[static_cast<size_t>(s)], T, in.keys.offsets[static_cast<size_t>(s)],
-        K, nullptr};
+    SampleGroup g{s,
+                  count,
+                  in.batch.offsets[static_cast<size_t>(s)],
+                  T,
+                  in.keys.offsets[static_cast<size_t>(s)],
+                  K,
+                  nullptr,
+                  nullptr};
     const at::Tensor q = samples_of(in.q, g.begin, count, T, in.spec.heads);
     const at::Tensor k = samples_of(in.k, g.key_begin, count, K, in.spec.kv_heads);
     const at::Tensor positions = rows_of(own_tensors.positions, g.begin, count, T);
@@ -134,7 +188,11 @@ void for_each_group(const Attending& in, const std::function<int64_t(int64_t, in
     const at::Tensor types = rows_of(own_tensors.types, g.begin, count, T);
     const at::Tensor gates =
         in.gates.defined() ? samples_of(in.gates, g.key_begin, count, K, in.spec.kv_heads) : at::Tensor();
-    g.ready = variant.prepare({in.spec, in.weights, in.name, q, k, positions, key_positions, types, &gates});
+    const AttentionInput input{in.spec, in.weights, in.name, q, k, positions, key_positions, types, &gates};
+    if (long_values != nullptr && T > kWholePattern)
+      g.without = LongSoftmax::prepare(
+          input, samples_of(*long_values, g.key_begin, count, K, long_values->size(1) / in.spec.d_v));
+    if (!g.without) g.ready = variant.prepare(input);
     each(g);
     s += count;
   }

@@ -6,6 +6,20 @@
 #include "pass/finite.h"
 
 namespace rankscope {
+namespace {
+
+// Whether the site is that of the branch's patterns, or of the scores they are made of.
+bool is_of(const SiteInfo& site, std::string_view branch) {
+  if (!site.name.starts_with(branch)) return false;
+  const std::string_view what = site.name.substr(branch.size());
+  return what == ".hook_pattern" || what == ".hook_attn_scores";
+}
+
+bool is_shown(const SiteInfo& site) {
+  return site.name == ReportSample::kSite || site.like == ReportSample::kSite;
+}
+
+}  // namespace
 
 Observer::Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const std::vector<Name>& variants,
                    ReportSample* report_sample, Crossing& crossing,
@@ -89,8 +103,42 @@ void Observer::show(Watched& w, const at::Tensor& x, const TilePlace& place) {
   const TileView view{x, place, a.causal, a.window, packing_, w.site.of_cross ? &cross_->keys : nullptr};
   if (w.site.finite) watch(w.site, x, place);
   w.lenses.tile(view);
-  if (report_sample_ != nullptr && (w.site.name == ReportSample::kSite || w.site.like == ReportSample::kSite))
+  if (report_sample_ != nullptr && is_shown(w.site))
     report_sample_->pattern(full_name(w.site), view, crossing_);
+}
+
+bool Observer::reads_long(std::string_view branch) const {
+  return std::all_of(sites_.begin(), sites_.end(),
+                     [&](const Watched& w) { return !is_of(w.site, branch) || w.lenses.reads_long(); });
+}
+
+void Observer::see_long(std::string_view branch, const LongPattern& pattern, const TilePlace& place) {
+  for (Watched& w : sites_) {
+    if (!is_of(w.site, branch)) continue;
+    const AttentionSpec& a = attention_of(w.site);
+    const LongView view{pattern,  place,    a.causal,
+                        a.window, packing_, w.site.of_cross ? &cross_->keys : nullptr};
+    if (w.site.finite) watch(w.site, pattern.mass().unsqueeze(-1), place);  // a row's sum says whether it is
+    w.lenses.long_pattern(view);
+    if (report_sample_ != nullptr && is_shown(w.site)) show_sample(w, view);
+  }
+}
+
+// The one sample that a report shows is read row by row after all.
+void Observer::show_sample(const Watched& w, const LongView& view) {
+  const LongPattern& p = view.pattern;
+  const int64_t bytes = int64_t{4} << (p.mass().is_cuda() ? 28 : 20),
+                step = std::max<int64_t>(1, bytes / (p.heads() * p.keys() * int64_t{sizeof(float)}));
+  for (int64_t s = 0; s < p.samples(); ++s) {
+    if (packing_.samples[static_cast<size_t>(view.place.first_sample + s)] != kShownSample) continue;
+    for (int64_t row = 0; row < view.place.queries; row += step) {
+      const int64_t end = std::min(row + step, view.place.queries);
+      const at::Tensor rows = p.rows(s, 1, 0, p.heads(), at::arange(row, end, at::kLong));
+      const TilePlace place{view.place.first_sample + s, row, view.place.queries};
+      report_sample_->pattern(full_name(w.site), {rows, place, view.causal, view.window, packing_, view.keys},
+                              crossing_);
+    }
+  }
 }
 
 void Observer::output(const at::Tensor& x) {

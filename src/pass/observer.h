@@ -19,7 +19,7 @@ struct NotFinite {
   std::string where;
 };
 
-class Observer : public BlockObserver {
+class Observer : public BlockObserver, public LongPatternObserver {
  public:
   /// `report_sample`, where given, takes what a report shows of the block. `late` is told where a number was
   /// not finite if that is read from a device: after the block, before `flush`.
@@ -33,6 +33,8 @@ class Observer : public BlockObserver {
              const std::map<std::string, OtherStream>& others = {});
   bool wants(std::string_view site) const override;
   void see(std::string_view site, const at::Tensor& x, const TilePlace& place) override;
+  bool reads_long(std::string_view branch) const override;
+  void see_long(std::string_view branch, const LongPattern& pattern, const TilePlace& place) override;
   void output(const at::Tensor& x);
   void finish();
   /// Appends the rows, after everything has arrived.
@@ -47,6 +49,7 @@ class Observer : public BlockObserver {
     SiteLenses lenses;
   };
   void show(Watched& watched, const at::Tensor& x, const TilePlace& place);
+  void show_sample(const Watched& watched, const LongView& view);
   void watch(const SiteInfo& site, const at::Tensor& x, const TilePlace& place);
   std::string full_name(const SiteInfo& site) const;
 

@@ -1,5 +1,7 @@
 #include "pass/site_lens.h"
 
+#include <algorithm>
+
 namespace rankscope {
 
 Packing packing_of(const Batch& batch) { return {batch.offsets, batch.samples, batch.content, batch.ids}; }
@@ -20,6 +22,18 @@ void SiteLens::tile(const TileView& view) {
                 view.packing.samples.subspan(static_cast<size_t>(view.place.first_sample),
                                              static_cast<size_t>(view.tile.size(0))),
                 crossing_);
+}
+
+void SiteLens::long_pattern(const LongView& view) {
+  auto* reader = dynamic_cast<LongMeasurement*>(measurement_.get());
+  recorder_.add(reader->long_pattern(view),
+                view.packing.samples.subspan(static_cast<size_t>(view.place.first_sample),
+                                             static_cast<size_t>(view.pattern.samples())),
+                crossing_);
+}
+
+bool SiteLens::reads_long() const {
+  return dynamic_cast<const LongMeasurement*>(measurement_.get()) != nullptr;
 }
 
 void SiteLens::factored(const FactoredView& view) {
@@ -71,6 +85,14 @@ void SiteLenses::whole(const WholeView& view) {
 
 void SiteLenses::tile(const TileView& view) {
   for (SiteLens& lens : lenses_) lens.tile(view);
+}
+
+void SiteLenses::long_pattern(const LongView& view) {
+  for (SiteLens& lens : lenses_) lens.long_pattern(view);
+}
+
+bool SiteLenses::reads_long() const {
+  return std::all_of(lenses_.begin(), lenses_.end(), [](const SiteLens& l) { return l.reads_long(); });
 }
 
 void SiteLenses::factored(const FactoredView& view) {

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "lenses/lens.h"
+#include "lenses/long_view.h"
 #include "pass/pass.h"
 #include "pass/recorder.h"
 
@@ -29,6 +30,8 @@ class SiteLens {
 
   void whole(const WholeView& view);
   void tile(const TileView& view);
+  void long_pattern(const LongView& view);
+  bool reads_long() const;  // it needs no tiles of long texts
   void factored(const FactoredView& view);
   void expert(const ExpertView& view);
   void weights(const WeightsView& view);
@@ -58,6 +61,8 @@ class SiteLenses {
   bool empty() const { return lenses_.empty(); }
   void whole(const WholeView& view);
   void tile(const TileView& view);
+  void long_pattern(const LongView& view);
+  bool reads_long() const;  // nobody needs tiles of long texts
   void factored(const FactoredView& view);
   void expert(const ExpertView& view);
   void weights(const WeightsView& view);

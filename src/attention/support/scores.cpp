@@ -85,15 +85,16 @@ at::Tensor bucket_bias(const AttentionInput& in) {
 
 }  // namespace
 
+TurnedHeads turned_heads(const AttentionInput& in) {
+  if (!in.spec.positions || in.spec.rotary_frequencies.empty()) return {in.q, in.k};
+  const std::vector<double> by = frequencies_for(in.k.size(1), in.spec);
+  return {rotate(in.q, in.spec, by, in.positions), rotate(in.k, in.spec, by, in.key_positions)};
+}
+
 Scores::Scores(const AttentionInput& in) : spec_(in.spec), queries_(in.q.size(1)), keys_(in.k.size(1)) {
-  if (in.spec.positions && !in.spec.rotary_frequencies.empty()) {
-    const std::vector<double> by = frequencies_for(keys_, spec_);
-    q_ = heads_first(rotate(in.q, spec_, by, in.positions), spec_.heads);
-    k_ = heads_first(rotate(in.k, spec_, by, in.key_positions), spec_.heads);
-  } else {
-    q_ = heads_first(in.q, spec_.heads);
-    k_ = heads_first(in.k, spec_.heads);
-  }
+  const TurnedHeads turned = turned_heads(in);
+  q_ = heads_first(turned.q, spec_.heads);
+  k_ = heads_first(turned.k, spec_.heads);
   if (spec_.positions && !spec_.alibi.empty()) near_ = nearness(in);
   if (spec_.positions && spec_.buckets > 0) near_ = bucket_bias(in);
 }

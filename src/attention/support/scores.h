@@ -5,6 +5,19 @@
 
 namespace rankscope {
 
+/// Queries and keys as they meet, turned by their places where the spec says so: [S, T, H, d], [S, T', KV,
+/// d].
+struct TurnedHeads {  // whoever handles it includes ATen
+  at::Tensor q, k;
+};
+TurnedHeads turned_heads(const AttentionInput& in);
+
+/// Which keys of the rows `index` [n] are hidden, [n, keys]; undefined where all are seen.
+at::Tensor hidden_keys(const AttentionSpec& spec, const at::Tensor& index, int64_t keys);
+/// masked_softmax, where it is known which keys are hidden.
+at::Tensor softmax_seen(at::Tensor scores, const at::Tensor& hidden, at::Tensor* masked,
+                        const at::Tensor& sinks);
+
 class Scores {
  public:
   explicit Scores(const AttentionInput& in);

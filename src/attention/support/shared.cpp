@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "attention/variant.h"
+#include "attention/support/scores.h"
 #include "base/error.h"
 #include "spec/variant_text.h"
 
@@ -89,27 +89,36 @@ at::Tensor heads_first(const at::Tensor& x, int64_t heads) {
   return y.reshape({S * heads, T, d}).contiguous();
 }
 
+at::Tensor hidden_keys(const AttentionSpec& spec, const at::Tensor& index, int64_t keys) {
+  if (!spec.causal && spec.window == 0) return {};
+  const at::Tensor i = index.unsqueeze(1), j = at::arange(keys, index.options()).unsqueeze(0);
+  const at::Tensor hidden =
+      spec.causal ? j > i : at::zeros({i.size(0), keys}, index.options().dtype(at::kBool));
+  return spec.window > 0 ? hidden.logical_or((i - j).abs() >= spec.window) : hidden;
+}
+
 at::Tensor hidden_keys(const AttentionSpec& spec, int64_t first_row, int64_t rows, int64_t keys,
                        const at::Tensor& like) {
   if (!spec.causal && spec.window == 0) return {};
   const auto options = like.options().dtype(at::kLong).requires_grad(false);
-  const at::Tensor i = at::arange(first_row, first_row + rows, options).unsqueeze(1);
-  const at::Tensor j = at::arange(keys, options).unsqueeze(0);
-  const at::Tensor hidden = spec.causal ? j > i : at::zeros({rows, keys}, options.dtype(at::kBool));
-  return spec.window > 0 ? hidden.logical_or((i - j).abs() >= spec.window) : hidden;
+  return hidden_keys(spec, at::arange(first_row, first_row + rows, options), keys);
 }
 
-at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row, at::Tensor* masked,
-                          const at::Tensor& sinks) {
-  const int64_t T = scores.size(-1);
-  const at::Tensor hidden = hidden_keys(spec, first_row, scores.size(-2), T, scores);
+at::Tensor softmax_seen(at::Tensor scores, const at::Tensor& hidden, at::Tensor* masked,
+                        const at::Tensor& sinks) {
   if (hidden.defined()) scores.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
   if (masked != nullptr) *masked = scores;
   if (!sinks.defined()) return at::softmax(scores, -1);
   std::vector<int64_t> column = scores.sizes().vec();
   column.back() = 1;
   const at::Tensor sink = sinks.to(scores.scalar_type()).view({-1, 1, 1}).expand(column);
-  return at::softmax(at::cat({scores, sink}, -1), -1).narrow(-1, 0, T);
+  return at::softmax(at::cat({scores, sink}, -1), -1).narrow(-1, 0, scores.size(-1));
+}
+
+at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t first_row, at::Tensor* masked,
+                          const at::Tensor& sinks) {
+  const at::Tensor hidden = hidden_keys(spec, first_row, scores.size(-2), scores.size(-1), scores);
+  return softmax_seen(std::move(scores), hidden, masked, sinks);
 }
 
 bool rows_sum_to_one(const AttentionSpec& spec) {
