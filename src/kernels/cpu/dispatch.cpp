@@ -11,6 +11,7 @@
 #include "kernels/cpu/entropy.h"
 #include "kernels/cpu/long_attention.h"
 #include "kernels/cpu/normals.h"
+#include "kernels/cpu/running_attention.h"
 #include "kernels/cpu/simd/scratch.h"
 #include "kernels/cpu/small_attention.h"
 #include "kernels/cpu/small_spectra.h"
@@ -149,15 +150,45 @@ void bias_relu_backward(int64_t rows, int64_t width, const T* h, int64_t h_row, 
   kernels_of<T>().bias_relu_backward(rows, width, h, h_row, dh, dh_row, dbias);
 }
 
-#define RANKSCOPE_FOR(T)                                                                                \
-  template void small_attention_forward(const SmallAttention&, const T*, const T*, const T*, T*);       \
-  template void small_attention_backward(const SmallAttention&, const T*, const T*, const T*, const T*, \
-                                         Rows, T*, Rows, T*, Rows, T*, Rows);                           \
-  template void skip_norm_forward(const SkipNorm&, const T*, const T*, const T*, const T*, T*, T*);     \
-  template void skip_norm_backward(const SkipNorm&, const T*, const T*, const T*, const T*, const T*,   \
-                                   int64_t, T*, int64_t, T*, T*);                                       \
-  template void bias_relu(int64_t, int64_t, const T*, T*, int64_t);                                     \
-  template void bias_relu_backward(int64_t, int64_t, const T*, int64_t, T*, int64_t, T*);               \
+template <class T>
+void linear_attention_forward(const LinearAttention& a, const T* q, const T* k, const T* v, const T* keep,
+                              T* out) {
+  kernels_of<T>().linear_forward(a, q, k, v, keep, out);
+}
+
+template <class T>
+void linear_attention_backward(const LinearAttention& a, const T* q, const T* k, const T* v, const T* keep,
+                               const T* dout, T* dq, T* dk, T* dv) {
+  kernels_of<T>().linear_backward(a, q, k, v, keep, dout, dq, dk, dv);
+}
+
+template <class T>
+void delta_attention_forward(const DeltaAttention& a, const DeltaInputs<T>& in, T* out, T* states) {
+  kernels_of<T>().delta_forward(a, in, out, states);
+}
+
+template <class T>
+void delta_attention_backward(const DeltaAttention& a, const DeltaInputs<T>& in, const T* states,
+                              const T* dout, const DeltaGradients<T>& d) {
+  kernels_of<T>().delta_backward(a, in, states, dout, d);
+}
+
+#define RANKSCOPE_FOR(T)                                                                                   \
+  template void small_attention_forward(const SmallAttention&, const T*, const T*, const T*, T*);          \
+  template void small_attention_backward(const SmallAttention&, const T*, const T*, const T*, const T*,    \
+                                         Rows, T*, Rows, T*, Rows, T*, Rows);                              \
+  template void skip_norm_forward(const SkipNorm&, const T*, const T*, const T*, const T*, T*, T*);        \
+  template void skip_norm_backward(const SkipNorm&, const T*, const T*, const T*, const T*, const T*,      \
+                                   int64_t, T*, int64_t, T*, T*);                                          \
+  template void bias_relu(int64_t, int64_t, const T*, T*, int64_t);                                        \
+  template void linear_attention_forward(const LinearAttention&, const T*, const T*, const T*, const T*,   \
+                                         T*);                                                              \
+  template void linear_attention_backward(const LinearAttention&, const T*, const T*, const T*, const T*,  \
+                                          const T*, T*, T*, T*);                                           \
+  template void delta_attention_forward(const DeltaAttention&, const DeltaInputs<T>&, T*, T*);             \
+  template void delta_attention_backward(const DeltaAttention&, const DeltaInputs<T>&, const T*, const T*, \
+                                         const DeltaGradients<T>&);                                        \
+  template void bias_relu_backward(int64_t, int64_t, const T*, int64_t, T*, int64_t, T*);                  \
   template double squared_error(int64_t, int64_t, T, const T*, int64_t, const T*, int64_t, T*, int64_t)
 RANKSCOPE_FOR(float);
 RANKSCOPE_FOR(double);

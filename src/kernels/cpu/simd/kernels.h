@@ -6,6 +6,7 @@
 #include "kernels/cpu/skip_norm.h"
 #include "kernels/cpu/small_spectra.h"
 #include "kernels/long_attention.h"
+#include "kernels/running_attention.h"
 #include "kernels/small_attention.h"
 
 namespace rankscope::simd {
@@ -63,6 +64,16 @@ using BiasRelu = void(int64_t rows, int64_t width, const T* bias, T* h, int64_t 
 template <class T>
 using BiasReluBackward = void(int64_t rows, int64_t width, const T* h, int64_t h_row, T* dh, int64_t dh_row,
                               T* dbias);
+template <class T>
+using LinearForward = void(const LinearAttention&, const T* q, const T* k, const T* v, const T* keep, T* out);
+template <class T>
+using LinearBackward = void(const LinearAttention&, const T* q, const T* k, const T* v, const T* keep,
+                            const T* dout, T* dq, T* dk, T* dv);
+template <class T>
+using DeltaForward = void(const DeltaAttention&, const DeltaInputs<T>&, T* out, T* states);
+template <class T>
+using DeltaBackward = void(const DeltaAttention&, const DeltaInputs<T>&, const T* states, const T* dout,
+                           const DeltaGradients<T>&);
 using FillNormals = void(uint64_t seed, uint32_t stream, uint32_t step, uint64_t first, int64_t count,
                          float* out);
 using AdamWUpdate = void(const AdamWStep&, int64_t count, const float* gradient, float* parameter, float* m,
@@ -85,6 +96,10 @@ struct TableOf {
   SquaredErrorLoss<T>* squared_error;
   BiasRelu<T>* bias_relu;
   BiasReluBackward<T>* bias_relu_backward;
+  LinearForward<T>* linear_forward;
+  LinearBackward<T>* linear_backward;
+  DeltaForward<T>* delta_forward;
+  DeltaBackward<T>* delta_backward;
 };
 
 struct Table : TableOf<float>, TableOf<double> {
@@ -114,6 +129,14 @@ BiasRelu<float> bias_relu;
 BiasRelu<double> bias_relu;
 BiasReluBackward<float> bias_relu_backward;
 BiasReluBackward<double> bias_relu_backward;
+LinearForward<float> linear_forward;
+LinearForward<double> linear_forward;
+LinearBackward<float> linear_backward;
+LinearBackward<double> linear_backward;
+DeltaForward<float> delta_forward;
+DeltaForward<double> delta_forward;
+DeltaBackward<float> delta_backward;
+DeltaBackward<double> delta_backward;
 FillNormals fill_normals;
 AdamWUpdate adamw_update;
 SmallSpectraGroup small_spectra_group;
