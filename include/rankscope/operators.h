@@ -2,7 +2,9 @@
 #pragma once
 
 #include "ops/adamw.h"
+#include "ops/delta_attention.h"
 #include "ops/linear.h"
+#include "ops/linear_attention.h"
 #include "ops/mlp.h"
 #include "ops/neighbours.h"
 #include "ops/normals.h"

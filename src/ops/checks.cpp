@@ -50,6 +50,22 @@ void require_parameter(const Tensor& p, const Tensor& x, std::vector<int64_t> si
   require(p.sizes() == at::IntArrayRef(sizes), fmt::format("{} must be [{}]", name, fmt::join(sizes, ", ")));
 }
 
+void require_running(const Tensor& q, const Tensor& k, const Tensor& v) {
+  require_floats(q, "q");
+  require_alike(k, q, "k");
+  require_alike(v, q, "v");
+  require(q.dim() == 3 && q.numel() > 0, "q must be [sequences, tokens, width], with at least one of each");
+  require(k.sizes() == q.sizes(), "k must have the shape of q");
+  require(v.dim() == 3 && v.numel() > 0 && v.size(0) == q.size(0) && v.size(1) == q.size(1),
+          fmt::format("v must be [{}, {}, width]", q.size(0), q.size(1)));
+}
+
+void require_each_token(const Tensor& x, const Tensor& q, const char* name) {
+  require_alike(x, q, name);
+  require(x.sizes() == at::IntArrayRef{q.size(0), q.size(1)},
+          fmt::format("{} must be [{}, {}]", name, q.size(0), q.size(1)));
+}
+
 int64_t trials_of(const Tensor& x) { return x.dim() == 3 ? x.size(0) : 1; }
 
 HeadShape head_shape(const Tensor& first, at::IntArrayRef heads, at::ArrayRef<double> scale, int64_t width_qk,

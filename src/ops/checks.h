@@ -30,6 +30,11 @@ void require_alike(const at::Tensor& x, const at::Tensor& first, const char* nam
 void require_parameter(const at::Tensor& p, const at::Tensor& x, std::vector<int64_t> sizes,
                        const char* name);
 
+/// q, k [sequences, tokens, width] and v [sequences, tokens, any], with at least one of each.
+void require_running(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v);
+/// One number a token of q.
+void require_each_token(const at::Tensor& x, const at::Tensor& q, const char* name);
+
 int64_t trials_of(const at::Tensor& x);
 /// One number of heads and one scale for all trials, or one a trial.
 HeadShape head_shape(const at::Tensor& first, at::IntArrayRef heads, at::ArrayRef<double> scale,

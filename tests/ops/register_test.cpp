@@ -6,7 +6,9 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "ops/adamw.h"
+#include "ops/delta_attention.h"
 #include "ops/linear.h"
+#include "ops/linear_attention.h"
 #include "ops/mlp.h"
 #include "ops/neighbours.h"
 #include "ops/normals.h"
@@ -73,6 +75,34 @@ TEST(Register, ProjectedSelfAttentionByNameIsTheFunction) {
   EXPECT_ANY_THROW(attempt(W.narrow(1, 0, 31), b, 7));  // Q and K of different width
   EXPECT_ANY_THROW(attempt(W, b.narrow(1, 0, 31), 7));  // another bias
   EXPECT_ANY_THROW(attempt(W.to(at::kDouble), b, 7));   // another type
+}
+
+TEST(Register, LinearAttentionByNameIsTheFunction) {
+  at::manual_seed(7);
+  const at::Tensor q = leaf({2, 70, 3}), k = leaf({2, 70, 3}), v = leaf({2, 70, 4}),
+                   keep = at::sigmoid(at::randn({2, 70}));
+  expect_same(call("rankscope::linear_attention", {q, k, v, keep, 0}), linear_attention(q, k, v, keep),
+              {q, k, v});
+  expect_same(call("rankscope::linear_attention", {q, k, v, c10::IValue(), 2}),
+              linear_attention(q, k, v, {}, 2), {q, k, v});
+  EXPECT_ANY_THROW(call("rankscope::linear_attention", {q, k, v.narrow(1, 0, 3), keep, 0}));
+  EXPECT_ANY_THROW(call("rankscope::linear_attention", {q, v, v, keep, 0}));
+  EXPECT_ANY_THROW(call("rankscope::linear_attention", {q, k, v, keep[0], 0}));
+  EXPECT_ANY_THROW(call("rankscope::linear_attention", {q, k, v, keep, -1}));
+  EXPECT_ANY_THROW(call("rankscope::linear_attention", {q[0], k[0], v[0], c10::IValue(), 0}));
+}
+
+TEST(Register, DeltaAttentionByNameIsTheFunction) {
+  at::manual_seed(8);
+  const at::Tensor q = leaf({2, 70, 3}), k = leaf({2, 70, 3}), v = leaf({2, 70, 4});
+  const at::Tensor write = (at::rand({2, 70}) * 0.1).requires_grad_(true),
+                   keep = at::rand({2, 70}).requires_grad_(true);
+  expect_same(call("rankscope::delta_attention", {q, k, v, write, keep}),
+              delta_attention(q, k, v, write, keep), {q, k, v, write, keep});
+  expect_same(call("rankscope::delta_attention", {q, k, v, write, c10::IValue()}),
+              delta_attention(q, k, v, write, {}), {q, k, v, write});
+  EXPECT_ANY_THROW(call("rankscope::delta_attention", {q, k, v, write[0], keep}));
+  EXPECT_ANY_THROW(call("rankscope::delta_attention", {q, k, v, write, keep.to(at::kDouble)}));
 }
 
 TEST(Register, SkipNormByNameIsTheFunction) {

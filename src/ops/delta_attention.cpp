@@ -1,0 +1,120 @@
+#include "ops/delta_attention.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <c10/core/GradMode.h>
+
+#include "kernels/cpu/running_attention.h"
+#include "ops/checks.h"
+#include "ops/chunks.h"
+#include "ops/fused.h"
+#include "ops/sequences.h"
+
+namespace rankscope {
+namespace {
+
+using at::Tensor;
+using Variables = torch::autograd::variable_list;
+
+template <class T>
+DeltaInputs<T> inputs(const Variables& in, int64_t b) {
+  return {of_sequence<T>(in[0], b), of_sequence<T>(in[1], b), of_sequence<T>(in[2], b),
+          of_sequence<T>(in[3], b), of_sequence<T>(in[4], b)};
+}
+
+// LibTorch 1.13 takes no undefined tensors here: an absent keep is a vector of no elements.
+class DeltaAttentionFunction : public torch::autograd::Function<DeltaAttentionFunction> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& q, const Tensor& k,
+                        const Tensor& v, const Tensor& write, const Tensor& keep, bool wanted) {
+    const Variables in{q.contiguous(), k.contiguous(), v.contiguous(), write.contiguous(), keep.contiguous()};
+    const DeltaAttention shape{q.size(1), q.size(2), v.size(2)};
+    const Tensor out = at::empty(v.sizes(), v.options());
+    const Tensor states = at::empty(
+        {wanted ? q.size(0) : 0, running_chunks(shape.tokens), shape.width_qk, shape.width_v}, q.options());
+    over_sequences(q, [&]<class T>(T, int64_t b) {
+      delta_attention_forward<T>(shape, inputs<T>(in, b), of_sequence<T>(out, b), of_sequence<T>(states, b));
+    });
+    context->save_for_backward({in[0], in[1], in[2], in[3], in[4], states});
+    return out;
+  }
+
+  static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
+    const Variables in = context->get_saved_variables();
+    const Tensor &states = in[5], dout = gradients[0].contiguous();
+    const DeltaAttention shape{in[0].size(1), in[0].size(2), in[2].size(2)};
+    Variables d;
+    for (size_t i = 0; i < 5; ++i) d.push_back(at::empty_like(in[i]));
+    over_sequences(in[0], [&]<class T>(T, int64_t b) {
+      delta_attention_backward<T>(shape, inputs<T>(in, b), of_sequence<T>(states, b), of_sequence<T>(dout, b),
+                                  {of_sequence<T>(d[0], b), of_sequence<T>(d[1], b), of_sequence<T>(d[2], b),
+                                   of_sequence<T>(d[3], b), of_sequence<T>(d[4], b)});
+    });
+    d.emplace_back();
+    return d;
+  }
+};
+
+}  // namespace
+
+Tensor delta_attention_reference(const Tensor& q_, const Tensor& k_, const Tensor& v_, const Tensor& write_,
+                                 const Tensor& keep) {
+  const int64_t T = q_.size(1);
+  if (T == 0) return v_.clone();
+  const Tensor q = in_chunks(q_), k = in_chunks(k_), v = in_chunks(v_),
+               write = in_chunks(write_).unsqueeze(3);
+  const KeptInChunks kept(keep);
+  const Tensor read = KeptInChunks::times(at::matmul(q, k.transpose(2, 3)), kept.G).tril();
+  const Tensor same = KeptInChunks::times(at::matmul(k, k.transpose(2, 3)), kept.G);
+  const Tensor eye = at::eye(q.size(2), q.options()).expand_as(same);
+  const Tensor inverse =
+      at::linalg_solve_triangular(eye + (write * same).tril(-1), eye, /*upper=*/false, /*left=*/true,
+                                  /*unitriangular=*/true);
+  const Tensor own = at::matmul(inverse, write * v);                                     // U of no state
+  const Tensor seen = at::matmul(inverse, KeptInChunks::times(write * k, kept.before));  // times S
+  const Tensor asked = KeptInChunks::times(q, kept.before), stored = KeptInChunks::times(k, kept.to_end);
+  std::vector<Tensor> out;
+  Tensor state;
+  for (int64_t c = 0; c < q.size(1); ++c) {
+    const Tensor u =
+        state.defined() ? own.select(1, c) - at::matmul(seen.select(1, c), state) : own.select(1, c);
+    Tensor o = at::matmul(read.select(1, c), u);
+    if (state.defined()) o = o + at::matmul(asked.select(1, c), state);
+    out.push_back(o);
+    const Tensor written = at::matmul(stored.select(1, c).transpose(1, 2), u);
+    state = !state.defined()       ? written
+            : kept.whole.defined() ? state * kept.whole.select(1, c) + written
+                                   : state + written;
+  }
+  return out_of_chunks(at::stack(out, 1), T);
+}
+
+Tensor delta_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& write,
+                       const Tensor& keep) {
+  if (!fused_for(q) || q.is_cuda()) return delta_attention_reference(q, k, v, write, keep);
+  const Tensor kept = keep.defined() ? keep : at::empty({0}, q.options());
+  bool wanted = false;
+  for (const Tensor* x : {&q, &k, &v, &write, &kept}) wanted = wanted || x->requires_grad();
+  return DeltaAttentionFunction::apply(q, k, v, write, kept, wanted && at::GradMode::is_enabled());
+}
+
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+Tensor call_delta_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& write,
+                            const MaybeTensor& keep) {
+  require_running(q, k, v);
+  require_each_token(write, q, "write");
+  if (keep.has_value()) require_each_token(*keep, q, "keep");
+  return delta_attention(q, k, v, write, or_none(keep));
+}
+
+}  // namespace
+}  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def("delta_attention(Tensor q, Tensor k, Tensor v, Tensor write, Tensor? keep=None) -> Tensor",
+        rankscope::call_delta_attention);
+}

@@ -1,0 +1,151 @@
+#include "ops/linear_attention.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/library.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/cpu/running_attention.h"
+#include "ops/checks.h"
+#include "ops/chunks.h"
+#include "ops/fused.h"
+#include "ops/monomial_table.h"
+#include "ops/sequences.h"
+
+namespace rankscope {
+namespace {
+
+using at::Tensor;
+using Variables = torch::autograd::variable_list;
+
+struct Shape {
+  std::shared_ptr<const MonomialTable> table;
+  LinearAttention kernel;
+
+  Shape(const Tensor& q, const Tensor& v, int64_t degree) {
+    kernel = {q.size(1), q.size(2), v.size(2), static_cast<int>(degree)};
+    if (degree == 0) return;
+    table = monomial_table(q.size(2), degree);
+    kernel.monomials = table->view();
+  }
+};
+
+// LibTorch 1.13 takes no undefined tensors here: an absent keep is a vector of no elements.
+class LinearAttentionFunction : public torch::autograd::Function<LinearAttentionFunction> {
+ public:
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& q_, const Tensor& k_,
+                        const Tensor& v_, const Tensor& keep_, int64_t degree) {
+    const Tensor q = q_.contiguous(), k = k_.contiguous(), v = v_.contiguous(), keep = keep_.contiguous();
+    const Tensor out = at::empty(v.sizes(), v.options());
+    const Shape shape(q, v, degree);
+    over_sequences(q, [&]<class T>(T, int64_t b) {
+      linear_attention_forward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
+                                  of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(out, b));
+    });
+    context->save_for_backward({q, k, v, keep});
+    context->saved_data["degree"] = degree;
+    return out;
+  }
+
+  static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
+    refuse_second_derivatives();
+    const Variables saved = context->get_saved_variables();
+    const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &keep = saved[3];
+    const Tensor dout = gradients[0].contiguous();
+    const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
+    const Shape shape(q, v, context->saved_data["degree"].toInt());
+    over_sequences(q, [&]<class T>(T, int64_t b) {
+      linear_attention_backward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
+                                   of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(dout, b),
+                                   of_sequence<T>(dq, b), of_sequence<T>(dk, b), of_sequence<T>(dv, b));
+    });
+    return {dq, dk, dv, Tensor(), Tensor()};
+  }
+};
+
+Tensor polynomial(const Tensor& s, int64_t degree) {
+  if (degree == 0) return s;
+  Tensor f = s / degree + 1;  // Horner: 1 + s (1 + s / 2 (1 + s / 3))
+  for (int64_t l = degree - 1; l >= 1; --l) f = f * s / l + 1;
+  return f;
+}
+
+}  // namespace
+
+int64_t monomial_count(int64_t width, int64_t degree) {
+  if (degree == 0) return width;
+  double count = 1;
+  for (int64_t l = 1; l <= degree; ++l)
+    count = count * static_cast<double>(width + l) / static_cast<double>(l);
+  return std::llround(count);
+}
+
+Tensor monomials(const Tensor& x, int64_t degree) {
+  if (degree == 0) return x;
+  const auto table = monomial_table(x.size(-1), degree);
+  std::vector<Tensor> levels{at::ones_like(x.narrow(-1, 0, 1))};
+  for (size_t l = 1; l + 1 < table->begins.size(); ++l) {
+    const auto from = static_cast<size_t>(table->begins[l]), to = static_cast<size_t>(table->begins[l + 1]);
+    const auto part = [&](const auto& all, at::ScalarType type) {
+      using Number = typename std::decay_t<decltype(all)>::value_type;
+      const std::vector<Number> own(all.begin() + static_cast<int64_t>(from),
+                                    all.begin() + static_cast<int64_t>(to));
+      return at::tensor(at::ArrayRef<Number>(own), type).to(x.device());
+    };
+    const Tensor parent = part(table->parent, at::kLong) - table->begins[l - 1];
+    levels.push_back(levels.back().index_select(-1, parent) *
+                     x.index_select(-1, part(table->channel, at::kLong)) *
+                     part(table->factor, x.scalar_type()));
+  }
+  return at::cat(levels, -1);
+}
+
+Tensor linear_attention_reference(const Tensor& q_, const Tensor& k_, const Tensor& v_, const Tensor& keep,
+                                  int64_t degree) {
+  const int64_t T = q_.size(1);
+  if (T == 0) return v_.clone();
+  const Tensor q = in_chunks(q_), k = in_chunks(k_), v = in_chunks(v_);
+  const KeptInChunks kept(keep.defined() ? keep.detach() : keep);
+  const Tensor f = polynomial(at::matmul(q, k.transpose(2, 3)), degree);
+  Tensor out = at::matmul(kept.G.defined() ? f * kept.G : f.tril(), v);
+  const int64_t chunks = q.size(1);
+  if (chunks > 1) {
+    const Tensor written =
+        at::matmul(KeptInChunks::times(monomials(k, degree), kept.to_end).transpose(2, 3), v);
+    std::vector<Tensor> states{at::zeros_like(written.select(1, 0))};
+    for (int64_t c = 0; c + 1 < chunks; ++c) {
+      const Tensor whole = kept.whole.defined() ? kept.whole.select(1, c) : Tensor();
+      states.push_back(KeptInChunks::times(states.back(), whole) + written.select(1, c));
+    }
+    out = out + at::matmul(KeptInChunks::times(monomials(q, degree), kept.before), at::stack(states, 1));
+  }
+  return out_of_chunks(out, T);
+}
+
+Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& keep,
+                        int64_t degree) {
+  if (!fused_for(q) || q.is_cuda()) return linear_attention_reference(q, k, v, keep, degree);
+  const Tensor none = at::empty({0}, q.options());
+  return LinearAttentionFunction::apply(q, k, v, keep.defined() ? keep.detach() : none, degree);
+}
+
+// By name, from Python and other programs: checked first, since the functions above trust their callers.
+namespace {
+
+Tensor call_linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const MaybeTensor& keep,
+                             int64_t degree) {
+  require_running(q, k, v);
+  if (keep.has_value()) require_each_token(*keep, q, "keep");
+  require(degree >= 0 && degree <= kMaxDegree,
+          fmt::format("the degree is a number from 0 to {}, not {}", kMaxDegree, degree));
+  return linear_attention(q, k, v, or_none(keep), degree);
+}
+
+}  // namespace
+}  // namespace rankscope
+
+TORCH_LIBRARY_FRAGMENT(rankscope, m) {
+  m.def("linear_attention(Tensor q, Tensor k, Tensor v, Tensor? keep=None, int degree=0) -> Tensor",
+        rankscope::call_linear_attention);
+}
