@@ -11,6 +11,7 @@
 
 #include "attention/support/scores.h"
 #include "base/error.h"
+#include "ops/delta_attention.h"
 
 namespace rankscope {
 namespace {
@@ -22,6 +23,14 @@ void require_state(const AttentionInput& in) {
   if (in.q.size(1) != in.k.size(1)) throw Error("the delta rule cannot look at another stream");
   if (in.gates == nullptr || !in.gates->defined())
     throw Error("the delta rule reads how much a key writes: it goes with the part delta_attention");
+}
+
+at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
+  require_state(in);
+  const Scores scores(in);
+  const at::Tensor gates = heads_first(*in.gates, in.spec.heads);  // [S * H, T, 1 or 2]
+  return delta_attention(of_length_one(scores.q()) * in.spec.scale, of_length_one(scores.k()), v,
+                         gates.select(2, 0), gates.size(2) > 1 ? gates.select(2, 1) : at::Tensor());
 }
 
 class Delta : public PreparedAttention {
@@ -70,6 +79,7 @@ extern const AttentionVariant attention_delta{
       return std::make_unique<Delta>(in);
     },
     .shares = false,
-    .only_causal = true};
+    .only_causal = true,
+    .output = output};
 
 }  // namespace rankscope

@@ -8,6 +8,7 @@
 
 #include "attention/support/scores.h"
 #include "base/error.h"
+#include "ops/linear_attention.h"
 
 namespace rankscope {
 namespace {
@@ -27,30 +28,42 @@ at::Tensor normalised(const at::Tensor& x, const std::string& norm, double longe
   return centred / at::sqrt((centred * centred).sum(-1, true));
 }
 
+// Queries and keys whose product is the score, [S * H, T, d_qk].
+struct Normalised {
+  at::Tensor q, k;
+
+  explicit Normalised(const AttentionInput& in) {
+    const Scores scores(in);
+    const std::string norm = word_option(in.spec, "norm");
+    if (norm == "scaled") {
+      q = scores.q() * (in.spec.scale / 8);
+      k = scores.k();
+      return;
+    }
+    if (norm != "standardised" && in.spec.causal)
+      throw Error(fmt::format("fastmax with norm={} cannot be causal: it looks at all tokens", norm))
+          .hint("norm=standardised or norm=scaled");
+    const double longest = norm == "longest" ? number_option(in.spec, "longest") : 1.0;
+    q = normalised(scores.q(), norm, longest);
+    k = normalised(scores.k(), norm, longest);
+  }
+};
+
+int64_t degree_of(const AttentionSpec& spec) { return static_cast<int64_t>(number_option(spec, "p")); }
+
 class Fastmax : public PreparedAttention {
  public:
   explicit Fastmax(const AttentionInput& in)
-      : scores_(in), p_(static_cast<int>(number_option(in.spec, "p"))), norm_(word_option(in.spec, "norm")) {
-    if (norm_ == "scaled") return;
-    if (norm_ != "standardised" && in.spec.causal)
-      throw Error(fmt::format("fastmax with norm={} cannot be causal: it looks at all tokens", norm_))
-          .hint("norm=standardised or norm=scaled");
-    const double longest = norm_ == "longest" ? number_option(in.spec, "longest") : 1.0;
-    q_ = normalised(scores_.q(), norm_, longest);
-    k_ = normalised(scores_.k(), norm_, longest);
-  }
+      : spec_(in.spec), p_(static_cast<int>(degree_of(in.spec))), both_(in) {}
 
   at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
-    const AttentionSpec& spec = scores_.spec();
-    const int64_t H = spec.heads;
-    const at::Tensor s = norm_ == "scaled"
-                             ? scores_.products(first, count, first_row, rows) / 8
-                             : at::bmm(q_.narrow(0, first * H, count * H).narrow(1, first_row, rows),
-                                       k_.narrow(0, first * H, count * H).transpose(1, 2))
-                                   .view({count, H, rows, scores_.keys()});
+    const int64_t H = spec_.heads, keys = both_.k.size(1);
+    const at::Tensor s = at::bmm(both_.q.narrow(0, first * H, count * H).narrow(1, first_row, rows),
+                                 both_.k.narrow(0, first * H, count * H).transpose(1, 2))
+                             .view({count, H, rows, keys});
     at::Tensor f = s / p_ + 1;  // Horner: 1 + s (1 + s / 2 (1 + s / 3))
     for (int l = p_ - 1; l >= 1; --l) f = f * s / l + 1;
-    const at::Tensor hidden = hidden_keys(spec, first_row, rows, scores_.keys(), s);
+    const at::Tensor hidden = hidden_keys(spec_, first_row, rows, keys, s);
     if (p_ % 2 == 1) {
       const at::Tensor seen = hidden.defined() ? f.detach().masked_fill(hidden, 1.0) : f.detach();
       if (seen.min().item<double>() <= 0)
@@ -65,11 +78,34 @@ class Fastmax : public PreparedAttention {
   }
 
  private:
-  Scores scores_;
+  const AttentionSpec& spec_;
   int p_;
-  std::string norm_;
-  at::Tensor q_, k_;  // [S * H, T, d_qk]; undefined with norm=scaled
+  Normalised both_;
 };
+
+// Whether no weight can be at or below zero, by the largest score there might be: f_1 is positive above -1,
+// f_3 above -1.596.
+bool surely_positive(const Normalised& both, int64_t p) {
+  if (p % 2 == 0) return true;
+  const auto longest = [](const at::Tensor& x) {
+    return std::sqrt((x.detach() * x.detach()).sum(-1).max().item<double>());
+  };
+  return longest(both.q) * longest(both.k) < (p == 1 ? 1.0 : 1.596);
+}
+
+// Weighted values over the sum of weights, which is carried along as a value of one.
+at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
+  const int64_t p = degree_of(in.spec), T = in.k.size(1), e = v.size(2);
+  // Each token meets a state of that many rows twice, or the others.
+  if (in.spec.window > 0 || T <= monomial_count(in.spec.d_qk, p)) return {};
+  const Normalised both(in);
+  if (!surely_positive(both, p)) return {};
+  const at::Tensor beside = at::cat({v, at::ones_like(v.narrow(2, 0, 1))}, 2);
+  const at::Tensor sums =
+      in.spec.causal ? linear_attention(both.q, both.k, beside, {}, p)
+                     : at::bmm(monomials(both.q, p), at::bmm(monomials(both.k, p).transpose(1, 2), beside));
+  return sums.narrow(2, 0, e) / sums.narrow(2, e, 1);
+}
 
 // C(d + p, p) features; tokens that are standardised have one dimension less and lie on a sphere, which ties
 // the squares together.
@@ -112,6 +148,7 @@ extern const AttentionVariant attention_fastmax{
     .rank_law =
         "at most C(d + p, p) without a mask, d the width of a query (d - 1 where channels are centred, and "
         "C(d - 3 + p, p - 2) less on a sphere)",
-    .rank_ceiling = ceiling};
+    .rank_ceiling = ceiling,
+    .output = output};
 
 }  // namespace rankscope

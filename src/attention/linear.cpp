@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "attention/support/scores.h"
+#include "ops/linear_attention.h"
 
 namespace rankscope {
 namespace {
@@ -22,6 +23,15 @@ class Linear : public PreparedAttention {
  private:
   Scores scores_;
 };
+
+at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
+  if (in.spec.window > 0) return {};
+  const Scores scores(in);
+  const at::Tensor q = scores.q() * in.spec.scale;
+  if (in.spec.causal) return linear_attention(q, scores.k(), v, {});
+  if (scores.keys() <= in.spec.d_qk) return {};
+  return at::bmm(q, at::bmm(scores.k().transpose(1, 2), v));
+}
 
 }  // namespace
 
@@ -40,6 +50,7 @@ extern const AttentionVariant attention_linear{
     .rank_ceiling =
         [](const AttentionSpec& spec, int64_t tokens) {
           return spec.causal || spec.window > 0 ? tokens : std::min(spec.d_qk, tokens);
-        }};
+        },
+    .output = output};
 
 }  // namespace rankscope

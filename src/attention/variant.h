@@ -63,6 +63,11 @@ struct AttentionVariant {
   /// n.
   std::string_view rank_law = {};
   int64_t (*rank_ceiling)(const AttentionSpec& spec, int64_t tokens) = nullptr;
+  /// What the patterns carry without the patterns, at a cost that grows with the number of tokens alone: P V,
+  /// [S * H, T, d_v], for v [S * H, T, d_v] of the queries' own stream, whose positions ascend.
+  /// Differentiable. Undefined where this input has no such form, or none that is cheaper; null: there is
+  /// none at all.
+  at::Tensor (*output)(const AttentionInput& input, const at::Tensor& v) = nullptr;
 };
 
 /// Every variant, alphabetically (generated from the file names).

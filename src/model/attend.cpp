@@ -1,7 +1,9 @@
 #include "model/attend.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "attention/support/long_softmax.h"
 #include "base/error.h"
 #include "model/batch_tensors.h"
 #include "model/long_pattern.h"
@@ -57,6 +59,42 @@ class Shown : public LongPattern {
   const LongStatistics& found_;
 };
 
+using Most = std::function<int64_t(int64_t length, int64_t keys)>;
+using EachInput = std::function<void(SampleGroup& group, const AttentionInput& input)>;
+
+// Samples [first, end) in groups of equal lengths, each with what a variant is given.
+void for_each_input(const Attending& in, int64_t first, int64_t end, const Most& most,
+                    const EachInput& each) {
+  const AttentionVariant& variant = attention_variant(in.spec.variant);
+  const bool own = &in.batch == &in.keys;
+  if (!own && variant.own_tokens_only)
+    throw Error(fmt::format("{} attention cannot look at another stream", variant.name));
+  const BatchTensors &own_tensors = tensors_of(in.batch, in.q), &key_tensors = tensors_of(in.keys, in.q);
+  for (int64_t s = first; s < end;) {
+    const int64_t T = in.batch.length(s), K = in.keys.length(s);
+    const int64_t count = std::min({equally_long(in.batch, in.keys, s), end - s, most(T, K)});
+    SampleGroup g{
+        s, count,  in.batch.offsets[static_cast<size_t>(s)], T, in.keys.offsets[static_cast<size_t>(s)],
+        K, nullptr};
+    const at::Tensor q = samples_of(in.q, g.begin, count, T, in.spec.heads);
+    const at::Tensor k = samples_of(in.k, g.key_begin, count, K, in.spec.kv_heads);
+    const at::Tensor positions = rows_of(own_tensors.positions, g.begin, count, T);
+    const at::Tensor key_positions = rows_of(key_tensors.positions, g.key_begin, count, K);
+    const at::Tensor types = rows_of(own_tensors.types, g.begin, count, T);
+    const at::Tensor gates =
+        in.gates.defined() ? samples_of(in.gates, g.key_begin, count, K, in.spec.kv_heads) : at::Tensor();
+    each(g, {in.spec, in.weights, in.name, q, k, positions, key_positions, types, &gates});
+    s += count;
+  }
+}
+
+bool positions_ascend(const Batch& batch, const SampleGroup& g) {
+  const auto begin = batch.positions.begin() + g.begin;
+  for (int64_t i = 0; i < g.count; ++i)
+    if (!std::is_sorted(begin + i * g.length, begin + (i + 1) * g.length)) return false;
+  return true;
+}
+
 class Attention {
  public:
   Attention(const Attending& in, const at::Tensor& v, const BlockContext& context)
@@ -64,19 +102,21 @@ class Attention {
         v_(v),
         c_(context),
         heads_(in.spec.heads),
-        shares_(attention_variant(in.spec.variant).shares) {}
+        variant_(attention_variant(in.spec.variant)),
+        pattern_site_(in.name + (variant_.shares ? ".hook_pattern" : ".hook_mixer")),
+        scores_site_(in.name + ".hook_attn_scores") {}
 
   at::Tensor run() {
     if (!c_.differentiated) whole_ = at::empty({in_.q.size(0), heads_, in_.spec.d_v}, in_.q.options());
-    const auto most = [&](int64_t length, int64_t keys) {
-      const int64_t bytes = heads_ * length * keys * in_.q.element_size();
-      return std::max<int64_t>(1, tile_bytes(in_.q) / std::max<int64_t>(1, bytes));
-    };
     const std::string sink_site = in_.name + ".hook_sink";
     if (in_.spec.sinks && c_.observer.wants(sink_site))
       sink_ = at::empty({in_.q.size(0), heads_}, in_.q.options());
-    const auto each = [&](const SampleGroup& g) { g.without ? group_without(g) : group(g); };
-    for_each_group(in_, most, each, needs_no_tiles() ? &v_ : nullptr);
+    const bool looked_at = sink_.defined() || c_.dropout != nullptr || c_.observer.wants(pattern_site_) ||
+                           c_.observer.wants(scores_site_);
+    if (looked_at || variant_.output == nullptr || &in_.batch != &in_.keys)
+      by_patterns(0, in_.batch.count());
+    else
+      by_output();
     if (sink_.defined()) c_.observer.see(sink_site, sink_);
     at::Tensor z = whole_.defined() ? whole_ : parts_.size() == 1 ? parts_.front() : at::cat(parts_);
     const AttentionSpec& a = in_.spec;
@@ -91,19 +131,48 @@ class Attention {
   }
 
  private:
+  // Nobody looks at patterns: what they carry is enough, where the variant has that.
+  void by_output() {
+    const Most all = [](int64_t, int64_t) { return std::numeric_limits<int64_t>::max(); };
+    for_each_input(in_, 0, in_.batch.count(), all, [&](SampleGroup& g, const AttentionInput& input) {
+      const at::Tensor z =
+          positions_ascend(in_.batch, g) ? variant_.output(input, values_of(g)) : at::Tensor();
+      if (!z.defined()) return by_patterns(g.first, g.first + g.count);
+      keep(g, 0, g.length, z.view({g.count, heads_, g.length, in_.spec.d_v}).transpose(1, 2));
+    });
+  }
+
+  void by_patterns(int64_t first, int64_t end) {
+    const Most most = [&](int64_t length, int64_t keys) {
+      const int64_t bytes = heads_ * length * keys * in_.q.element_size();
+      return std::max<int64_t>(1, tile_bytes(in_.q) / std::max<int64_t>(1, bytes));
+    };
+    const bool no_tiles = needs_no_tiles();
+    for_each_input(in_, first, end, most, [&](SampleGroup& g, const AttentionInput& input) {
+      if (no_tiles && g.length > kWholePattern)
+        if (const auto without = LongSoftmax::prepare(input, value_samples(g)))
+          return without_tiles(g, *without);
+      g.ready = variant_.prepare(input);
+      group(g);
+    });
+  }
+
+  at::Tensor value_samples(const SampleGroup& g) const {  // [S, T', VH, d_v]
+    return samples_of(v_, g.key_begin, g.count, g.key_length, v_.size(1) / in_.spec.d_v);
+  }
+  at::Tensor values_of(const SampleGroup& g) const { return heads_first(value_samples(g), heads_); }
+
   void group(const SampleGroup& g) {
-    const int64_t value_heads = v_.size(1) / in_.spec.d_v;
-    const at::Tensor v = heads_first(samples_of(v_, g.key_begin, g.count, g.key_length, value_heads),
-                                     heads_);  // [S*H, T', d_v]
+    const at::Tensor v = values_of(g);
     const bool whole = c_.differentiated || std::max(g.length, g.key_length) <= kWholePattern;
     const int64_t step = whole ? g.length : tile_rows(g);
-    const bool show_scores = c_.observer.wants(in_.name + ".hook_attn_scores");
+    const bool show_scores = c_.observer.wants(scores_site_);
     for (int64_t row = 0; row < g.length; row += step) {
       const int64_t rows = std::min(step, g.length - row);
       at::Tensor scores, pattern = g.ready->pattern(0, g.count, row, rows, show_scores ? &scores : nullptr);
       const TilePlace place{g.first, row, g.length};
-      if (scores.defined()) c_.observer.see(in_.name + ".hook_attn_scores", scores, place);
-      c_.observer.see(in_.name + (shares_ ? ".hook_pattern" : ".hook_mixer"), pattern, place);
+      if (scores.defined()) c_.observer.see(scores_site_, scores, place);
+      c_.observer.see(pattern_site_, pattern, place);
       if (sink_.defined())
         sink_.narrow(0, g.begin, g.count * g.length)
             .view({g.count, g.length, heads_})
@@ -119,22 +188,20 @@ class Attention {
 
   bool needs_no_tiles() {
     if (c_.differentiated || c_.dropout != nullptr) return false;
-    if (!c_.observer.wants(in_.name + ".hook_pattern") && !c_.observer.wants(in_.name + ".hook_attn_scores"))
-      return true;
+    if (!c_.observer.wants(pattern_site_) && !c_.observer.wants(scores_site_)) return true;
     reads_long_ = dynamic_cast<LongPatternObserver*>(&c_.observer);
     return reads_long_ != nullptr && reads_long_->reads_long(in_.name);
   }
 
-  void group_without(const SampleGroup& g) {
-    const LongStatistics found = g.without->run(
+  void without_tiles(const SampleGroup& g, const LongSoftmax& from) {
+    const LongStatistics found = from.run(
         reads_long_ != nullptr,
         whole_.narrow(0, g.begin, g.count * g.length).view({g.count, g.length, heads_, in_.spec.d_v}));
     if (sink_.defined())
       sink_.narrow(0, g.begin, g.count * g.length)
           .view({g.count, g.length, heads_})
           .copy_((1 - found.mass).transpose(1, 2));
-    if (reads_long_ != nullptr)
-      reads_long_->see_long(in_.name, Shown(*g.without, found), {g.first, 0, g.length});
+    if (reads_long_ != nullptr) reads_long_->see_long(in_.name, Shown(from, found), {g.first, 0, g.length});
   }
 
   void keep(const SampleGroup& g, int64_t row, int64_t rows, const at::Tensor& z) {
@@ -154,7 +221,8 @@ class Attention {
   const at::Tensor& v_;
   const BlockContext& c_;
   int64_t heads_;
-  bool shares_;
+  const AttentionVariant& variant_;
+  std::string pattern_site_, scores_site_;
   LongPatternObserver* reads_long_ = nullptr;  // who wants to know of patterns that are not held
   at::Tensor whole_;                           // [N, H, d_v]; undefined where gradients are wanted
   std::vector<at::Tensor> parts_;              // its rows group by group, where they are
@@ -164,38 +232,12 @@ class Attention {
 }  // namespace
 
 void for_each_group(const Attending& in, const std::function<int64_t(int64_t, int64_t)>& most,
-                    const std::function<void(const SampleGroup&)>& each, const at::Tensor* long_values) {
+                    const std::function<void(const SampleGroup&)>& each) {
   const AttentionVariant& variant = attention_variant(in.spec.variant);
-  const bool own = &in.batch == &in.keys;
-  if (!own && variant.own_tokens_only)
-    throw Error(fmt::format("{} attention cannot look at another stream", variant.name));
-  const BatchTensors &own_tensors = tensors_of(in.batch, in.q), &key_tensors = tensors_of(in.keys, in.q);
-  for (int64_t s = 0; s < in.batch.count();) {
-    const int64_t T = in.batch.length(s), K = in.keys.length(s);
-    const int64_t count = std::min(equally_long(in.batch, in.keys, s), most(T, K));
-    SampleGroup g{s,
-                  count,
-                  in.batch.offsets[static_cast<size_t>(s)],
-                  T,
-                  in.keys.offsets[static_cast<size_t>(s)],
-                  K,
-                  nullptr,
-                  nullptr};
-    const at::Tensor q = samples_of(in.q, g.begin, count, T, in.spec.heads);
-    const at::Tensor k = samples_of(in.k, g.key_begin, count, K, in.spec.kv_heads);
-    const at::Tensor positions = rows_of(own_tensors.positions, g.begin, count, T);
-    const at::Tensor key_positions = rows_of(key_tensors.positions, g.key_begin, count, K);
-    const at::Tensor types = rows_of(own_tensors.types, g.begin, count, T);
-    const at::Tensor gates =
-        in.gates.defined() ? samples_of(in.gates, g.key_begin, count, K, in.spec.kv_heads) : at::Tensor();
-    const AttentionInput input{in.spec, in.weights, in.name, q, k, positions, key_positions, types, &gates};
-    if (long_values != nullptr && T > kWholePattern)
-      g.without = LongSoftmax::prepare(
-          input, samples_of(*long_values, g.key_begin, count, K, long_values->size(1) / in.spec.d_v));
-    if (!g.without) g.ready = variant.prepare(input);
+  for_each_input(in, 0, in.batch.count(), most, [&](SampleGroup& g, const AttentionInput& input) {
+    g.ready = variant.prepare(input);
     each(g);
-    s += count;
-  }
+  });
 }
 
 at::Tensor attend(const Attending& in, const at::Tensor& v, const BlockContext& context) {

@@ -5,7 +5,6 @@
 #include <functional>
 #include <string>
 
-#include "attention/support/long_softmax.h"
 #include "attention/variant.h"
 #include "model/block.h"
 
@@ -27,16 +26,13 @@ struct SampleGroup {
   int64_t first, count;                      // samples
   int64_t begin, length;                     // of the queries
   int64_t key_begin, key_length;             // of the keys
-  std::unique_ptr<PreparedAttention> ready;  // patterns on demand,
-  std::unique_ptr<LongSoftmax> without;      // or what there is without them, where it was asked for
+  std::unique_ptr<PreparedAttention> ready;  // patterns on demand
 };
 
 /// Calls `each` for groups of at most `most(length, keys)` samples that follow one another and are equally
-/// long. Those with more queries than kWholePattern do without patterns where `long_values` [N', ..] are
-/// given and attention is one that can.
+/// long.
 void for_each_group(const Attending& in, const std::function<int64_t(int64_t, int64_t)>& most,
-                    const std::function<void(const SampleGroup&)>& each,
-                    const at::Tensor* long_values = nullptr);
+                    const std::function<void(const SampleGroup&)>& each);
 
 /// Patterns times values v [N', KV * d_v]: [N, H * d_v]. Heads that are off carry zero.
 at::Tensor attend(const Attending& in, const at::Tensor& v, const BlockContext& context);

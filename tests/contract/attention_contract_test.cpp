@@ -240,6 +240,33 @@ TEST_P(AttentionContract, GradientsAgreeWithDifferences) {
   }
 }
 
+// 40 tokens: more than the features of those that have some, fewer than nobody would compute whole.
+TEST_P(AttentionContract, WhatItCarriesWithoutPatternsIsThePatternsTimesValues) {
+  if (GetParam()->output == nullptr) return;
+  constexpr int64_t kTokens = 40, kValues = 5;
+  const auto options = at::TensorOptions().dtype(at::kDouble);
+  q = at::randn({S, kTokens, H, d}, options);
+  k = at::randn({S, kTokens, 2, d}, options);
+  gates = at::sigmoid(at::randn({S, kTokens, 2, 2}, options));
+  positions = at::arange(kTokens, at::kLong).mul(2).expand({S, kTokens}).contiguous();  // every other place
+  types = at::Tensor();
+  spec.variant = variant_text();
+  const at::Tensor v = at::randn({S * H, kTokens, kValues}, options);
+  bool any = false;
+  for (const bool causal : {false, true}) {
+    if (causal ? !GetParam()->may_be_causal : GetParam()->only_causal) continue;
+    spec.causal = causal;
+    const AttentionInput in{spec, weights, name, q, k, positions, positions, types, &gates};
+    const at::Tensor z = GetParam()->output(in, v);
+    if (!z.defined()) continue;
+    any = true;
+    const at::Tensor p = GetParam()->prepare(in)->pattern(0, S, 0, kTokens);
+    const at::Tensor expected = at::bmm(p.view({S * H, kTokens, kTokens}), v);
+    EXPECT_LE(distance(z, expected), 1e-12 * expected.abs().max().item<double>()) << causal;
+  }
+  EXPECT_TRUE(any) << "it never has one: it need not declare it";
+}
+
 // Declares nothing, so that the tests above meet the other side of each declaration, too: every key is seen
 // or not on its own account, and rows sum to what they sum to.
 class Sigmoid : public PreparedAttention {

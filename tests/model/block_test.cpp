@@ -155,6 +155,54 @@ TEST(Block, WindowHidesWhatIsTooFarBack) {
             1e-12);
 }
 
+// Samples of several lengths, GQA: by what the variant carries where nobody looks, by patterns where somebody
+// does.
+TEST(Block, GivesTheSameWhetherPatternsAreLookedAtOrNot) {
+  class Looks : public BlockObserver {
+    bool wants(std::string_view site) const override {
+      return site == "attn.hook_pattern" || site == "attn.hook_mixer";
+    }
+  } looks;
+  for (const char* variant :
+       {"linear", "decay:slowest=4,fastest=1", "fastmax:p=2", "fastmax:p=1,norm=own_mean"})
+    for (const bool causal : {false, true}) {
+      ModelSpec spec = tiny_spec(NormPlace::pre, 1);
+      spec.embedding.positions = 200;
+      AttentionSpec& a = spec.blocks[0].attention();
+      a.variant = variant;
+      a.kv_heads = 2;
+      a.causal = causal && a.variant.find("own_mean") == std::string::npos;
+      const auto source = random_source(spec, 11, "float64", "cpu");
+      const Weights w = source->load("blocks.0");
+      const Batch batch = make_batches(random_samples({9, 70, 70, 1, 130}, 50), spec, 8).front();
+      const at::Tensor x = embed(batch, spec, source->load("embed"), *source);
+      BlockObserver nobody;
+      EXPECT_LT(distance(run_block(x, spec.blocks[0], w, batch, nobody),
+                         run_block(x, spec.blocks[0], w, batch, looks)),
+                1e-11)
+          << variant << causal;
+    }
+}
+
+// A state knows no places out of order: then patterns say what there is.
+TEST(Block, PositionsOutOfOrderAreTakenByTheirDistances) {
+  ModelSpec spec = tiny_spec(NormPlace::pre, 1);
+  spec.blocks[0].attention().variant = "decay:slowest=2,fastest=1";
+  const auto source = random_source(spec, 11, "float64", "cpu");
+  const Weights w = source->load("blocks.0");
+  std::vector<Sample> samples = random_samples({4}, 50);
+  samples[0].positions = {3, 0, 2, 1};
+  const Batch batch = make_batches(samples, spec, 8).front();
+  const at::Tensor x = embed(batch, spec, source->load("embed"), *source);
+  class Looks : public BlockObserver {
+    bool wants(std::string_view) const override { return true; }
+  } looks;
+  BlockObserver nobody;
+  EXPECT_EQ(
+      distance(run_block(x, spec.blocks[0], w, batch, nobody), run_block(x, spec.blocks[0], w, batch, looks)),
+      0.0);
+}
+
 TEST(Norms, UnitAndRmsAreWhatTheySay) {
   Weights w;
   w.set("ln1.w", at::full({4}, 2.0, at::kDouble));
