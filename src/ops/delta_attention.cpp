@@ -1,26 +1,32 @@
 #include "ops/delta_attention.h"
 
-#include <torch/csrc/autograd/custom_function.h>
+#include <c10/core/GradMode.h>
 #include <torch/library.h>
 
-#include <c10/core/GradMode.h>
-
 #include "kernels/cpu/running_attention.h"
+#include "kernels/cuda/running_attention.h"
 #include "ops/checks.h"
 #include "ops/chunks.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 #include "ops/sequences.h"
+#include "ops/stream.h"
 
 namespace rankscope {
 namespace {
 
 using at::Tensor;
-using Variables = torch::autograd::variable_list;
 
 template <class T>
 DeltaInputs<T> inputs(const Variables& in, int64_t b) {
   return {of_sequence<T>(in[0], b), of_sequence<T>(in[1], b), of_sequence<T>(in[2], b),
           of_sequence<T>(in[3], b), of_sequence<T>(in[4], b)};
+}
+
+template <class T>
+DeltaGradients<T> gradients_in(const Variables& d, int64_t b) {
+  return {of_sequence<T>(d[0], b), of_sequence<T>(d[1], b), of_sequence<T>(d[2], b), of_sequence<T>(d[3], b),
+          of_sequence<T>(d[4], b)};
 }
 
 // LibTorch 1.13 takes no undefined tensors here: an absent keep is a vector of no elements.
@@ -31,6 +37,13 @@ class DeltaAttentionFunction : public torch::autograd::Function<DeltaAttentionFu
     const Variables in{q.contiguous(), k.contiguous(), v.contiguous(), write.contiguous(), keep.contiguous()};
     const DeltaAttention shape{q.size(1), q.size(2), v.size(2)};
     const Tensor out = at::empty(v.sizes(), v.options());
+    if (q.is_cuda()) {
+      const Tensor saved = at::empty({cuda::delta_attention_saved(shape, q.size(0))}, q.options());
+      cuda::delta_attention_forward(shape, q.size(0), tf32_allowed(), inputs<float>(in, 0),
+                                    out.data_ptr<float>(), saved.data_ptr<float>(), current_stream(q));
+      context->save_for_backward({in[0], in[1], in[2], in[3], in[4], saved});
+      return out;
+    }
     const Tensor states = at::empty(
         {wanted ? q.size(0) : 0, running_chunks(shape.tokens), shape.width_qk, shape.width_v}, q.options());
     over_sequences(q, [&]<class T>(T, int64_t b) {
@@ -47,10 +60,18 @@ class DeltaAttentionFunction : public torch::autograd::Function<DeltaAttentionFu
     const DeltaAttention shape{in[0].size(1), in[0].size(2), in[2].size(2)};
     Variables d;
     for (size_t i = 0; i < 5; ++i) d.push_back(at::empty_like(in[i]));
+    if (dout.is_cuda()) {
+      const int64_t sequences = in[0].size(0);
+      const Tensor work = at::empty({cuda::delta_attention_workspace(shape, sequences)}, dout.options());
+      cuda::delta_attention_backward(shape, sequences, tf32_allowed(), inputs<float>(in, 0),
+                                     in[5].data_ptr<float>(), dout.data_ptr<float>(),
+                                     gradients_in<float>(d, 0), work.data_ptr<float>(), current_stream(dout));
+      d.emplace_back();
+      return d;
+    }
     over_sequences(in[0], [&]<class T>(T, int64_t b) {
       delta_attention_backward<T>(shape, inputs<T>(in, b), of_sequence<T>(states, b), of_sequence<T>(dout, b),
-                                  {of_sequence<T>(d[0], b), of_sequence<T>(d[1], b), of_sequence<T>(d[2], b),
-                                   of_sequence<T>(d[3], b), of_sequence<T>(d[4], b)});
+                                  gradients_in<T>(d, b));
     });
     d.emplace_back();
     return d;
@@ -93,7 +114,8 @@ Tensor delta_attention_reference(const Tensor& q_, const Tensor& k_, const Tenso
 
 Tensor delta_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& write,
                        const Tensor& keep) {
-  if (!fused_for(q) || q.is_cuda()) return delta_attention_reference(q, k, v, write, keep);
+  if (!fused_for(q) || (q.is_cuda() && !cuda::running_attention_takes(q.size(2))))
+    return delta_attention_reference(q, k, v, write, keep);
   const Tensor kept = keep.defined() ? keep : at::empty({0}, q.options());
   bool wanted = false;
   for (const Tensor* x : {&q, &k, &v, &write, &kept}) wanted = wanted || x->requires_grad();

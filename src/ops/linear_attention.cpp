@@ -1,26 +1,31 @@
 #include "ops/linear_attention.h"
 
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "base/error.h"
 #include "kernels/cpu/running_attention.h"
+#include "kernels/cuda/running_attention.h"
 #include "ops/checks.h"
 #include "ops/chunks.h"
+#include "ops/function.h"
 #include "ops/fused.h"
 #include "ops/monomial_table.h"
 #include "ops/sequences.h"
+#include "ops/stream.h"
 
 namespace rankscope {
 namespace {
 
 using at::Tensor;
-using Variables = torch::autograd::variable_list;
 
+// What kernels are told, with the monomials on the operands' device.
 struct Shape {
   std::shared_ptr<const MonomialTable> table;
+  std::vector<Tensor> there;  // the table on a GPU
   LinearAttention kernel;
 
   Shape(const Tensor& q, const Tensor& v, int64_t degree) {
@@ -28,8 +33,28 @@ struct Shape {
     if (degree == 0) return;
     table = monomial_table(q.size(2), degree);
     kernel.monomials = table->view();
+    if (!q.is_cuda()) return;
+    there = on_device(*table, q.size(2), degree, q.device());
+    kernel.monomials.parent = there[0].data_ptr<int32_t>();
+    kernel.monomials.channel = there[1].data_ptr<int32_t>();
+    kernel.monomials.factor = there[2].data_ptr<double>();
+  }
+
+ private:
+  // Kept, so that no step uploads them again.
+  static std::vector<Tensor> on_device(const MonomialTable& table, int64_t width, int64_t degree,
+                                       const at::Device& device) {
+    thread_local std::map<std::tuple<std::string, int64_t, int64_t>, std::vector<Tensor>> known;
+    std::vector<Tensor>& all = known[{device.str(), width, degree}];
+    if (all.empty())
+      all = {at::tensor(at::ArrayRef<int32_t>(table.parent), at::kInt).to(device),
+             at::tensor(at::ArrayRef<int32_t>(table.channel), at::kInt).to(device),
+             at::tensor(at::ArrayRef<double>(table.factor), at::kDouble).to(device)};
+    return all;
   }
 };
+
+const float* floats_of(const Tensor& x) { return x.numel() == 0 ? nullptr : x.data_ptr<float>(); }
 
 // LibTorch 1.13 takes no undefined tensors here: an absent keep is a vector of no elements.
 class LinearAttentionFunction : public torch::autograd::Function<LinearAttentionFunction> {
@@ -39,10 +64,18 @@ class LinearAttentionFunction : public torch::autograd::Function<LinearAttention
     const Tensor q = q_.contiguous(), k = k_.contiguous(), v = v_.contiguous(), keep = keep_.contiguous();
     const Tensor out = at::empty(v.sizes(), v.options());
     const Shape shape(q, v, degree);
-    over_sequences(q, [&]<class T>(T, int64_t b) {
-      linear_attention_forward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
-                                  of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(out, b));
-    });
+    if (q.is_cuda()) {
+      const Tensor work =
+          at::empty({cuda::linear_attention_workspace(shape.kernel, q.size(0), false)}, q.options());
+      cuda::linear_attention_forward(shape.kernel, q.size(0), tf32_allowed(), floats_of(q), floats_of(k),
+                                     floats_of(v), floats_of(keep), out.data_ptr<float>(),
+                                     work.data_ptr<float>(), current_stream(q));
+    } else {
+      over_sequences(q, [&]<class T>(T, int64_t b) {
+        linear_attention_forward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
+                                    of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(out, b));
+      });
+    }
     context->save_for_backward({q, k, v, keep});
     context->saved_data["degree"] = degree;
     return out;
@@ -55,6 +88,15 @@ class LinearAttentionFunction : public torch::autograd::Function<LinearAttention
     const Tensor dout = gradients[0].contiguous();
     const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
     const Shape shape(q, v, context->saved_data["degree"].toInt());
+    if (q.is_cuda()) {
+      const Tensor work =
+          at::empty({cuda::linear_attention_workspace(shape.kernel, q.size(0), true)}, q.options());
+      cuda::linear_attention_backward(shape.kernel, q.size(0), tf32_allowed(), floats_of(q), floats_of(k),
+                                      floats_of(v), floats_of(keep), floats_of(dout), dq.data_ptr<float>(),
+                                      dk.data_ptr<float>(), dv.data_ptr<float>(), work.data_ptr<float>(),
+                                      current_stream(q));
+      return {dq, dk, dv, Tensor(), Tensor()};
+    }
     over_sequences(q, [&]<class T>(T, int64_t b) {
       linear_attention_backward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
                                    of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(dout, b),
@@ -125,7 +167,8 @@ Tensor linear_attention_reference(const Tensor& q_, const Tensor& k_, const Tens
 
 Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& keep,
                         int64_t degree) {
-  if (!fused_for(q) || q.is_cuda()) return linear_attention_reference(q, k, v, keep, degree);
+  if (!fused_for(q) || (q.is_cuda() && !cuda::running_attention_takes(q.size(2))))
+    return linear_attention_reference(q, k, v, keep, degree);
   const Tensor none = at::empty({0}, q.options());
   return LinearAttentionFunction::apply(q, k, v, keep.defined() ? keep.detach() : none, degree);
 }

@@ -6,6 +6,7 @@
 #include "kernels/cuda/pattern.h"
 #include "kernels/cuda/projected_attention.h"
 #include "kernels/cuda/residual.h"
+#include "kernels/cuda/running_attention.h"
 #include "kernels/cuda/skip_norm.h"
 #include "kernels/cuda/squared_error.h"
 #include "kernels/cuda/train.h"
@@ -29,6 +30,33 @@ void small_attention_forward(const SmallAttention&, const float*, const float*, 
 
 void small_attention_backward(const SmallAttention&, const float*, const float*, const float*, const float*,
                               Rows, float*, Rows, float*, Rows, float*, Rows, void*) {
+  absent();
+}
+
+int64_t linear_attention_workspace(const LinearAttention&, int64_t, bool) { absent(); }
+
+void linear_attention_forward(const LinearAttention&, int64_t, bool, const float*, const float*, const float*,
+                              const float*, float*, float*, void*) {
+  absent();
+}
+
+void linear_attention_backward(const LinearAttention&, int64_t, bool, const float*, const float*,
+                               const float*, const float*, const float*, float*, float*, float*, float*,
+                               void*) {
+  absent();
+}
+
+int64_t delta_attention_saved(const DeltaAttention&, int64_t) { absent(); }
+
+int64_t delta_attention_workspace(const DeltaAttention&, int64_t) { absent(); }
+
+void delta_attention_forward(const DeltaAttention&, int64_t, bool, const DeltaInputs<float>&, float*, float*,
+                             void*) {
+  absent();
+}
+
+void delta_attention_backward(const DeltaAttention&, int64_t, bool, const DeltaInputs<float>&, const float*,
+                              const float*, const DeltaGradients<float>&, float*, void*) {
   absent();
 }
 
