@@ -9,6 +9,7 @@
 #include "bench/growth.h"
 #include "bench/machine.h"
 #include "bench/training_case.h"
+#include "bench/variants_case.h"
 #include "tensors/torch_compat.h"
 
 namespace rankscope {
@@ -17,6 +18,7 @@ namespace {
 struct Case {
   std::string name;
   std::function<BenchRow(Machine&)> measure;
+  std::string form = {};  // of attention that is not softmax
 };
 
 // The cells of the study that the goals name, and attention for every width of a head.
@@ -79,8 +81,16 @@ BenchResult run_bench(const BenchRequest& request, const BenchProgress& progress
     measure_rates(machine);
     for (const std::string& axis : axes) result.growth.push_back(measure_growth(machine, axis, progress));
   } else {
-    const auto cases = chosen(all_cases(machine), request.cases, [](const Case& c) { return c.name; });
+    std::vector<Case> cases = all_cases(machine);
+    if (!request.cases.empty())  // minutes, for those who ask
+      for (const std::string& form : variant_form_names()) cases.push_back({"variants " + form, {}, form});
+    cases = chosen(cases, request.cases, [](const Case& c) { return c.name; });
     for (const Case& c : cases) {
+      if (!c.form.empty()) {
+        for (const bool backward : {false, true})
+          result.variants.push_back(measure_variant(machine, c.form, backward, progress));
+        continue;
+      }
       progress(static_cast<int64_t>(result.rows.size()), static_cast<int64_t>(cases.size()), c.name);
       result.rows.push_back(c.measure(machine));
     }
@@ -90,6 +100,7 @@ BenchResult run_bench(const BenchRequest& request, const BenchProgress& progress
       row.limit = 1e3 * limit.seconds;
       row.by_bytes = limit.by_bytes;
     }
+    for (VariantCurve& curve : result.variants) set_limits(machine, curve);
   }
   result.matrix_rate = machine.matrix_rate;
   result.copy_rate = machine.copy_rate;

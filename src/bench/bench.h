@@ -15,7 +15,7 @@ struct BenchRequest {
   std::string device = "cpu";
   int threads = 0;                      // 0: all cores
   std::string precision = "tf32";       // of products on CUDA: fp32 or tf32
-  std::vector<std::string> cases = {};  // parts of names; empty: all
+  std::vector<std::string> cases = {};  // parts of names; empty: all but the variants
   bool quick = false;                   // a smaller batch, shorter rounds
   bool growth = false;                  // how the step's time grows instead
 };
@@ -39,12 +39,31 @@ struct GrowthCurve {
   double slope = kNone, flops_slope = kNone;  // in log-log, of the time and of the counted arithmetic
 };
 
+/// Attention that is not softmax, one way, as sequences get longer; milliseconds a call.
+struct VariantCurve {
+  std::string form;  // "delta"
+  bool backward = false;
+  int64_t heads = 0, width = 0;
+  std::vector<int64_t> tokens;
+  /// composed: the same in chunks, of LibTorch's operations; softmax: the fastest there is, none where a call
+  /// would take seconds or more memory than is sensible.
+  std::vector<double> ours, composed, softmax, limit;
+  std::vector<char> by_bytes;                    // the limit is the copy rate's
+  double slope = kNone;                          // of ours, in log-log
+  int64_t state_rows = 0;                        // C(width + p, p)
+  double crossover = kNone;                      // tokens from which on ours is faster than softmax
+  double share = kNone, softmax_share = kNone;   // of the matrix rate, at the longest sequence both have
+  double error = kNone, composed_error = kNone;  // relative, against float64
+  std::string fault = {};
+};
+
 struct BenchResult {
   std::string device, precision, torch;
   int threads = 0;
   double matrix_rate = 0, copy_rate = 0;  // FLOP/s of a large product; bytes/s read and written by a copy
   std::vector<BenchRow> rows;
   std::vector<GrowthCurve> growth;
+  std::vector<VariantCurve> variants;
 };
 
 using BenchProgress = std::function<void(int64_t done, int64_t total, const std::string& what)>;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "tensors/causal_attention.h"
 #include "tensors/device_choice.h"
 
 // Present when BLAS is OpenBLAS; weak, so that any BLAS links.
@@ -41,6 +42,17 @@ at::Tensor dot_product_attention(const at::Tensor& q, const at::Tensor& k, const
 #else
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
   return at::matmul(at::softmax(at::matmul(q * scale, k.transpose(-1, -2)), -1), v);
+#endif
+}
+
+at::Tensor causal_dot_product_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+#if TORCH_VERSION_MAJOR >= 2
+  return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
+#else
+  const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));
+  const at::Tensor scores = at::matmul(q * scale, k.transpose(-1, -2));
+  const at::Tensor hidden = at::ones({q.size(-2), k.size(-2)}, q.options().dtype(at::kBool)).triu(1);
+  return at::matmul(at::softmax(scores.masked_fill(hidden, -INFINITY), -1), v);
 #endif
 }
 

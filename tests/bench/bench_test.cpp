@@ -11,6 +11,7 @@
 #include "bench/machine.h"
 #include "bench/plain_network.h"
 #include "bench/training_case.h"
+#include "bench/variants_case.h"
 #include "train/constructions.h"
 #include "train/data.h"
 #include "train/layout.h"
@@ -95,6 +96,26 @@ TEST(Bench, AttentionOfEveryWidthIsVerifiedForthAndBack) {
     EXPECT_EQ(row.name, backward ? "attention r=8 back" : "attention r=8 forth");
     EXPECT_EQ(row.fault, "");
     for (const double time : {row.ours, row.eager, row.best}) EXPECT_GT(time, 0);
+  }
+}
+
+TEST(Bench, AVariantIsVerifiedAndThenTimedBesideItsCompositionAndSoftmax) {
+  const auto nobody = [](int64_t, int64_t, const std::string&) {};
+  for (const auto& [form, backward, rows] :
+       {std::tuple<const char*, bool, int64_t>{"delta", true, 64}, {"fastmax p=2", false, 17 * 18 / 2}}) {
+    Machine machine{.quick = true};
+    VariantCurve curve = measure_variant(machine, form, backward, nobody);
+    EXPECT_EQ(curve.fault, "");
+    EXPECT_LE(curve.error, 2 * curve.composed_error + 1.2e-7);
+    EXPECT_EQ(curve.state_rows, rows);
+    EXPECT_EQ(curve.tokens, (std::vector<int64_t>{256, 512}));
+    set_limits(machine, curve);
+    for (const auto& times : {curve.ours, curve.composed, curve.limit}) {
+      ASSERT_EQ(times.size(), 2u);
+      for (const double time : times) EXPECT_GT(time, 0);
+    }
+    EXPECT_EQ(curve.softmax.size(), 2u);                     // none where a call would take too long
+    EXPECT_NEAR(curve.limit[1] / curve.limit[0], 2, 1e-12);  // linear in the tokens
   }
 }
 

@@ -17,6 +17,25 @@ How the step grows with one quantity, the others fixed.
   ms a step N N N N N N N
   slope N, of the counted FLOPs N
 
+Attention that is not softmax, beside softmax, as texts get longer: only for those who ask, because the long form takes minutes.
+
+  $ rankscope bench --quick --threads 1 --case 'variants decay' | sed -n '3,$p' | sh masked
+  decay forth, ms N N
+  ours N N
+  composed N N
+  softmax N N
+  limit N N
+  4 heads of N; slope N; faster than softmax from N tokens on, C(D + p, p) = N
+  of the matrix rate: ours N%, softmax N%; off float64 by N, composed N
+
+  decay back, ms N N
+  ours N N
+  composed N N
+  softmax N N
+  limit N N
+  4 heads of N; slope N; faster than softmax from N tokens on, C(D + p, p) = N
+  of the matrix rate: ours N%, softmax N%; off float64 by N, composed N
+
 For programs: one object, and a folder that keeps it.
 
   $ rankscope bench --quick --threads 1 --case 'r=64 forth' --json --out out > a.json && cmp a.json out/bench.json

@@ -40,6 +40,9 @@ constexpr const char* kBelowBench =
     "  limit  counted FLOPs at the machine's matrix rate, or counted bytes at its copy rate (*), whichever "
     "is "
     "more\n"
+    "With --case variants, and only then: attention that is not softmax from 1,024 to 65,536 tokens, beside "
+    "the "
+    "same in chunks composed of LibTorch's operations and its fastest softmax.\n"
     "With --growth the cases are tokens, width, heads and stack: the time of our step as that grows.\n";
 
 struct BenchOptions {
@@ -87,6 +90,29 @@ void print_growth(const BenchResult& r, const TerminalStyle& style, std::ostream
   }
 }
 
+void print_variants(const BenchResult& r, const TerminalStyle& style, std::ostream& out) {
+  for (const VariantCurve& c : r.variants) {
+    const std::string name = fmt::format("{} {}", c.form, c.backward ? "back" : "forth");
+    if (!c.fault.empty()) {
+      out << fmt::format("DIFFERS: {}: {}\n", name, c.fault);
+      continue;
+    }
+    std::vector<Column> columns{{name + ", ms", {"ours", "composed", "softmax", "limit"}, true}};
+    for (size_t i = 0; i < c.tokens.size(); ++i)
+      columns.push_back({std::to_string(c.tokens[i]),
+                         {milliseconds(c.ours[i]), milliseconds(c.composed[i]), milliseconds(c.softmax[i]),
+                          milliseconds(c.limit[i]) + (c.by_bytes[i] ? "*" : "")}});
+    print_columns(columns, style, out);
+    out << fmt::format(
+               "{} heads of {}; slope {:.2f}; faster than softmax from {} tokens on, C(D + p, p) = {}\n",
+               c.heads, c.width, c.slope, number_text(std::round(c.crossover)), c.state_rows)
+        << fmt::format(
+               "of the matrix rate: ours {:.0f}%, softmax {:.0f}%; off float64 by {:.1e}, composed "
+               "{:.1e}\n\n",
+               100 * c.share, 100 * c.softmax_share, c.error, c.composed_error);
+  }
+}
+
 Json as_json(const BenchResult& r, const Io& io) {
   const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
   Json out{{"command", fmt::format("rankscope {}", fmt::join(io.arguments, " "))},
@@ -97,7 +123,8 @@ Json as_json(const BenchResult& r, const Io& io) {
            {"matrix_flops_per_second", r.matrix_rate},
            {"copy_bytes_per_second", r.copy_rate},
            {"cases", Json::array()},
-           {"growth", Json::array()}};
+           {"growth", Json::array()},
+           {"variants", Json::array()}};
   for (const BenchRow& row : r.rows)
     out["cases"].push_back({{"case", row.name},
                             {"ours_ms", number(row.ours)},
@@ -119,6 +146,29 @@ Json as_json(const BenchResult& r, const Io& io) {
                              {"ms_per_step", c.milliseconds},
                              {"slope", number(c.slope)},
                              {"flops_slope", number(c.flops_slope)}});
+  const auto numbers = [&](const std::vector<double>& all) {
+    Json list = Json::array();
+    for (const double x : all) list.push_back(number(x));
+    return list;
+  };
+  for (const VariantCurve& c : r.variants)
+    out["variants"].push_back({{"form", c.form},
+                               {"direction", c.backward ? "back" : "forth"},
+                               {"heads", c.heads},
+                               {"width", c.width},
+                               {"tokens", c.tokens},
+                               {"ours_ms", numbers(c.ours)},
+                               {"composed_ms", numbers(c.composed)},
+                               {"softmax_ms", numbers(c.softmax)},
+                               {"limit_ms", numbers(c.limit)},
+                               {"slope", number(c.slope)},
+                               {"crossover_tokens", number(c.crossover)},
+                               {"state_rows", c.state_rows},
+                               {"share_of_rate", number(c.share)},
+                               {"softmax_share_of_rate", number(c.softmax_share)},
+                               {"error", number(c.error)},
+                               {"composed_error", number(c.composed_error)},
+                               {"fault", c.fault.empty() ? Json(nullptr) : Json(c.fault)}});
   return out;
 }
 
@@ -140,11 +190,16 @@ int run_bench(const BenchOptions& o, Io& io) {
   } else {
     const TerminalStyle style = terminal_style(STDOUT_FILENO);
     print_rates(result, io.out);
-    o.request.growth ? print_growth(result, style, io.out) : print_rows(result, style, io.out);
+    if (o.request.growth) print_growth(result, style, io.out);
+    if (!result.rows.empty()) print_rows(result, style, io.out);
+    print_variants(result, style, io.out);
   }
   if (!o.out.empty() && !io.quiet) io.err << fmt::format("wrote {}/bench.json\n", o.out);
-  const auto faulty = [](const BenchRow& row) { return !row.fault.empty(); };
-  return std::any_of(result.rows.begin(), result.rows.end(), faulty) ? 1 : 0;
+  const auto faulty = [](const auto& measured) { return !measured.fault.empty(); };
+  return std::any_of(result.rows.begin(), result.rows.end(), faulty) ||
+                 std::any_of(result.variants.begin(), result.variants.end(), faulty)
+             ? 1
+             : 0;
 }
 
 std::function<int(Io&)> prepare_bench(CLI::App& app) {
@@ -175,7 +230,8 @@ extern const Command command_bench{
     .name = "bench",
     .summary = "Time training beside LibTorch and beside what the machine could do, in one table",
     .examples = {"rankscope bench", "rankscope bench --device cuda --case W=64",
-                 "rankscope bench --quick --case attention", "rankscope bench --growth --case tokens --json"},
+                 "rankscope bench --quick --case attention", "rankscope bench --case variants",
+                 "rankscope bench --growth --case tokens --json"},
     .prepare = prepare_bench};
 
 }  // namespace rankscope
