@@ -63,6 +63,11 @@ void spell_out_heading(CellTable& table, const std::string& heading, NamedFigure
     if (f.style.y_label.empty()) f.style.y_label = fmt::format("{} (share of heads)", heading);
   }
   if (known->where == ShortName::Where::anywhere) return;
+  if (known->where == ShortName::Where::attention) {
+    if (f.request.site.empty())
+      f.request.site = has_site(table, ".attn.hook_mixer") ? "attn.hook_mixer" : "attn.hook_pattern";
+    return;
+  }
   const bool judged = known->where == ShortName::Where::judged;
   if (f.request.site.empty())
     f.request.site = judged && has_site(table, ".ln1.hook_normalized") ? "ln1.hook_normalized" : "resid_post";

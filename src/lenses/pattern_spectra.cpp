@@ -1,12 +1,14 @@
 // Spectra of attention matrices, and how much of the differences between tokens one application can keep.
 // Matrices up to 512 long are read whole. Longer ones are read through two disjoint groups of 256 rows,
 // scaled to the full length; their metrics have names of their own, because 256 rows cannot show a rank above
-// 256.
+// 256. Where the kind of attention cannot have every rank, the most it can have stands beside the rank.
 #include <ATen/ATen.h>
 
 #include <array>
 #include <cmath>
+#include <optional>
 
+#include "attention/variant.h"
 #include "base/stats.h"
 #include "lenses/lens.h"
 #include "lenses/long_view.h"
@@ -21,8 +23,9 @@
 namespace rankscope {
 namespace {
 
-// As they are declared below: six numbers of whole matrices, the floor, and the same six of sampled rows.
-constexpr size_t kCount = 6, kMixingUniform = 6, kRows = 7, kMetrics = 13;
+// As they are declared below: six numbers of whole matrices, the floor, the same six of sampled rows, and the
+// ceiling.
+constexpr size_t kCount = 6, kMixingUniform = 6, kRows = 7, kCeiling = 13, kMetrics = 14;
 
 struct Measured {
   std::array<double, kCount> numbers;
@@ -72,9 +75,23 @@ MeasuredThere measure_there(const at::Tensor& p, int64_t queries) {
 
 class PatternSpectra : public Measurement, public LongMeasurement {
  public:
-  explicit PatternSpectra(const LensContext& context) : seed_(context.seed) {}
+  explicit PatternSpectra(const LensContext& context) : seed_(context.seed) {
+    if (context.layer < 0 || context.layer >= context.spec.depth()) return;
+    const BlockSpec& block = context.spec.blocks[static_cast<size_t>(context.layer)];
+    if (const BranchSpec* own = block.attention_branch()) own_ = *own->attention();
+    if (const BranchSpec* cross = cross_branch(block)) cross_ = *cross->attention();
+  }
 
  private:
+  // The largest rank that the law of its kind allows; nothing where there is no law.
+  std::optional<double> ceiling(const TileView& view) const {
+    const std::optional<AttentionSpec>& spec = view.keys != nullptr ? cross_ : own_;
+    if (!spec) return {};
+    const AttentionVariant& kind = attention_variant(spec->variant);
+    if (kind.rank_ceiling == nullptr) return {};
+    return static_cast<double>(kind.rank_ceiling(*spec, std::min(view.place.queries, view.tile.size(3))));
+  }
+
   at::Tensor tile(const TileView& view) override {
     if (stays_on_device(view.tile, true)) return tile_there(view);
     const int64_t samples = view.tile.size(0), rows = view.tile.size(2), queries = view.place.queries;
@@ -90,7 +107,11 @@ class PatternSpectra : public Measurement, public LongMeasurement {
     }
     if (!view.last()) return {};
     const double uniform = mixing_of_uniform({view.tile.size(3), view.causal, view.window, queries});
-    for (int64_t s = 0; s < samples; ++s) numbers.of(s)[kMixingUniform] = uniform;
+    const std::optional<double> most = ceiling(view);
+    for (int64_t s = 0; s < samples; ++s) {
+      numbers.of(s)[kMixingUniform] = uniform;
+      for (int64_t h = 0; most && h < view.tile.size(1); ++h) numbers.of(s, h)[kCeiling] = *most;
+    }
     return numbers.tensor();
   }
 
@@ -120,6 +141,8 @@ class PatternSpectra : public Measurement, public LongMeasurement {
         .select(1, view.tile.size(1))
         .select(1, kMixingUniform)
         .fill_(mixing_of_uniform({view.tile.size(3), view.causal, view.window, queries}));
+    if (const std::optional<double> most = ceiling(view))
+      out[0].narrow(1, 0, view.tile.size(1)).select(2, kCeiling).fill_(*most);
     return out;
   }
 
@@ -176,7 +199,8 @@ class PatternSpectra : public Measurement, public LongMeasurement {
     const at::Tensor squares = (all - mean).square().nansum(0);
     const at::Tensor error = at::where(n > 1, (squares / (n - 1) / n).sqrt(), spread_there_);
     const at::Tensor before = at::full({n.size(0), static_cast<int64_t>(kRows)}, kNone, n.options());
-    const auto wide = [&](const at::Tensor& x) { return at::cat({before, x}, 1); };
+    const at::Tensor behind = before.narrow(1, 0, kMetrics - kCeiling);
+    const auto wide = [&](const at::Tensor& x) { return at::cat({before, x, behind}, 1); };
     return head_totals(wide(mean), wide(error), wide(n), {});
   }
 
@@ -244,8 +268,9 @@ class PatternSpectra : public Measurement, public LongMeasurement {
   };
 
   uint64_t seed_;
-  std::vector<at::Tensor> tiles_;      // of a short sample so far
-  std::unique_ptr<SampledRows> rows_;  // of a long one
+  std::optional<AttentionSpec> own_, cross_;  // of the block, where it has them
+  std::vector<at::Tensor> tiles_;             // of a short sample so far
+  std::unique_ptr<SampledRows> rows_;         // of a long one
   std::vector<std::array<Sampled, kCount>> by_head_;
   std::vector<std::vector<double>> shown_;  // singular values of the shown sample, by head
   std::vector<at::Tensor> means_there_;     // on the device: [H, kCount] a long sample
@@ -300,7 +325,10 @@ extern const Lens lens_pattern_spectra{
           .meaning = "large: one direction dominates; stderr as above"},
          {.name = "mixing_rows256",
           .formula = "sqrt(T/256) ||(I - J) A||_2 of 256 sampled rows, mean of two groups (T > 512)",
-          .meaning = "an estimate, high for a flat spectrum; stderr over samples, of the groups if one"}},
+          .meaning = "an estimate, high for a flat spectrum; stderr over samples, of the groups if one"},
+         {.name = "rank_ceiling",
+          .formula = "the largest rank that the kind of attention allows a T x T matrix, by its law",
+          .meaning = "beside numerical_rank, which cannot be above it; only for kinds that have a law"}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<PatternSpectra>(context);
     },

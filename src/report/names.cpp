@@ -38,7 +38,8 @@ const std::vector<ShortName>& short_names() {
       {"cosine", {"token_cosine"}, judged},
       {"entropy", {"attention_entropy"}, anywhere},
       {"sinks", {"sink_margin"}, anywhere, "sink_margin"},
-      {"massive", {"massive_ratio"}, stream}};
+      {"massive", {"massive_ratio"}, stream},
+      {"attn.rank", {"numerical_rank"}, attention}};
   return all;
 }
 

@@ -9,9 +9,10 @@ namespace rankscope {
 
 /// A heading of the table of layers that `scan` prints.
 struct ShortName {
-  enum class Where { judged, stream, anywhere };  // where tokens are read, the residual stream, as it comes
-  std::string_view name;                          // "eff.rank"
-  std::vector<std::string_view> metrics;          // of metrics.csv; the first that was measured
+  /// Where tokens are read, the residual stream, the attention matrices, as it comes.
+  enum class Where { judged, stream, attention, anywhere };
+  std::string_view name;                  // "eff.rank"
+  std::vector<std::string_view> metrics;  // of metrics.csv; the first that was measured
   Where where;
   std::string_view threshold = {};  // of the verdict: the heading is the share of heads that reach it
 };

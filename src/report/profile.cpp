@@ -26,12 +26,15 @@ struct Choice {
 struct Mean {
   double sum = 0;
   int count = 0;
+  void add(double value) {
+    if (!std::isnan(value)) sum += value, ++count;
+  }
   double value() const { return count == 0 ? kNone : sum / count; }
 };
 
 struct Collected {
   Choice trimmed, residual, rank, cosine, massive;
-  Mean entropy, sinks;
+  Mean entropy, sinks, attention_rank, ceiling;
 };
 
 bool ends_with(const Row& r, std::string_view end) { return std::string_view(r.site.str()).ends_with(end); }
@@ -68,10 +71,13 @@ void take(Building& b, const Row& r) {
     b.profile.output_kl = r.value;
     b.profile.in_nats = r.site == "unembed.hook_out";  // older tables have output_kl for both
   } else if (is("attention_entropy") && r.head >= 0) {
-    if (Mean& mean = b.places[r.layer].entropy; !std::isnan(r.value)) mean.sum += r.value, ++mean.count;
+    b.places[r.layer].entropy.add(r.value);
+  } else if (is("numerical_rank") && r.head >= 0) {
+    b.places[r.layer].attention_rank.add(r.value);
+  } else if (is("rank_ceiling") && r.head >= 0) {
+    b.places[r.layer].ceiling.add(r.value);
   } else if (is("sink_margin") && r.head >= 0) {
-    if (Mean& mean = b.places[r.layer].sinks; !std::isnan(r.value))
-      mean.sum += r.value >= b.sink_margin, ++mean.count;
+    b.places[r.layer].sinks.add(std::isnan(r.value) ? kNone : r.value >= b.sink_margin ? 1.0 : 0.0);
   } else if (is("massive_ratio") && r.head < 0) {
     // Massive activations live in the residual stream, in pre-norm models too.
     if (r.depth == 0 && !b.profile.pre_norm) b.places[kEmbed].massive.offer(r);
@@ -111,8 +117,9 @@ std::vector<VariantProfile> profiles(const ResultTable& table, double sink_margi
       for (const Choice* choice : {&c.trimmed, &c.residual, &c.rank, &c.cosine})
         b.profile.content = b.profile.content || choice->content;
       const double residual = std::isnan(c.trimmed.value) ? c.residual.value : c.trimmed.value;
-      b.profile.layers.push_back({label(place), residual, c.rank.value, c.cosine.value, c.entropy.value(),
-                                  c.sinks.value(), c.massive.value});
+      b.profile.layers.push_back(
+          {label(place), residual, c.rank.value, c.cosine.value, c.entropy.value(), c.sinks.value(),
+           c.massive.value, c.ceiling.count == 0 ? kNone : c.attention_rank.value(), c.ceiling.value()});
     }
     if (b.profile.variant == "full" && std::isnan(b.profile.output_kl) &&
         with_output.count(b.profile.stream) > 0)

@@ -11,13 +11,15 @@ namespace rankscope {
 
 /// The main numbers at one place of the network. What was not measured is NaN.
 struct LayerNumbers {
-  std::string label;        // "embed", "0", "1", ..., "final"
-  double residual = kNone;  // residual_fro_rel_trimmed of the content tokens
-  double rank = kNone;      // effective_rank_rel
-  double cosine = kNone;    // token_cosine
-  double entropy = kNone;   // attention_entropy, mean over heads
-  double sinks = kNone;     // share of the heads whose sink_margin the verdict would count
-  double massive = kNone;   // massive_ratio of the residual stream
+  std::string label;              // "embed", "0", "1", ..., "final"
+  double residual = kNone;        // residual_fro_rel_trimmed of the content tokens
+  double rank = kNone;            // effective_rank_rel
+  double cosine = kNone;          // token_cosine
+  double entropy = kNone;         // attention_entropy, mean over heads
+  double sinks = kNone;           // share of the heads whose sink_margin the verdict would count
+  double massive = kNone;         // massive_ratio of the residual stream
+  double attention_rank = kNone;  // numerical_rank of its matrices, mean over heads, where there is a
+  double rank_ceiling = kNone;    // rank_ceiling
 };
 
 struct VariantProfile {

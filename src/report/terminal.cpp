@@ -34,14 +34,22 @@ struct Column {
   bool of_tokens;  // read at the site the heading names
   const char* meaning;
 };
-constexpr std::array<Column, 6> kColumns{
+constexpr std::array<Column, 7> kColumns{
     {{"residual", &LayerNumbers::residual, true,
       "what tells the tokens apart, as a share of their size (0: all alike)"},
      {"eff.rank", &LayerNumbers::rank, true, "share of the rank there could be"},
      {"cosine", &LayerNumbers::cosine, true, "mean over pairs of tokens"},
      {"entropy", &LayerNumbers::entropy, false, "of attention, mean over heads (1: uniform)"},
      {"sinks", &LayerNumbers::sinks, false, "share of the layer's heads, by margin"},
-     {"massive", &LayerNumbers::massive, false, "largest activation over the median, after the layer"}}};
+     {"massive", &LayerNumbers::massive, false, "largest activation over the median, after the layer"},
+     {"attn.rank", &LayerNumbers::attention_rank, false,
+      "of attention, mean over heads / the most its kind allows"}}};
+
+std::string cell_text(const LayerNumbers& l, const Column& c) {
+  const std::string number = number_text(l.*c.number);
+  if (c.number != &LayerNumbers::attention_rank || std::isnan(l.attention_rank)) return number;
+  return fmt::format("{}/{}", number, number_text(l.rank_ceiling));
+}
 
 class Page {
  public:
@@ -124,7 +132,7 @@ void print_layers(const VariantProfile& p, Page& page) {
   page.heading(title);
   page.quiet(row("layer", [](const Column& c) { return std::string(c.title); }));
   for (const LayerNumbers& l : p.layers)
-    page.line(row(l.label, [&](const Column& c) { return number_text(l.*c.number); }));
+    page.line(row(l.label, [&](const Column& c) { return cell_text(l, c); }));
   page.line();
 }
 

@@ -150,6 +150,18 @@ Another attention in the place of the trained one, as a stress test.
    softmax=linear@L0, without training: output_kl N ± N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ 
   $ grep 'linear@L0,blocks.0.attn.*,effective_rank,' replaced/metrics.csv | cut -d, -f2 | sort -u
   blocks.0.attn.hook_mixer
+
+Where a kind of attention cannot have every rank, the most it can have stands behind the rank: linear attention of heads 10 wide, on 19 tokens.
+
+  $ seq -s ' ' 3 21 > long.txt; rankscope scan bert --token-ids long.txt --lens pattern_spectra --replace softmax=linear@L1 --out ceiling --quiet | sed -n '/attn.rank$/,/^$/p' | tr -s ' '
+  layer attn.rank
+  0 -
+  1 10/10
+  2 -
+
+  $ grep -c ',rank_ceiling,10,' ceiling/metrics.csv; rankscope plot ceiling --y attn.rank --where variant=replace:softmax=linear@L1 | head -1
+  3
+  numerical_rank
   $ rankscope scan --replace softmax=sinkhorn@L9
   error: there is no layer 9: the model has 6, counted from 0
     in   --replace softmax=sinkhorn@L9

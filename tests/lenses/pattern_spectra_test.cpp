@@ -167,5 +167,31 @@ TEST(PatternSpectra, SampledRowsOfUniformAttentionScaleToTheWhole) {
   EXPECT_NEAR(got.total("mixing_rows256", 0).value, 0, 1e-13);
 }
 
+// The most that the kind of attention allows, whole, in tiles and for rows that are only sampled; softmax has
+// no such law.
+TEST(PatternSpectraCeiling, StandsBesideTheRankWhereTheKindHasALaw) {
+  at::manual_seed(3);
+  ModelSpec spec;
+  AttentionSpec attention{.variant = "fastmax:p=2", .heads = 2, .kv_heads = 2, .d_qk = 3, .d_v = 3};
+  spec.blocks.push_back(classic_block(NormPlace::pre, {}, attention, ""));
+  const auto see = [&](int64_t tokens, int64_t rows) {
+    const Packed packed({tokens});
+    const Packing packing = packed.packing();
+    Seeing seeing(lens_named("pattern_spectra"), {spec, 0, 17, 0, 0.3});
+    const at::Tensor p = random_pattern(2, tokens, {}).unsqueeze(0);
+    for (int64_t first = 0; first < tokens; first += rows) {
+      const at::Tensor tile = p.narrow(2, first, std::min(rows, tokens - first)).clone();
+      seeing.tile({tile, {0, first, tokens}, false, 0, packing});
+    }
+    return seeing.finish();
+  };
+  for (const int64_t rows : {40, 7})
+    EXPECT_EQ(see(40, rows).of("rank_ceiling", 0, 1), 10) << rows;  // C(5, 2)
+  EXPECT_EQ(see(6, 6).of("rank_ceiling", 0, 0), 6);
+  EXPECT_EQ(see(600, 128).of("rank_ceiling", 0, 0), 10);
+  spec.blocks.front().attention().variant = "softmax";
+  EXPECT_FALSE(see(40, 40).has("rank_ceiling", 0, 0));
+}
+
 }  // namespace
 }  // namespace rankscope::testing

@@ -1,4 +1,5 @@
 #include "report/terminal.h"
+#include "report/names.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -43,6 +44,28 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "entropy: of attention, mean over heads (1: uniform); sinks: share of the layer's\n"
             "heads, by margin; massive: largest activation over the median, after the layer\n"
             "\n");
+}
+
+TEST(Terminal, TheCeilingOfARankStandsBehindIt) {
+  ResultTable t;
+  for (int32_t head = 0; head < 2; ++head) {
+    const auto row = [&](int32_t layer, const char* metric, double value) {
+      t.rows.push_back({"replace:softmax=fastmax@L1",
+                        "blocks." + std::to_string(layer) + ".attn.hook_pattern", layer, head, metric, value,
+                        kNone, 8, layer, "all", ""});
+    };
+    row(0, "numerical_rank", 20);  // softmax: no law, so nothing to compare with
+    row(1, "numerical_rank", 9 + head);
+    row(1, "rank_ceiling", 15);
+    row(0, "attention_entropy", 0.5);
+  }
+  const std::string text = print(t);
+  EXPECT_NE(text.find("layer    entropy attn.rank\n"
+                      "0            0.5         -\n"
+                      "1              -    9.5/15\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(short_name("attn.rank"), nullptr);
 }
 
 // The branch of a decoder that asks an encoder: its tokens are those it asks with, in every layer.
