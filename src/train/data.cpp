@@ -9,6 +9,7 @@
 #include "base/stream_name.h"
 #include "ops/normals.h"
 #include "ops/squared_error.h"
+#include "tasks/unasked.h"
 
 namespace rankscope {
 namespace {
@@ -50,13 +51,19 @@ class Fresh : public TrialData {
 
 class FromSet : public TrialData {
  public:
-  explicit FromSet(const TrialSpec& t) : t_(t), order_(static_cast<size_t>(t.set->sequences())) {}
+  explicit FromSet(const TrialSpec& t) : t_(t), order_(static_cast<size_t>(t.set->sequences())) {
+    for (int64_t s = 0; s < set().sequences(); ++s) {
+      const int64_t length = set().length(s);
+      const auto row = set().labels.begin() + (set().labels.empty() ? 0 : s * set().tokens);
+      asked_.push_back(length - (set().labels.empty() ? 0 : std::count(row, row + length, kUnasked)));
+    }
+  }
 
   void begin_step(int64_t step) override {
     const int64_t epoch = step / steps_an_epoch();
     if (epoch != epoch_) new_order(epoch);
     labels_ = 0;
-    for (const int64_t s : chosen(step, 0, batch(step))) labels_ += set().length(s);
+    for (const int64_t s : chosen(step, 0, batch(step))) labels_ += asked_[static_cast<size_t>(s)];
   }
   int64_t batch(int64_t step) const override {
     const int64_t first = step % steps_an_epoch() * t_.protocol.batch;
@@ -91,7 +98,7 @@ class FromSet : public TrialData {
   }
 
   TrialSpec t_;
-  std::vector<int64_t> order_;
+  std::vector<int64_t> order_, asked_;  // asked_: labels of each sequence
   int64_t epoch_ = -1, labels_ = 0;
 };
 
@@ -145,7 +152,7 @@ TaskBatch batch_of(const TokenSet& set, const std::vector<int64_t>& sequences) {
 
 at::Tensor loss_of(const at::Tensor& answers, const TaskBatch& batch, double weight) {
   if (!batch.labels.defined()) return squared_error_sum(answers, batch.target, weight, false);
-  return at::cross_entropy_loss(answers, batch.labels, {}, at::Reduction::Sum) * weight;
+  return at::cross_entropy_loss(answers, batch.labels, {}, at::Reduction::Sum, kUnasked) * weight;
 }
 
 }  // namespace rankscope

@@ -68,8 +68,9 @@ std::shared_ptr<const Batch> packed(int64_t sequences, int64_t tokens, const std
 
 class Plain {
  public:
-  Plain(const ModelSpec& spec, const ParameterViews& p, Dropout* dropout, int64_t trial)
-      : spec_(spec), p_(p), dropout_(dropout), trial_(trial) {}
+  Plain(const ModelSpec& spec, const ParameterViews& p, Dropout* dropout, int64_t trial,
+        BlockObserver* observer)
+      : spec_(spec), p_(p), dropout_(dropout), trial_(trial), observer_(observer) {}
 
   // Through the stream's blocks and its final norm.
   Tensor stream(const StreamSpec& s, const Tensor& tokens, const Batch& batch) {
@@ -79,10 +80,12 @@ class Plain {
     Tensor x = s.embedding.vocabulary > 0 ? at::embedding(embed.get("W_E"), tokens) : tokens;
     x = dropped(embedded(x, batch, s.embedding, embed));
     BlockObserver nobody;
+    BlockObserver& sees = observer_ != nullptr ? *observer_ : nobody;
     for (size_t l = 0; l < s.blocks.size(); ++l) {
       const BlockPlan plan(s.blocks[l], spec_.width);
       const Weights block = weights(fmt::format("blocks.{}", s.blocks[l].weights));
-      x = run_block(x, {plan, block, batch, nobody, &others_, dropout_, at::GradMode::is_enabled()});
+      x = run_block(x, {plan, block, batch, sees, &others_, dropout_, at::GradMode::is_enabled()});
+      if (sees.wants("hook_resid_post")) sees.see("hook_resid_post", x);
     }
     return apply_norm(x, s.final_norm, weights("ln_final"), "");
   }
@@ -107,6 +110,7 @@ class Plain {
   const ParameterViews& p_;
   Dropout* dropout_;
   int64_t trial_;
+  BlockObserver* observer_;
   std::deque<Tensor> made_;
   std::map<std::string, OtherStream> others_;
 };
@@ -118,8 +122,8 @@ std::unique_ptr<Dropout> seeded_dropout(double share, uint64_t seed) {
 }
 
 Tensor plain_forward(const ModelSpec& spec, const ParameterViews& parameters, const TaskBatch& batch,
-                     Dropout* dropout, int64_t trial) {
-  Plain pass(spec, parameters, dropout, trial);
+                     Dropout* dropout, int64_t trial, BlockObserver* observer) {
+  Plain pass(spec, parameters, dropout, trial, observer);
   if (batch.ids.defined()) {  // words, already one behind another
     const auto packing = packed(batch.sequences, 0, batch.lengths);
     return pass.readout(pass.stream(spec, batch.ids, *packing), 0);

@@ -11,9 +11,10 @@
 namespace rankscope {
 
 /// The answers of one trial of the views, as train/fused_forward.h has them; where tokens are labelled,
-/// [tokens of all sequences, outputs].
+/// [tokens of all sequences, outputs]. `observer`, where given, sees every block, and behind it
+/// "hook_resid_post".
 at::Tensor plain_forward(const ModelSpec& spec, const ParameterViews& parameters, const TaskBatch& batch,
-                         Dropout* dropout = nullptr, int64_t trial = -1);
+                         Dropout* dropout = nullptr, int64_t trial = -1, BlockObserver* observer = nullptr);
 
 /// Takes a share of the numbers out: a function of the seed.
 std::unique_ptr<Dropout> seeded_dropout(double share, uint64_t seed);

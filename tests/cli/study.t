@@ -2,11 +2,15 @@ study list: the built-in studies, without torch.
 
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -v '^ ' | cut -d' ' -f1
   circle
+  explained-away
+  fastmax
   feature-representation
   fig1
   figN
   fig_d
+  gates
   hull
+  hybrid-share
   in-context-regression
   layernorm-history
   memorise
@@ -15,8 +19,10 @@ study list: the built-in studies, without torch.
   positions
   quick
   random-features
+  recall
   sort
   square-wave
+  variants
   vote
   warm-start
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -A3 '^quick'
@@ -76,7 +82,7 @@ What cannot be is refused before anything runs, by name.
   [2]
   $ rankscope study run quikc
   error: there is no study "quikc"
-    try  quick, fig1, figN   (rankscope study list shows all 18)
+    try  quick, fig1, figN   (rankscope study list shows all 24)
   [2]
   $ rankscope study runn quick
   error: there is no study command "runn"

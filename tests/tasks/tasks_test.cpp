@@ -152,5 +152,20 @@ TEST(Tasks, AnUnknownTaskNamesTheNearest) {
   }
 }
 
+// The query ends the sequence and is the only token with a mark.
+TEST(Tasks, ALookupAsksAtItsLastTokenForTheNearestPoint) {
+  const TaskBatch b = draw({.name = "lookup", .d = 4, .n = 6}, 20);
+  ASSERT_EQ(b.tokens.sizes(), (std::vector<int64_t>{20, 6, 5}));
+  ASSERT_EQ(b.target.sizes(), (std::vector<int64_t>{20, 1, 4}));
+  EXPECT_EQ(b.tokens.select(2, 4).sum(0).select(0, 5).item<double>(), 20);
+  EXPECT_EQ(b.tokens.select(2, 4).sum().item<double>(), 20);
+  for (int64_t s = 0; s < 20; ++s) {
+    const at::Tensor points = b.tokens[s].narrow(0, 0, 5).narrow(1, 0, 4),
+                     query = b.tokens[s][5].narrow(0, 0, 4);
+    EXPECT_TRUE(b.target[s][0].equal(points[at::mv(points, query).argmax().item<int64_t>()]));
+  }
+  EXPECT_THROW(task_named("lookup").check({.name = "lookup", .data = "ortho", .d = 4, .n = 3}), Error);
+}
+
 }  // namespace
 }  // namespace rankscope

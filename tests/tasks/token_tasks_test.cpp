@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "base/error.h"
 #include "support/temporary_folder.h"
+#include "tasks/support/backcopy.h"
 #include "tasks/support/hull.h"
 #include "tasks/support/texts.h"
 #include "tasks/token_task.h"
+#include "tasks/unasked.h"
 
 namespace rankscope {
 namespace {
@@ -135,6 +138,102 @@ TEST(Memorise, PaddingHasNoLabel) {
       EXPECT_EQ(data.train.labels[static_cast<size_t>(40 * s + i)] == kNoToken, i >= n);
   }
   EXPECT_GT(shorter, 0);
+}
+
+// The last token asks, and no other does.
+std::vector<int64_t> asked(const TokenSet& set, int64_t s) {
+  const auto first = set.labels.begin() + s * set.tokens;
+  EXPECT_TRUE(std::all_of(first, first + set.tokens - 1, [](int64_t label) { return label == kUnasked; }));
+  return {set.ids.begin() + s * set.tokens, set.ids.begin() + (s + 1) * set.tokens};
+}
+
+int64_t answer(const TokenSet& set, int64_t s) {
+  return set.labels[static_cast<size_t>((s + 1) * set.tokens - 1)];
+}
+
+TEST(Induction, TheAnswerFollowedTheLastWordWhereItStoodBefore) {
+  const TokenData data = token_task_named("induction").make({.tokens = 9, .train = 60, .test = 1, .seed = 2});
+  for (int64_t s = 0; s < 60; ++s) {
+    const std::vector<int64_t> ids = asked(data.train, s);
+    ASSERT_EQ(std::count(ids.begin(), ids.end() - 1, ids.back()), 1);
+    const auto before = std::find(ids.begin(), ids.end() - 1, ids.back());
+    EXPECT_EQ(before[1], answer(data.train, s));
+  }
+  EXPECT_EQ(data.train.length(0), 9);  // what nobody asks about is no end
+  EXPECT_THROW(token_task_named("induction").make({.tokens = 2}), Error);
+}
+
+TEST(Retrieval, TheAnswerStandsBesideTheKey) {
+  const TokenData data = token_task_named("retrieval").make({.tokens = 6, .train = 40, .test = 1, .seed = 2});
+  ASSERT_EQ(data.vocabulary, 25);  // five keys with four values each, and five questions
+  for (int64_t s = 0; s < 40; ++s) {
+    std::vector<int64_t> ids = asked(data.train, s);
+    const int64_t key = ids.back() - 20;
+    std::set<int64_t> keys;
+    for (size_t i = 0; i < 5; ++i) {
+      keys.insert(ids[i] / 4);
+      if (ids[i] / 4 == key) {
+        EXPECT_EQ(ids[i] % 4, answer(data.train, s));
+      }
+    }
+    EXPECT_EQ(keys, (std::set<int64_t>{0, 1, 2, 3, 4}));
+  }
+}
+
+TEST(Majority, OneLetterLeadsAndIsTheAnswer) {
+  const TokenData data = token_task_named("majority").make({.tokens = 8, .train = 40, .test = 1, .seed = 2});
+  for (int64_t s = 0; s < 40; ++s) {
+    const std::vector<int64_t> ids = asked(data.train, s);
+    const auto count = [&](int64_t letter) { return std::count(ids.begin(), ids.end(), letter); };
+    for (int64_t letter = 0; letter < 4; ++letter)
+      if (letter != answer(data.train, s)) {
+        EXPECT_LT(count(letter), count(answer(data.train, s)));
+      }
+  }
+}
+
+TEST(Backcopy, BehindATriggerStandsTheWordBeforeItAndElsewhereTheLawHolds) {
+  const TokenData data =
+      token_task_named("backcopy").make({.tokens = 40, .train = 400, .test = 1, .seed = 2});
+  const TokenSet& set = data.train;
+  std::map<int64_t, double> after_nine;
+  double nines = 0;
+  for (int64_t s = 0; s < 400; ++s)
+    for (int64_t i = 0; i < 40; ++i) {
+      const auto at = static_cast<size_t>(40 * s + i);
+      if (i == 0) {
+        EXPECT_EQ(set.ids[at], kBackcopyStart);
+      }
+      if (i < 39) {
+        EXPECT_EQ(set.labels[at], set.ids[at + 1]);
+      }
+      const int64_t before = i == 0 ? kBackcopyStart : set.ids[at - 1];
+      if (is_trigger(set.ids[at]) && !is_trigger(before) && before != kBackcopyStart) {
+        EXPECT_EQ(set.labels[at], before);
+      }
+      if (set.ids[at] == 9) ++nines, ++after_nine[set.labels[at]];
+    }
+  ASSERT_GT(nines, 100);
+  // A share of `nines` draws is within five of its standard errors.
+  for (const auto& [next, count] : after_nine) {
+    const double p = backcopy_probability(9, next);
+    EXPECT_NEAR(count / nines, p, 5 * std::sqrt(p * (1 - p) / nines) + 1e-9) << next;
+  }
+  double sum = 0;
+  for (int64_t next = 0; next < kBackcopyWords; ++next) sum += backcopy_probability(9, next);
+  EXPECT_NEAR(sum, 1, 1e-12);
+}
+
+// Two labels: one behind a trigger, which is certain, and one of a law whose entropy is summed up here.
+TEST(Backcopy, TheFloorIsTheEntropyOfWhatIsNotCopied) {
+  TokenSet set{.tokens = 4, .ids = {0, 9, 2, 9}, .labels = {kUnasked, kUnasked, 9, 11}};
+  double entropy = 0;
+  for (int64_t next = 1; next < kBackcopyWords; ++next) {
+    const double p = backcopy_probability(9, next);
+    entropy -= p * std::log(p);
+  }
+  EXPECT_NEAR(backcopy_floor(set), entropy / 2, 1e-12);
+  EXPECT_EQ(majority_share(set), 0.5);  // of the two that are asked
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ struct PathAccuracy::Impl {
   }
 
   double accuracy(const Tensor& logits) const {
-    return (logits.argmax(-1) == labels).to(at::kDouble).mean().item<double>();
+    const Tensor asked = labels.ge(0);  // the others are kUnasked
+    return (logits.argmax(-1) == labels).masked_select(asked).to(at::kDouble).mean().item<double>();
   }
   double accuracy_of_state(const Tensor& x) const { return accuracy(at::linear(x, W_U, b_U)); }
 

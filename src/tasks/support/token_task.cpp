@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "tasks/unasked.h"
 
 namespace rankscope {
 namespace {
@@ -14,8 +15,10 @@ size_t most(const std::map<int64_t, size_t>& counts) {
   return best;
 }
 
+bool asked(int64_t label) { return label != kNoToken && label != kUnasked; }
+
 size_t labelled(const TokenSet& set) {
-  return set.labels.size() - static_cast<size_t>(std::count(set.labels.begin(), set.labels.end(), kNoToken));
+  return static_cast<size_t>(std::count_if(set.labels.begin(), set.labels.end(), asked));
 }
 
 }  // namespace
@@ -38,7 +41,7 @@ const TokenTask& token_task_named(std::string_view name) {
 double majority_share(const TokenSet& set) {
   std::map<int64_t, size_t> counts;
   for (const int64_t label : set.labels)
-    if (label != kNoToken) ++counts[label];
+    if (asked(label)) ++counts[label];
   return static_cast<double>(most(counts)) / static_cast<double>(labelled(set));
 }
 
@@ -51,7 +54,7 @@ double ceiling_without_positions(const TokenSet& set) {
       const std::vector<double> token = set.ids.empty()
                                             ? std::vector<double>{set.points[2 * at], set.points[2 * at + 1]}
                                             : std::vector<double>{static_cast<double>(set.ids[at])};
-      ++by_token[token][set.labels[at]];
+      if (asked(set.labels[at])) ++by_token[token][set.labels[at]];
     }
     for (const auto& [token, counts] : by_token) right += most(counts);
   }

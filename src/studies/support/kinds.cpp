@@ -1,0 +1,222 @@
+#include "studies/support/kinds.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "parts/check.h"
+#include "spec/variant_text.h"
+#include "tasks/unasked.h"
+
+namespace rankscope {
+namespace {
+
+constexpr const char* kPointsTask = "lookup";
+constexpr uint32_t kInit = 1, kData = 2;
+
+uint64_t derived(const Config& c, uint32_t purpose) {
+  return Philox{static_cast<uint64_t>(integer(c, "seed")), purpose, 0}.below(UINT64_MAX, 0);
+}
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names{kPointsTask};
+  for (const TokenTask* task : token_tasks()) names.emplace_back(task->name);
+  return names;
+}
+
+const TokenTask& task_of(const Config& c) { return token_task_named(text(c, "task")); }
+
+AttentionSpec attention_of(const Config& c) {
+  const int64_t d = integer(c, "d"), heads = integer(c, "heads"), rank = integer(c, "rank");
+  if (rank == 0 && d % heads != 0)
+    throw usage_error(fmt::format("{} heads do not divide the width {}", heads, d))
+        .hint("rank=16, or other heads");
+  const ChosenKind chosen = chosen_kind(text(c, "kind"));
+  AttentionSpec a;
+  a.variant = chosen.variant;
+  a.heads = a.kv_heads = heads;
+  a.d_qk = a.d_v = rank > 0 ? rank : d / heads;
+  a.scale = 1 / std::sqrt(static_cast<double>(a.d_qk));
+  a.causal = flag(c, "causal");
+  a.sinks = chosen.kind->sinks;
+  a.bias = a.output_bias = false;
+  using enum AttentionKind::Mask;
+  if (chosen.kind->mask == causal && !a.causal)
+    throw usage_error(fmt::format("{} runs forward over the tokens", chosen.kind->name)).hint("causal=true");
+  if (chosen.kind->mask == none && a.causal)
+    throw usage_error(
+        fmt::format("{} looks at later queries, and a mask would not hide them", chosen.kind->name))
+        .hint("causal=false, or kind=prefix_normalised");
+  return a;
+}
+
+ModelSpec network_of(const Config& c) {
+  const NormSpec norm{.kind = NormKind::rms, .epsilon = 1e-6};
+  const int64_t mlp = integer(c, "mlp");
+  const MlpSpec words{
+      .width = mlp, .activation = flag(c, "gated") ? Activation::silu : Activation::gelu, .bias = false};
+  BlockSpec block = classic_block(NormPlace::pre, norm, attention_of(c),
+                                  mlp == 0           ? ""
+                                  : flag(c, "gated") ? "gated_mlp"
+                                                     : "mlp",
+                                  words);
+  const AttentionKind& kind = *chosen_kind(text(c, "kind")).kind;
+  PartSpec& part = block.attention_branch()->part;
+  part.name = kind.part;
+  if (!kind.option.empty()) part.options[std::string(kind.option)] = kind.value;
+
+  ModelSpec s;
+  s.architecture = "rankscope";
+  s.width = s.embedding.width = integer(c, "d");
+  s.embedding.positions = flag(c, "positions") ? integer(c, "tokens") : 0;
+  s.position = flag(c, "positions") ? PositionKind::learned : PositionKind::none;
+  for (; block.weights < integer(c, "layers"); ++block.weights) s.blocks.push_back(block);
+  s.stored_blocks = integer(c, "layers");
+  s.final_norm = norm;
+  s.output = {.kind = HeadKind::linear, .width = s.width};
+  if (draws_points(c)) {
+    s.embedding.points = integer(c, "points") + 1;
+    s.embedding.point_map = true;
+    s.output.vocabulary = integer(c, "points");
+    s.output.last_token = true;
+  } else {
+    const TokenData sizes = task_of(c).make({.tokens = integer(c, "tokens"), .train = 1, .test = 1});
+    if (sizes.vocabulary == 0)
+      throw usage_error(fmt::format("the task {} has no words", text(c, "task"))).hint("task=induction");
+    s.embedding.vocabulary = sizes.vocabulary;
+    s.output.vocabulary = sizes.classes;
+  }
+  s.init.kind = InitKind::mixed;
+  s.init.std = 1 / std::sqrt(static_cast<double>(s.width));
+  if (text(c, "skips") == "absent") s = without_skips(s);
+  return s;
+}
+
+}  // namespace
+
+const std::vector<AttentionKind>& attention_kinds() {
+  using enum AttentionKind::Mask;
+  static const std::vector<AttentionKind> all{
+      {.name = "softmax"},
+      {.name = "sigmoid", .variant = "sigmoid"},
+      {.name = "sink_column", .variant = "sink_column"},
+      {.name = "learned_sink", .sinks = true},
+      {.name = "differential", .part = "differential_attention", .variant = "differential"},
+      {.name = "fastmax", .variant = "fastmax"},
+      {.name = "doubly_normalised", .variant = "doubly_normalised", .mask = none},
+      {.name = "hybrid_normalised", .part = "hybrid_attention", .variant = "hybrid_normalised", .mask = none},
+      {.name = "sinkhorn", .variant = "sinkhorn", .mask = none},
+      {.name = "prefix_normalised", .variant = "prefix_normalised"},
+      {.name = "linear", .variant = "linear"},
+      {.name = "decay", .variant = "decay"},
+      {.name = "delta", .part = "delta_attention", .variant = "delta", .mask = causal},
+      {.name = "gated_delta",
+       .part = "delta_attention",
+       .variant = "delta",
+       .option = "forget",
+       .value = 1,
+       .mask = causal},
+      {.name = "gate_output", .part = "gated_attention"},
+      {.name = "gate_output_by_head", .part = "gated_attention", .option = "by_head", .value = 1},
+      {.name = "gate_values", .part = "gated_attention", .option = "place", .value = 2},
+      {.name = "gate_keys", .part = "gated_attention", .option = "place", .value = 3},
+      {.name = "gate_queries", .part = "gated_attention", .option = "place", .value = 4},
+      {.name = "gate_written", .part = "gated_attention", .option = "place", .value = 5}};
+  return all;
+}
+
+ChosenKind chosen_kind(const std::string& text) {
+  const std::string name = read_variant(text).name;
+  std::vector<std::string> known;
+  for (const AttentionKind& kind : attention_kinds()) {
+    if (kind.name == name) return {&kind, std::string(kind.variant) + text.substr(name.size())};
+    known.emplace_back(kind.name);
+  }
+  throw unknown_name("kind of attention", name, known).in("kind=" + text);
+}
+
+std::vector<Key> kind_keys() {
+  return {
+      {"task", std::string("induction"), "what is asked", 0, 0, task_names()},
+      {"kind", std::string("softmax"),
+       "how it attends: softmax, linear, gated_delta, gate_output, ..., with options as in fastmax:p=2"},
+      {"causal", false, "no token sees a later one"},
+      {"skips",
+       std::string("on"),
+       "around attention and MLP: on, taken off after training, or absent in training, too",
+       0,
+       0,
+       {"on", "off", "absent"}},
+      {"depth", int64_t{1}, "blocks passed where rank and spread are read", 0, 64},
+      {"layers", int64_t{3}, "L", 1, 64},
+      {"d", int64_t{32}, "width", 2, 4096},
+      {"heads", int64_t{2}, "H", 1, 256},
+      {"rank", int64_t{0}, "width of a head; 0: d / heads", 0, 4096},
+      {"mlp", int64_t{64}, "hidden width of the MLP; 0: none", 0, 65536},
+      {"gated", false, "a gated MLP (SwiGLU)"},
+      {"positions", true, "learned ones, added"},
+      {"tokens", int64_t{16}, "of a sequence", 3, 256},
+      {"points", int64_t{8}, "lookup: width of a point", 1, 4096},
+      {"asked",
+       std::string("all"),
+       "labels that are trained on and scored: all the task has, or those of last tokens",
+       0,
+       0,
+       {"all", "last"}},
+      {"train", int64_t{8192}, "sequences; lookups draw fresh ones", 1, 1e7},
+      {"test", int64_t{1024}, "sequences that are scored; a quarter of them is looked into", 4, 1e6},
+      {"steps", int64_t{1000}, "updates", 1, 1e9},
+      {"batch", int64_t{32}, "sequences a step", 1, 1 << 20},
+      {"lr", 0.003, "learning rate at its highest; half a cosine down to 0", 0, 1e3},
+      {"warmup", 0.1, "fraction of the steps with a rising learning rate", 0, 1},
+      {"clip", 1.0, "of the gradient's norm; 0: none", 0, 1e9},
+      {"seed", int64_t{0}, "of initialisation and data, independently", 0, 1e15},
+  };
+}
+
+bool draws_points(const Config& c) { return text(c, "task") == kPointsTask; }
+
+TrialSpec kind_trial(const Config& c) {
+  if (integer(c, "depth") > integer(c, "layers"))
+    throw usage_error(
+        fmt::format("a network of {} layers has no depth {}", integer(c, "layers"), integer(c, "depth")))
+        .hint("a smaller depth, or more layers");
+  TrialSpec t;
+  t.network = network_of(c);
+  check(t.network, "the keys of the trial");
+  t.task = {.name = kPointsTask, .data = "iid", .d = integer(c, "points"), .n = integer(c, "tokens")};
+  Protocol& p = t.protocol;
+  p.steps = integer(c, "steps");
+  p.batch = integer(c, "batch");
+  p.lr = number(c, "lr");
+  p.warmup = number(c, "warmup");
+  p.clip = number(c, "clip");
+  p.shuffle = true;
+  p.test_sequences = 0;
+  if (!draws_points(c)) p.window = std::max<int64_t>(1, (integer(c, "train") + p.batch - 1) / p.batch);
+  t.init_seed = derived(c, kInit);
+  t.data_seed = derived(c, kData);
+  return t;
+}
+
+TokenData token_data(const Config& c) {
+  TokenData data = task_of(c).make({.tokens = integer(c, "tokens"),
+                                    .train = integer(c, "train"),
+                                    .test = integer(c, "test"),
+                                    .seed = derived(c, kData)});
+  if (text(c, "asked") == "last")
+    for (TokenSet* set : {&data.train, &data.test})
+      for (size_t at = 0; at < set->labels.size(); ++at)
+        if ((at + 1) % static_cast<size_t>(set->tokens) != 0) set->labels[at] = kUnasked;
+  return data;
+}
+
+ModelSpec without_skips(ModelSpec network) {
+  for (BlockSpec& block : network.blocks)
+    for (BranchSpec& branch : block.branches) branch.skip = false;
+  return network;
+}
+
+}  // namespace rankscope

@@ -1,0 +1,45 @@
+// Small networks that differ in nothing but how they attend: the kinds of attention by one word each, the
+// keys that say what is trained on what, and the trial they describe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "studies/config.h"
+#include "tasks/token_task.h"
+#include "train/protocol.h"
+
+namespace rankscope {
+
+/// What a word of the key `kind` stands for.
+struct AttentionKind {
+  enum class Mask { either, causal, none };  // what it goes with
+  std::string_view name;
+  std::string_view part = "attention";   // file of parts/
+  std::string_view variant = "softmax";  // file of attention/
+  std::string_view option = {};          // of the part, set to `value`
+  double value = 0;
+  Mask mask = Mask::either;
+  bool sinks = false;  // a learned score per head for a key without a value
+};
+
+const std::vector<AttentionKind>& attention_kinds();
+
+/// "fastmax:p=3": the kind, and the variant with its options.
+struct ChosenKind {
+  const AttentionKind* kind;
+  std::string variant;
+};
+ChosenKind chosen_kind(const std::string& text);
+
+std::vector<Key> kind_keys();
+
+/// A trial without its set, which is drawn by `token_data`; lookups have none.
+TrialSpec kind_trial(const Config& config);
+bool draws_points(const Config& config);
+TokenData token_data(const Config& config);
+
+/// The network with its skips taken out, norms and all else as they are.
+ModelSpec without_skips(ModelSpec network);
+
+}  // namespace rankscope
