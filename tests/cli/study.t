@@ -105,7 +105,7 @@ What cannot be is refused before anything runs, by name.
   $ printf 'title = "Mine"\nrunner = "trian"\n' > mine.toml; rankscope study run mine.toml
   error: there is no runner "trian"
     in   mine.toml
-    try  train, circle, vote
+    try  train, circle, kinds
   [2]
   $ rankscope study resume nowhere
   error: there is no study in this folder: it has no study.db

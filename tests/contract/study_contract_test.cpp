@@ -42,11 +42,15 @@ TEST_P(StudyContract, ItsFigureAndItsPublishedColumnsAreKeysOfTheRunner) {
 TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
   static const std::map<std::string, std::pair<size_t, uint64_t>> known{
       {"circle", {288, 0xc601e67b0148fc53}},
+      {"explained-away", {120, 0xaa0df2c1edac445c}},
+      {"fastmax", {60, 0xcc696fe36eb8ca80}},
       {"feature-representation", {114, 0xdd9c9c0bbb7c19fe}},
       {"fig1", {189, 0x2077b452a7dfd819}},
       {"figN", {60, 0x0842774d86a719dc}},
       {"fig_d", {60, 0xc9fbb361102c965d}},
+      {"gates", {21, 0xa7eb7b6638c6f69b}},
       {"hull", {147, 0x2a9026098f846cdf}},
+      {"hybrid-share", {24, 0x6022e5c9332cce54}},
       {"in-context-regression", {21, 0x31c16afd6792752a}},
       {"layernorm-history", {84, 0x45b71de396123f93}},
       {"memorise", {294, 0xc366aff77c78a39e}},
@@ -55,8 +59,10 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
       {"positions", {126, 0x8bb17cc66f9d5add}},
       {"quick", {15, 0x9cd9545a61045cfd}},
       {"random-features", {420, 0x17e813faa9c7c4f3}},
+      {"recall", {252, 0xb1673aca2a4c0585}},
       {"sort", {147, 0x559e1eab449b9129}},
       {"square-wave", {12, 0x0f6395fcd28a13bf}},
+      {"variants", {1224, 0x04e8674a234eda5f}},
       {"vote", {13, 0x6b789800d4e7fc56}},
       {"warm-start", {30, 0x08cda946bddd78c3}}};
   const Study study = load_study(GetParam());

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "attention/variant.h"
 #include "base/error.h"
 #include "studies/study.h"
 #include "studies/support/kinds.h"
@@ -48,7 +49,7 @@ Config small(const std::string& kind, bool causal) {
 
 TEST(KindsRunner, EveryKindTrainsAndIsRead) {
   for (const AttentionKind& kind : attention_kinds()) {
-    const bool causal = kind.mask == AttentionKind::Mask::causal;
+    const bool causal = attention_variant(kind.variant).only_causal;
     const Values v = result(runner_kinds, small(std::string(kind.name), causal));
     for (const char* name : {"error", "loss", "spread", "rank_rel", "attention_rank_rel", "forward_ms"}) {
       ASSERT_TRUE(v.contains(name)) << kind.name << " " << name;
@@ -73,6 +74,7 @@ TEST(KindsRunner, AKindAndItsMaskMustGoTogether) {
   refused("doubly_normalised", true);
   refused("sinkhorn:rounds=3", true);
   refused("softmacks", false);
+  refused("fastmax:q=2", false);
 }
 
 // One seed in the small: softmax learns to retrieve, and with its skips taken off the same network loses rank

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "attention/variant.h"
 #include "base/error.h"
 #include "base/philox.h"
 #include "parts/check.h"
@@ -42,10 +43,10 @@ AttentionSpec attention_of(const Config& c) {
   a.causal = flag(c, "causal");
   a.sinks = chosen.kind->sinks;
   a.bias = a.output_bias = false;
-  using enum AttentionKind::Mask;
-  if (chosen.kind->mask == causal && !a.causal)
+  const AttentionVariant& variant = attention_variant(a.variant);
+  if (variant.only_causal && !a.causal)
     throw usage_error(fmt::format("{} runs forward over the tokens", chosen.kind->name)).hint("causal=true");
-  if (chosen.kind->mask == none && a.causal)
+  if (!variant.may_be_causal && a.causal)
     throw usage_error(
         fmt::format("{} looks at later queries, and a mask would not hide them", chosen.kind->name))
         .hint("causal=false, or kind=prefix_normalised");
@@ -97,7 +98,6 @@ ModelSpec network_of(const Config& c) {
 }  // namespace
 
 const std::vector<AttentionKind>& attention_kinds() {
-  using enum AttentionKind::Mask;
   static const std::vector<AttentionKind> all{
       {.name = "softmax"},
       {.name = "sigmoid", .variant = "sigmoid"},
@@ -105,19 +105,14 @@ const std::vector<AttentionKind>& attention_kinds() {
       {.name = "learned_sink", .sinks = true},
       {.name = "differential", .part = "differential_attention", .variant = "differential"},
       {.name = "fastmax", .variant = "fastmax"},
-      {.name = "doubly_normalised", .variant = "doubly_normalised", .mask = none},
-      {.name = "hybrid_normalised", .part = "hybrid_attention", .variant = "hybrid_normalised", .mask = none},
-      {.name = "sinkhorn", .variant = "sinkhorn", .mask = none},
+      {.name = "doubly_normalised", .variant = "doubly_normalised"},
+      {.name = "hybrid_normalised", .part = "hybrid_attention", .variant = "hybrid_normalised"},
+      {.name = "sinkhorn", .variant = "sinkhorn"},
       {.name = "prefix_normalised", .variant = "prefix_normalised"},
       {.name = "linear", .variant = "linear"},
       {.name = "decay", .variant = "decay"},
-      {.name = "delta", .part = "delta_attention", .variant = "delta", .mask = causal},
-      {.name = "gated_delta",
-       .part = "delta_attention",
-       .variant = "delta",
-       .option = "forget",
-       .value = 1,
-       .mask = causal},
+      {.name = "delta", .part = "delta_attention", .variant = "delta"},
+      {.name = "gated_delta", .part = "delta_attention", .variant = "delta", .option = "forget", .value = 1},
       {.name = "gate_output", .part = "gated_attention"},
       {.name = "gate_output_by_head", .part = "gated_attention", .option = "by_head", .value = 1},
       {.name = "gate_values", .part = "gated_attention", .option = "place", .value = 2},

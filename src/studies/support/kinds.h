@@ -13,19 +13,17 @@ namespace rankscope {
 
 /// What a word of the key `kind` stands for.
 struct AttentionKind {
-  enum class Mask { either, causal, none };  // what it goes with
   std::string_view name;
   std::string_view part = "attention";   // file of parts/
   std::string_view variant = "softmax";  // file of attention/
   std::string_view option = {};          // of the part, set to `value`
   double value = 0;
-  Mask mask = Mask::either;
   bool sinks = false;  // a learned score per head for a key without a value
 };
 
 const std::vector<AttentionKind>& attention_kinds();
 
-/// "fastmax:p=3": the kind, and the variant with its options.
+/// "fastmax:p=3": the kind, and the variant with its options, which are checked.
 struct ChosenKind {
   const AttentionKind* kind;
   std::string variant;
