@@ -120,12 +120,22 @@ void feed(Seeing& seeing, const Lens& lens, const Inputs& in, Feeding feeding) {
   if (takes(SiteForm::weights)) seeing.weights({in.block, in.weights});
 }
 
+// A network whose attention has a law of its rank, which a lens may report.
+const ModelSpec& with_rank_law() {
+  static const ModelSpec spec = [] {
+    ModelSpec s;
+    s.blocks.push_back(classic_block(NormPlace::pre, {}, {.variant = "linear", .d_qk = 2}, ""));
+    return s;
+  }();
+  return spec;
+}
+
 // The second of two blocks: what the lens left at the first is there.
 Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
   Seeing first(lens);
   feed(first, lens, in, feeding);
   first.finish();
-  LensContext context = any_context();
+  LensContext context{with_rank_law(), 0, 17, 0, 0.3};
   context.before = first.left();
   Seeing second(lens, context);
   feed(second, lens, in, feeding);
