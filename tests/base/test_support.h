@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "support/source_tree.h"
 
 namespace rankscope::test {
 
@@ -48,15 +49,6 @@ inline std::string get(const std::filesystem::path& path) {
 inline size_t files_in(const std::filesystem::path& folder) {
   const std::filesystem::directory_iterator all(folder);
   return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
-
-/// The project's root: RANKSCOPE_SOURCE, or the first folder upwards that has src/base in it.
-inline std::filesystem::path source_tree() {
-  if (const char* root = std::getenv("RANKSCOPE_SOURCE")) return root;
-  for (auto at = std::filesystem::current_path();; at = at.parent_path()) {
-    if (std::filesystem::exists(at / "src" / "base")) return at;
-    if (at == at.parent_path()) throw std::runtime_error("set RANKSCOPE_SOURCE to the source tree");
-  }
 }
 
 /// The Error that `action` throws; the test fails when there is none.
