@@ -7,6 +7,8 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "base/stream_name.h"

@@ -1,10 +1,12 @@
 #include "studies/support/readings.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <stdexcept>
 
 #include "base/stats.h"
 #include "lenses/lens.h"
@@ -43,7 +45,9 @@ size_t metric_named(const Lens& lens, std::string_view name) {
 
 // The mean of the values there are, of each head: [samples, heads] to [heads].
 at::Tensor over_samples(const at::Tensor& x, Mean mean) {
-  return mean == Mean::geometric ? at::nanmean(x.log(), 0).exp() : at::nanmean(x, 0);
+  constexpr int64_t kSamples[] = {0};
+  const at::IntArrayRef samples(kSamples);
+  return mean == Mean::geometric ? at::nanmean(x.log(), samples).exp() : at::nanmean(x, samples);
 }
 
 // One lens, shown a site once.

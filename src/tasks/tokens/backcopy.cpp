@@ -4,10 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "base/error.h"
 #include "base/stream_name.h"
 #include "tasks/support/asked_last.h"
-#include "tasks/unasked.h"
 
 namespace rankscope {
 namespace {

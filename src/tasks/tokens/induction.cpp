@@ -1,4 +1,6 @@
 // Induction: the last word stood once before; the answer is the word that followed it there.
+#include <utility>
+
 #include "base/error.h"
 #include "tasks/support/asked_last.h"
 
