@@ -56,7 +56,7 @@ void in_pieces(SmallAttention a, Launch launch) {
 
 // On the CPU pieces of the sequences go over the threads; inside a parallel region this is a plain loop.
 template <class Work>
-void over_sequences(const SmallAttention& a, Work work) {
+void over_parts(const SmallAttention& a, Work work) {
   constexpr int64_t kPiece = 16;
   parallel_over((a.sequences + kPiece - 1) / kPiece, [&](int64_t piece) {
     SmallAttention part = a;
@@ -81,7 +81,7 @@ void attention_forward_kernel(const HeadShape& shape, const AttentionOperand& q,
   }
   const auto run = [&](auto one) {
     using T = decltype(one);
-    over_sequences(a, [&](const SmallAttention& part, int64_t first) {
+    over_parts(a, [&](const SmallAttention& part, int64_t first) {
       const auto from = [&](const AttentionOperand& x, int64_t tokens) {
         return x.data.data_ptr<T>() + first * tokens * x.rows.row;
       };
@@ -109,7 +109,7 @@ void attention_backward_kernel(const HeadShape& shape, const AttentionOperand& q
   }
   const auto run = [&](auto one) {
     using T = decltype(one);
-    over_sequences(a, [&](const SmallAttention& part, int64_t first) {
+    over_parts(a, [&](const SmallAttention& part, int64_t first) {
       const auto from = [&](const AttentionOperand& x, int64_t tokens) {
         return x.data.data_ptr<T>() + first * tokens * x.rows.row;
       };
