@@ -62,7 +62,8 @@ Machine machine_of(const BenchRequest& request) {
   Machine machine{.device = request.device,
                   .threads = request.threads,
                   .tf32 = request.precision == "tf32",
-                  .quick = request.quick};
+                  .quick = request.quick,
+                  .processor_time = request.processor_time};
   use_machine(machine);
   return machine;
 }
@@ -76,6 +77,7 @@ BenchResult run_bench(const BenchRequest& request, const BenchProgress& progress
   result.precision = machine.cuda() ? request.precision : "fp32";
   result.torch = torch_version();
   result.threads = machine.threads;
+  result.processor_time = machine.processor_time;
   if (request.growth) {
     const auto axes = chosen(growth_axes(), request.cases, [](const std::string& name) { return name; });
     measure_rates(machine);

@@ -18,6 +18,7 @@ struct BenchRequest {
   std::vector<std::string> cases = {};  // parts of names; empty: all but the variants
   bool quick = false;                   // a smaller batch, shorter rounds
   bool growth = false;                  // how the step's time grows instead
+  bool processor_time = false;          // of all threads together, where the machine does other work, too
 };
 
 /// One line of the table, in milliseconds: a training step of one trial, or one call.
@@ -60,6 +61,7 @@ struct VariantCurve {
 struct BenchResult {
   std::string device, precision, torch;
   int threads = 0;
+  bool processor_time = false;
   double matrix_rate = 0, copy_rate = 0;  // FLOP/s of a large product; bytes/s read and written by a copy
   std::vector<BenchRow> rows;
   std::vector<GrowthCurve> growth;

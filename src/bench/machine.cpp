@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
+#include "base/error.h"
 #include "base/stats.h"
 #include "bench/graph.h"
 #include "tensors/torch_compat.h"
@@ -14,16 +16,17 @@
 namespace rankscope {
 namespace {
 
-double now() {
+double now(const Machine& machine) {
+  if (machine.processor_time) return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 double round_of(const Machine& machine, const std::function<void()>& work, int64_t calls) {
   finish(machine.device);
-  const double start = now();
+  const double start = now(machine);
   for (int64_t i = 0; i < calls; ++i) work();
   finish(machine.device);
-  return (now() - start) / static_cast<double>(calls);
+  return (now(machine) - start) / static_cast<double>(calls);
 }
 
 // The shortest of a few calls: a rate is what the machine can do, not what it does on average.
@@ -37,6 +40,9 @@ double shortest(const Machine& machine, const std::function<void()>& work) {
 
 void use_machine(Machine& machine) {
   device_of(machine.device);  // refuses what is not there
+  if (machine.cuda() && machine.processor_time)
+    throw usage_error("processor time says nothing about a GPU")
+        .hint("--device cpu, or without --processor-time");
   use_threads(machine.threads);
   machine.threads = thread_count();
   at::globalContext().setFloat32MatmulPrecision(machine.cuda() && machine.tf32 ? "high" : "highest");

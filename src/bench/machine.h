@@ -11,6 +11,7 @@ struct Machine {
   int threads = 1;
   bool tf32 = true;
   bool quick = false;
+  bool processor_time = false;            // of all threads together; the CPU only
   double matrix_rate = 0, copy_rate = 0;  // the best seen in this run
 
   bool cuda() const { return device != "cpu"; }

@@ -57,8 +57,9 @@ std::string ratio(double a, double b) { return number_text(a / b); }
 void print_rates(const BenchResult& r, std::ostream& out) {
   const std::string where =
       r.device == "cpu" ? fmt::format("{} thread{}", r.threads, r.threads == 1 ? "" : "s") : r.precision;
-  out << fmt::format("{}, {}, LibTorch {}: products {} GFLOP/s, copies {} GB/s\n\n", r.device, where, r.torch,
-                     number_text(r.matrix_rate / 1e9), number_text(r.copy_rate / 1e9));
+  out << fmt::format("{}, {}{}, LibTorch {}: products {} GFLOP/s, copies {} GB/s\n\n", r.device, where,
+                     r.processor_time ? ", processor time" : "", r.torch, number_text(r.matrix_rate / 1e9),
+                     number_text(r.copy_rate / 1e9));
 }
 
 void print_rows(const BenchResult& r, const TerminalStyle& style, std::ostream& out) {
@@ -120,6 +121,7 @@ Json as_json(const BenchResult& r, const Io& io) {
            {"precision", r.precision},
            {"torch", r.torch},
            {"threads", r.threads},
+           {"clock", r.processor_time ? "processor" : "wall"},
            {"matrix_flops_per_second", r.matrix_rate},
            {"copy_bytes_per_second", r.copy_rate},
            {"cases", Json::array()},
@@ -218,6 +220,8 @@ std::function<int(Io&)> prepare_bench(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--quick", r.quick, "A batch of 32 and short rounds: seconds instead of minutes, more noise");
   app.add_flag("--growth", r.growth, "How our step's time grows with tokens, width, heads and stack size");
+  app.add_flag("--processor-time", r.processor_time,
+               "Count processor time, of all threads together: for a machine that does other work, too");
   app.add_option("--out", o->out, "Folder for bench.json")->check(some_name())->type_name("FOLDER");
   app.add_flag("--json", o->json, "One JSON object instead of a table");
   app.footer(kBelowBench + std::string("\n") + app.get_footer());
