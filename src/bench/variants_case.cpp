@@ -105,7 +105,10 @@ class Softmax {
     const auto T = static_cast<double>(x[0].size(1));
     double best = kNone;
     for (size_t i = 0; i < forms_.size(); ++i) {
-      const bool held = !machine_.cuda() && T * T * static_cast<double>(x[0].size(0)) > kMostNumbers;
+      // On a GPU the library's own kernel holds no matrix.
+      const bool holds = i > 0 || !machine_.cuda();
+      const double most = machine_.cuda() ? 4 * kMostNumbers : kMostNumbers;
+      const bool held = holds && T * T * static_cast<double>(x[0].size(0)) > most;
       const double ahead = last_[i] * (T / at_) * (T / at_);
       if (ahead > 1e3 * (machine_.quick ? kLongest / 10 : kLongest) || held) {
         last_[i] = std::numeric_limits<double>::infinity();
