@@ -54,9 +54,10 @@ const std::vector<std::string>& ${function}() {
   set(${out_var} ${generated} PARENT_SCOPE)
 endfunction()
 
-# rankscope_tests(<room> [TORCH]): tests/<room>/*_test.cpp as one program and one ctest case.
+# rankscope_tests(<room> [TORCH] [ALONE]): tests/<room>/*_test.cpp as one program and one ctest case. ALONE: each file is
+# compiled by itself, because names of one are in the way of another's headers.
 function(rankscope_tests room)
-  cmake_parse_arguments(ARG "TORCH" "" "" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;ALONE" "" "" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
   if(NOT sources)
     return()
@@ -64,6 +65,9 @@ function(rankscope_tests room)
   string(REPLACE "/" "_" flat ${room})
   # Objects first: an executable compiles with -fPIE, and GCC drops a precompiled header whose flags differ.
   add_library(test_${flat}_objects OBJECT ${sources})
+  if(NOT ARG_ALONE)
+    rankscope_unity(test_${flat}_objects)
+  endif()
   target_include_directories(test_${flat}_objects PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   add_executable(test_${flat})
   if(ARG_TORCH)

@@ -22,8 +22,11 @@ if(RANKSCOPE_TEXT_LIBRARIES)  # without them there is no tokenizer to test
   rankscope_tests(text)
 endif()
 if(RANKSCOPE_ENGINE)
-  foreach(room attention model parts spectral operator ops tasks train studies lenses scan importance bench contract bank)
+  foreach(room attention model parts spectral operator tasks train studies lenses scan importance bench bank)
     rankscope_tests(${room} TORCH)
+  endforeach()
+  foreach(room ops contract)
+    rankscope_tests(${room} TORCH ALONE)
   endforeach()
 endif()
 # The short form of the campaign: kills, a full disk, several processes, little memory.

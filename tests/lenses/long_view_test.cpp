@@ -97,7 +97,9 @@ void expect_same(std::string_view lens, const at::Tensor& x, MaskKind mask, bool
     const Collected::Value& other = t.without.values.at(key);
     EXPECT_NEAR(other.value, total.value, kSums * std::max(1.0, std::fabs(total.value))) << std::get<0>(key);
     EXPECT_EQ(other.n, total.n) << std::get<0>(key);
-    if (!std::isnan(total.stderr_)) EXPECT_NEAR(other.stderr_, total.stderr_, kSums) << std::get<0>(key);
+    if (!std::isnan(total.stderr_)) {
+      EXPECT_NEAR(other.stderr_, total.stderr_, kSums) << std::get<0>(key);
+    }
   }
 }
 

@@ -98,7 +98,9 @@ TEST(LongPatterns, GiveTheSameBlockAndRowsAsTiles) {
     EXPECT_LE(distance(without.whole_scores.masked_fill(hidden, 0), scores.masked_fill(hidden, 0)),
               kRounding * scores.masked_fill(hidden, 0).abs().max().item<double>());
     EXPECT_EQ(without.sink.defined(), spec.blocks[0].attention().sinks);
-    if (without.sink.defined()) EXPECT_LE(distance(without.sink, tiles.sink), kRounding);
+    if (without.sink.defined()) {
+      EXPECT_LE(distance(without.sink, tiles.sink), kRounding);
+    }
   }
 }
 
