@@ -17,6 +17,10 @@ Tensor in_chunks(const Tensor& x, double fill) {
 
 Tensor out_of_chunks(const Tensor& x, int64_t tokens) { return x.flatten(1, 2).narrow(1, 0, tokens); }
 
+std::vector<Tensor> of_each_chunk(const Tensor& x, int64_t chunks) {
+  return x.defined() ? x.unbind(1) : std::vector<Tensor>(static_cast<size_t>(chunks));
+}
+
 KeptInChunks::KeptInChunks(const Tensor& keep) {
   if (!keep.defined()) return;
   // By logarithms, in double precision; nothing kept is 1e-300.

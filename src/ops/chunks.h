@@ -4,12 +4,18 @@
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
 namespace rankscope {
 
 /// x [B, T, ..] as [B, chunks, tokens of a chunk, ..]; behind the end there is `fill`.
 at::Tensor in_chunks(const at::Tensor& x, double fill = 0);
 /// Back to [B, T, ..].
 at::Tensor out_of_chunks(const at::Tensor& x, int64_t tokens);
+
+/// x [B, chunks, ..] chunk by chunk, all undefined where it is. The gradient is put together once, where
+/// those of many selects would be added up, each as large as the whole.
+std::vector<at::Tensor> of_each_chunk(const at::Tensor& x, int64_t chunks);
 
 /// What is kept between the tokens of each chunk; all undefined where everything is.
 struct KeptInChunks {

@@ -93,21 +93,17 @@ Tensor delta_attention_reference(const Tensor& q_, const Tensor& k_, const Tenso
   const Tensor inverse =
       at::linalg_solve_triangular(eye + (write * same).tril(-1), eye, /*upper=*/false, /*left=*/true,
                                   /*unitriangular=*/true);
-  const Tensor own = at::matmul(inverse, write * v);                                     // U of no state
-  const Tensor seen = at::matmul(inverse, KeptInChunks::times(write * k, kept.before));  // times S
-  const Tensor asked = KeptInChunks::times(q, kept.before), stored = KeptInChunks::times(k, kept.to_end);
+  const auto each = [&](const Tensor& x) { return of_each_chunk(x, q.size(1)); };
+  const auto own = each(at::matmul(inverse, write * v));  // U of no state
+  const auto seen = each(at::matmul(inverse, KeptInChunks::times(write * k, kept.before)));
+  const auto asked = each(KeptInChunks::times(q, kept.before)),
+             stored = each(KeptInChunks::times(k, kept.to_end)), reads = each(read), whole = each(kept.whole);
   std::vector<Tensor> out;
-  Tensor state;
-  for (int64_t c = 0; c < q.size(1); ++c) {
-    const Tensor u =
-        state.defined() ? own.select(1, c) - at::matmul(seen.select(1, c), state) : own.select(1, c);
-    Tensor o = at::matmul(read.select(1, c), u);
-    if (state.defined()) o = o + at::matmul(asked.select(1, c), state);
-    out.push_back(o);
-    const Tensor written = at::matmul(stored.select(1, c).transpose(1, 2), u);
-    state = !state.defined()       ? written
-            : kept.whole.defined() ? state * kept.whole.select(1, c) + written
-                                   : state + written;
+  Tensor state = at::zeros({q.size(0), k.size(3), v.size(3)}, q.options());
+  for (size_t c = 0; c < own.size(); ++c) {
+    const Tensor u = own[c] - at::matmul(seen[c], state);
+    out.push_back(at::matmul(reads[c], u) + at::matmul(asked[c], state));
+    state = KeptInChunks::times(state, whole[c]) + at::matmul(stored[c].transpose(1, 2), u);
   }
   return out_of_chunks(at::stack(out, 1), T);
 }

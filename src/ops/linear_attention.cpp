@@ -153,13 +153,12 @@ Tensor linear_attention_reference(const Tensor& q_, const Tensor& k_, const Tens
   Tensor out = at::matmul(kept.G.defined() ? f * kept.G : f.tril(), v);
   const int64_t chunks = q.size(1);
   if (chunks > 1) {
-    const Tensor written =
-        at::matmul(KeptInChunks::times(monomials(k, degree), kept.to_end).transpose(2, 3), v);
-    std::vector<Tensor> states{at::zeros_like(written.select(1, 0))};
-    for (int64_t c = 0; c + 1 < chunks; ++c) {
-      const Tensor whole = kept.whole.defined() ? kept.whole.select(1, c) : Tensor();
-      states.push_back(KeptInChunks::times(states.back(), whole) + written.select(1, c));
-    }
+    const std::vector<Tensor> whole = of_each_chunk(kept.whole, chunks);
+    const std::vector<Tensor> written = of_each_chunk(
+        at::matmul(KeptInChunks::times(monomials(k, degree), kept.to_end).transpose(2, 3), v), chunks);
+    std::vector<Tensor> states{at::zeros_like(written.front())};
+    for (size_t c = 0; c + 1 < written.size(); ++c)
+      states.push_back(KeptInChunks::times(states.back(), whole[c]) + written[c]);
     out = out + at::matmul(KeptInChunks::times(monomials(q, degree), kept.before), at::stack(states, 1));
   }
   return out_of_chunks(out, T);
