@@ -11,10 +11,12 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/small_spectra.h"
+#include "kernels/cpu/symmetric.h"
 #include "ops/fused.h"
 #include "spectral/norm.h"
 #include "spectral/on_device.h"
 #include "spectral/rows.h"
+#include "spectral/token_batch.h"
 
 namespace rankscope {
 namespace {
@@ -56,8 +58,14 @@ struct Batch {
     if (x.scalar_type() == at::kDouble) return x.data_ptr<double>() + i * m * n;
     thread_local std::vector<double> kept;
     kept.resize(static_cast<size_t>(m * n));
-    kernels::widen(x.data_ptr<float>() + i * m * n, m * n, kept.data());
+    load(i, kept.data());
     return kept.data();
+  }
+  void load(int64_t i, double* to) const {
+    if (x.scalar_type() == at::kDouble)
+      std::copy_n(x.data_ptr<double>() + i * m * n, m * n, to);
+    else
+      kernels::widen(x.data_ptr<float>() + i * m * n, m * n, to);
   }
 };
 
@@ -97,6 +105,34 @@ void through_lanes(const Batch& batch, const Take& take) {
   });
 }
 
+/// Whether one reduction in double precision gives both spectra of a matrix, with and without its mean row.
+bool one_reduction_is_enough(const Batch& batch) {
+  return fused_kernels() && gram_is_enough(batch.m, batch.n, batch.epsilon) &&
+         tridiagonal_fits(std::min(batch.m, batch.n) + 1);
+}
+
+/// A few matrices a thread, whose eigenvalues are then found together.
+void through_one_reduction(const Batch& batch, const Take& take) {
+  const int64_t threads = omp_get_max_threads(),
+                group = std::clamp<int64_t>((batch.count + threads - 1) / threads, 1, kTridiagonalGroup / 2);
+  parallel_over((batch.count + group - 1) / group, [&](int64_t g) {
+    const int64_t first = g * group, count = std::min(group, batch.count - first);
+    TokenSpectraBatch found(static_cast<size_t>(count));
+    std::vector<double> mean(static_cast<size_t>(batch.n)), own(static_cast<size_t>(batch.m * batch.n));
+    for (int64_t i = 0; i < count; ++i) {
+      batch.load(first + i, own.data());
+      kernels::row_mean(own.data(), batch.m, batch.n, mean.data());
+      kernels::subtract_row(own.data(), batch.m, batch.n, mean.data());
+      found.add(static_cast<size_t>(i), own.data(), mean.data(), batch.m, batch.n, batch.epsilon);
+    }
+    found.compute();
+    for (int64_t i = 0; i < count; ++i) {
+      const TokenSpectra& s = found.of(static_cast<size_t>(i));
+      take(first + i, s.plain, s.centered.largest());
+    }
+  });
+}
+
 /// Matrices on a GPU, which stay there; only singular values come to the host.
 bool device_is_enough(const at::Tensor& x) {
   return x.is_cuda() && fused_for(x) && x.numel() > 0 &&
@@ -131,6 +167,8 @@ std::vector<Result> each_of(const at::Tensor& x, bool with_norm, const Fill& fil
   const Batch batch(x);
   if (batch.lanes_are_enough())
     through_lanes(batch, take);
+  else if (with_norm && one_reduction_is_enough(batch))
+    through_one_reduction(batch, take);
   else
     parallel_over(batch.count, [&](int64_t i) {
       const double* a = batch.wide(i);

@@ -6,7 +6,8 @@
 
 namespace rankscope {
 
-/// True where the reduction stays in a cache of the second level: beyond, LAPACK's blocks are faster.
+/// True where the reduction is no slower than LAPACK's blocks, which need a cache less but the fastest
+/// products.
 bool tridiagonal_fits(int64_t n);
 
 /// The upper triangle (row-major) of g [n, n] is read. d [n]: the diagonal; e [n]: squares of what lies
