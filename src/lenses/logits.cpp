@@ -22,12 +22,19 @@ class Logits : public Measurement, public LongMeasurement {
   }
 
   at::Tensor long_pattern(const LongView& view) override {
-    const int64_t stride = stride_of(view.place.queries);
-    const at::Tensor scores = view.pattern.scores(0, view.pattern.samples(), 0, view.pattern.heads(),
-                                                  at::arange(0, view.place.queries, stride, at::kLong));
-    squares_ = pairs_ = at::Tensor(), kept_.clear();
-    add(scores, 0, stride, view.with(scores));
-    return numbers(view.with(scores));
+    const int64_t stride = stride_of(view.place.queries), heads = view.pattern.heads();
+    const at::Tensor index = at::arange(0, view.place.queries, stride, at::kLong);
+    const int64_t at_once = view.heads_at_once(index.size(0));
+    std::vector<at::Tensor> parts;
+    for (int64_t h = 0; h < heads; h += at_once) {
+      const at::Tensor scores =
+          view.pattern.scores(0, view.pattern.samples(), h, std::min(at_once, heads - h), index);
+      squares_ = pairs_ = at::Tensor(), kept_.clear();
+      add(scores, 0, stride, view.with(scores));
+      const at::Tensor found = numbers(view.with(scores));
+      parts.push_back(found.narrow(2, 0, h + at_once < heads ? scores.size(1) : scores.size(1) + 1));
+    }
+    return at::cat(parts, 2);
   }
 
   at::Tensor tile(const TileView& view) override {

@@ -15,6 +15,9 @@ struct LongView {
   const Packing& packing;
   const Packing* keys = nullptr;
 
+  /// How many heads' rows, so many of each, are little beside what a pass holds anyway.
+  int64_t heads_at_once(int64_t rows) const;
+
   /// The view of some rows of it, for code that reads tiles.
   TileView with(const at::Tensor& rows) const { return {rows, place, causal, window, packing, keys}; }
 };

@@ -49,8 +49,9 @@ Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tenso
   const double enough = std::max(2.0, std::floor(static_cast<double>(p.size(2)) / 4));
   // Attention is zero where a query does not see, so the rows' weights alone are enough: t where it has a
   // choice.
-  const at::Tensor rows = (keys * (keys > 1)).to(p.scalar_type());         // [Q]
-  const at::Tensor ratio = at::matmul(rows, p).to(at::kDouble) / queries;  // [S, H, K]
+  const at::Tensor rows = (keys * (keys > 1)).to(p.scalar_type());  // [Q]
+  const at::Tensor ratio =
+      at::matmul(rows.unsqueeze(0), p).squeeze(2).to(at::kDouble) / queries;  // [S, H, K]
   const at::Tensor able = queries >= enough;
   const at::Tensor score = at::where(able, ratio, at::full_like(ratio, -1.0));
   const auto [best, key] = score.max(-1);
@@ -73,10 +74,25 @@ class Margins : public Measurement, public LongMeasurement {
   static int64_t stride_of(int64_t queries) { return (queries + kMostQueries - 1) / kMostQueries; }
 
   at::Tensor long_pattern(const LongView& view) override {
-    const int64_t stride = stride_of(view.place.queries);
-    const at::Tensor p = view.pattern.rows(0, view.pattern.samples(), 0, view.pattern.heads(),
-                                           at::arange(0, view.place.queries, stride, at::kLong));
-    return measure(p, stride, view.with(p));
+    const int64_t stride = stride_of(view.place.queries), heads = view.pattern.heads();
+    const at::Tensor index = at::arange(0, view.place.queries, stride, at::kLong);
+    const int64_t at_once = view.heads_at_once(index.size(0));
+    const size_t before = positions_.size();
+    std::vector<at::Tensor> parts;
+    for (int64_t h = 0; h < heads; h += at_once) {
+      const at::Tensor p =
+          view.pattern.rows(0, view.pattern.samples(), h, std::min(at_once, heads - h), index);
+      const at::Tensor numbers = measure(p, stride, view.with(p));
+      parts.push_back(numbers.narrow(2, 0, h + at_once < heads ? p.size(1) : p.size(1) + 1));
+    }
+    for (std::vector<at::Tensor>* seen : {&positions_, &tokens_}) {  // [S, heads of a part] to [S, H]
+      if (seen->size() <= before) continue;
+      const at::Tensor all =
+          at::cat(std::vector<at::Tensor>(seen->begin() + static_cast<int64_t>(before), seen->end()), 1);
+      seen->resize(before);
+      seen->push_back(all);
+    }
+    return at::cat(parts, 2);
   }
 
   at::Tensor tile(const TileView& view) override {

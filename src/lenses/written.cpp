@@ -8,6 +8,21 @@
 namespace rankscope {
 namespace {
 
+// A few tokens at a time are widened, however long the text.
+at::Tensor spread_of(const at::Tensor& y) {
+  constexpr int64_t kTokens = 512;
+  at::Tensor sum, squares, rest;
+  const auto add = [](at::Tensor& to, const at::Tensor& part) { to = to.defined() ? to + part : part; };
+  for (const at::Tensor& some : y.split(kTokens)) {
+    const at::Tensor wide = some.to(at::kDouble);
+    add(sum, wide.sum(0));
+    add(squares, wide.square().sum());
+  }
+  const at::Tensor mean = sum / static_cast<double>(y.size(0));
+  for (const at::Tensor& some : y.split(kTokens)) add(rest, (some.to(at::kDouble) - mean).square().sum());
+  return (rest / squares).sqrt();
+}
+
 class Written : public Measurement {
   at::Tensor whole(const WholeView& view) override {
     if (const at::Tensor fused = fused_residuals(view); fused.defined())
@@ -17,9 +32,8 @@ class Written : public Measurement {
     for (int64_t s = 0; s < samples; ++s) {
       if (view.packing.length(s) < 2) continue;
       const at::Tensor y =
-          view.x.narrow(0, view.packing.offsets[static_cast<size_t>(s)], view.packing.length(s))
-              .to(at::kDouble);
-      numbers[0][s][0][0] = ((y - y.mean(0)).square().sum() / y.square().sum()).sqrt();
+          view.x.narrow(0, view.packing.offsets[static_cast<size_t>(s)], view.packing.length(s));
+      numbers[0][s][0][0] = spread_of(y);
     }
     return numbers;
   }

@@ -45,13 +45,13 @@ class Shown : public LongPattern {
   const at::Tensor& received() const override { return found_.received; }
   at::Tensor rows(int64_t first, int64_t count, int64_t first_head, int64_t heads,
                   const at::Tensor& index) const override {
-    return from_.rows(first, count, first_head, heads, index.to(found_.mass.device()), nullptr);
+    return from_.rows(first, count, first_head, heads, index.to(found_.mass.device()),
+                      LongSoftmax::Of::pattern);
   }
   at::Tensor scores(int64_t first, int64_t count, int64_t first_head, int64_t heads,
                     const at::Tensor& index) const override {
-    at::Tensor made_of;
-    from_.rows(first, count, first_head, heads, index.to(found_.mass.device()), &made_of);
-    return made_of;
+    return from_.rows(first, count, first_head, heads, index.to(found_.mass.device()),
+                      LongSoftmax::Of::scores);
   }
 
  private:
@@ -107,7 +107,6 @@ class Attention {
         scores_site_(in.name + ".hook_attn_scores") {}
 
   at::Tensor run() {
-    if (!c_.differentiated) whole_ = at::empty({in_.q.size(0), heads_, in_.spec.d_v}, in_.q.options());
     const std::string sink_site = in_.name + ".hook_sink";
     if (in_.spec.sinks && c_.observer.wants(sink_site))
       sink_ = at::empty({in_.q.size(0), heads_}, in_.q.options());
@@ -117,6 +116,7 @@ class Attention {
       by_patterns(0, in_.batch.count());
     else
       by_output();
+    make_room();
     if (sink_.defined()) c_.observer.see(sink_site, sink_);
     at::Tensor z = whole_.defined() ? whole_ : parts_.size() == 1 ? parts_.front() : at::cat(parts_);
     const AttentionSpec& a = in_.spec;
@@ -186,6 +186,12 @@ class Attention {
     }
   }
 
+  // Not before queries are turned, which takes room of its own.
+  void make_room() {
+    if (!c_.differentiated && !whole_.defined())
+      whole_ = at::empty({in_.q.size(0), heads_, in_.spec.d_v}, in_.q.options());
+  }
+
   bool needs_no_tiles() {
     if (c_.differentiated || c_.dropout != nullptr) return false;
     if (!c_.observer.wants(pattern_site_) && !c_.observer.wants(scores_site_)) return true;
@@ -194,6 +200,7 @@ class Attention {
   }
 
   void without_tiles(const SampleGroup& g, const LongSoftmax& from) {
+    make_room();
     const LongStatistics found = from.run(
         reads_long_ != nullptr,
         whole_.narrow(0, g.begin, g.count * g.length).view({g.count, g.length, heads_, in_.spec.d_v}));
@@ -205,6 +212,7 @@ class Attention {
   }
 
   void keep(const SampleGroup& g, int64_t row, int64_t rows, const at::Tensor& z) {
+    make_room();
     if (!whole_.defined()) return parts_.push_back(z.reshape({g.count * rows, heads_, in_.spec.d_v}));
     whole_.narrow(0, g.begin, g.count * g.length)
         .view({g.count, g.length, heads_, in_.spec.d_v})

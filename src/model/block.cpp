@@ -26,14 +26,14 @@ class Run {
         if (v >= 0) ++uses_[static_cast<size_t>(v)];
   }
 
-  at::Tensor run(const at::Tensor& x) {
+  at::Tensor run(at::Tensor x) {
     // Attention needs all tokens, and experts are read once for all that take them.
     const bool in_parts = !c_.differentiated &&
                           std::none_of(program_.operations.begin(), program_.operations.end(), [](auto& o) {
                             return o.kind == Operation::Kind::attend || o.kind == Operation::Kind::experts;
                           });
     if (!in_parts)
-      return once(x, [&](const Operation& o, const at::Tensor& made) {
+      return once(std::move(x), [&](const Operation& o, const at::Tensor& made) {
         if (!step_.reads.empty() && o.from == kOther) return;  // keys and values of another stream
         c_.observer.see(o.site, o.heads > 0 ? made.view({made.size(0), o.heads, -1}) : made);
       });
@@ -56,11 +56,16 @@ class Run {
 
  private:
   template <class Show>
-  at::Tensor once(const at::Tensor& x, Show show) const {
-    std::vector<at::Tensor> values{x, step_.reads.empty() ? x : other().x};
+  at::Tensor once(at::Tensor x, Show show) const {
+    std::vector<at::Tensor> values;
+    values.push_back(std::move(x));
+    values.push_back(step_.reads.empty() ? values.front() : other().x);
+    std::vector<int> left = uses_;
     for (const Operation& o : program_.operations) {
       values.push_back(made(o, values));
       if (!o.site.empty()) show(o, values.back());
+      for (const Value v : {o.from, o.second, o.third, o.fourth})  // nobody reads it again
+        if (v >= 0 && --left[static_cast<size_t>(v)] == 0) values[static_cast<size_t>(v)].reset();
     }
     return values.back();
   }
@@ -157,7 +162,7 @@ void run_step(const Step& step, const BlockContext& c, BlockState& s, bool keep)
       if (step.replaces) s.kept = s.value;
       break;
     case Step::Kind::run:
-      s.value = Run(step, c).run(s.value);
+      s.value = Run(step, c).run(std::move(s.value));
       break;
     case Step::Kind::write:
       s.value = written(step, c, s.value, keep);

@@ -60,7 +60,7 @@ Told told(std::string_view name, const at::Tensor& x, MaskKind mask, bool sinks)
   const ModelSpec spec = spec_with(sinks);
   const LensContext context{spec, 0, 17, 0, 0.3};
   const int64_t samples = x.size(0), T = x.size(2);
-  const Packed packed(std::vector<int64_t>(static_cast<size_t>(samples), T));
+  const Packed packed(std::vector<int64_t>(static_cast<size_t>(samples), x.size(3)));
   const Packing packing = packed.packing();
   const Lens& lens = lens_named(name);
   Told out;
@@ -123,6 +123,13 @@ TEST(LongViews, SayItTheDevicesWayToo) {
   const at::Tensor p = patterns({true});
   for (const char* lens : {"attention", "sinks", "margins", "pattern_spectra"})
     expect_same(lens, p, {true}, false);
+}
+
+// 64 rows of 4,200 keys are a megabyte: eight heads come at once, and the ninth behind them.
+TEST(LongViews, SayItOfManyHeadsAFewAtATime) {
+  at::manual_seed(9);
+  const at::Tensor p = at::softmax(at::randn({1, 9, 520, 4200}), -1);
+  for (const char* lens : {"margins", "logits"}) expect_same(lens, p, {}, false);
 }
 
 TEST(LongViews, OfRowsWithALearnedSinkAreOfWhatIsLeft) {

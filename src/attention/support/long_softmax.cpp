@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <limits>
+
 #include "attention/support/scores.h"
 
 namespace rankscope {
@@ -42,22 +44,24 @@ LongStatistics LongSoftmax::run(bool statistics, const at::Tensor& out) const {
   return long_attention(x_, mask_of(spec_), statistics, out);
 }
 
+// Head by head: what is made on the way stays small.
 at::Tensor LongSoftmax::rows(int64_t first, int64_t count, int64_t first_head, int64_t heads,
-                             const at::Tensor& index, at::Tensor* scores) const {
-  const int64_t share = spec_.heads / spec_.kv_heads;
-  std::vector<int64_t> kv;
-  for (int64_t h = first_head; h < first_head + heads; ++h) kv.push_back(h / share);
-  const at::Tensor q =
-      x_.q.narrow(0, first, count).narrow(2, first_head, heads).index_select(1, index) * spec_.scale;
-  const at::Tensor own = x_.k.narrow(0, first, count);
-  const at::Tensor k = share == 1 ? own.narrow(2, first_head, heads)
-                                  : own.index_select(2, at::tensor(kv, at::kLong).to(own.device()));
-  return softmax_seen(at::matmul(q.transpose(1, 2), k.permute({0, 2, 3, 1})),
-                      hidden_keys(spec_, index, keys()), scores,
-                      x_.sinks.defined() ? x_.sinks.narrow(0, first_head, heads) : at::Tensor());
+                             const at::Tensor& index, Of what) const {
+  const int64_t T = x_.k.size(1), share = spec_.heads / spec_.kv_heads;
+  const at::Tensor hidden = hidden_keys(spec_, index, T);
+  at::Tensor out = at::empty({count, heads, index.size(0), T}, x_.q.options());
+  for (int64_t h = first_head; h < first_head + heads; ++h) {
+    const at::Tensor q = x_.q.narrow(0, first, count).select(2, h).index_select(1, index) * spec_.scale,
+                     k = x_.k.narrow(0, first, count).select(2, h / share);
+    at::Tensor made = at::matmul(q, k.transpose(1, 2)).unsqueeze(1);  // [count, 1, n, T']
+    if (what == Of::scores && hidden.defined())
+      made.masked_fill_(hidden, -std::numeric_limits<double>::infinity());
+    if (what == Of::pattern)
+      made = softmax_seen(std::move(made), hidden, nullptr,
+                          x_.sinks.defined() ? x_.sinks.narrow(0, h, 1) : at::Tensor());
+    out.narrow(1, h - first_head, 1).copy_(made);
+  }
+  return out;
 }
-
-int64_t LongSoftmax::samples() const { return x_.q.size(0); }
-int64_t LongSoftmax::keys() const { return x_.k.size(1); }
 
 }  // namespace rankscope

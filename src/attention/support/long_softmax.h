@@ -20,13 +20,10 @@ class LongSoftmax {
   LongStatistics run(bool statistics, const at::Tensor& out) const;
 
   /// Rows `index` (int64, on the device) of heads [first_head, first_head + heads) of samples [first, first +
-  /// count): [count, heads, n, T']. `scores`, where given, takes what they are made of, as in
-  /// PreparedAttention.
+  /// count): [count, heads, n, T'], or the scores they are made of, -inf where a key is hidden.
+  enum class Of { pattern, scores };
   at::Tensor rows(int64_t first, int64_t count, int64_t first_head, int64_t heads, const at::Tensor& index,
-                  at::Tensor* scores) const;
-
-  int64_t samples() const;
-  int64_t keys() const;
+                  Of what) const;
 
  private:
   LongSoftmax(const AttentionSpec& spec, LongTensors x) : spec_(spec), x_(std::move(x)) {}

@@ -30,7 +30,8 @@ at::Tensor rotate(const at::Tensor& x, const AttentionSpec& spec, const std::vec
   const at::Tensor two = spec.rotary_adjacent ? turned.unflatten(-1, {pairs, 2}).transpose(-1, -2)
                                               : turned.unflatten(-1, {2, pairs});  // [.., 2, pairs]
   const at::Tensor a = two.select(-2, 0), b = two.select(-2, 1);
-  std::vector<at::Tensor> parts{a * cos - b * sin, b * cos + a * sin};
+  std::vector<at::Tensor> parts{(a * cos).sub_(b * sin)};
+  parts.push_back((b * cos).add_(a * sin));
   if (spec.rotary_adjacent) parts = {at::stack(parts, -1).flatten(-2)};
   const int64_t rest = x.size(-1) - 2 * pairs;
   if (rest > 0) parts.push_back(x.narrow(-1, 2 * pairs, rest));

@@ -1,4 +1,4 @@
-#include "lenses/lens.h"
+#include "lenses/long_view.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -10,6 +10,12 @@
 namespace rankscope {
 
 bool TileView::last() const { return place.first_row + tile.size(2) == place.queries; }
+
+int64_t LongView::heads_at_once(int64_t rows) const {
+  const int64_t bytes = int64_t{pattern.mass().is_cuda() ? 256 : 8} << 20;
+  const int64_t each = pattern.samples() * rows * pattern.keys() * int64_t{sizeof(float)};
+  return std::clamp<int64_t>(bytes / each, 1, pattern.heads());
+}
 
 at::Tensor Measurement::whole(const WholeView&) { return {}; }
 at::Tensor Measurement::tile(const TileView&) { return {}; }

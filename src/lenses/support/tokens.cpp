@@ -35,6 +35,14 @@ class Sample {
     }
   }
 
+  // A buffer that long texts need is not one to keep.
+  ~Sample() {
+    constexpr size_t kKept = size_t{2} << 20;
+    if (buffer().size() > kKept) std::vector<double>().swap(buffer());
+  }
+  Sample(const Sample&) = delete;
+  Sample& operator=(const Sample&) = delete;
+
   Tokens everything() {
     buffer().resize(static_cast<size_t>(count_ * width_));
     load(x_, first_ * width_, count_ * width_, buffer().data());
