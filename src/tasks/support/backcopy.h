@@ -16,7 +16,8 @@ constexpr bool is_trigger(int64_t word) { return word >= 1 && word <= kBackcopyT
 /// The law of the word after `word` where that is no trigger: one and the same for every seed.
 double backcopy_probability(int64_t word, int64_t next);
 
-/// The least mean cross entropy of the labels of the set, in nats: that of the law itself.
+/// The mean cross entropy of the set's labels, in nats, for who knows the law and the copies: what a network
+/// can hope for on these very labels.
 double backcopy_floor(const TokenSet& set);
 
 }  // namespace rankscope

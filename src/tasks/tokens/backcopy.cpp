@@ -90,10 +90,7 @@ double backcopy_floor(const TokenSet& set) {
     const bool first = at % static_cast<size_t>(set.tokens) == 0;
     const int64_t before = first ? kBackcopyStart : set.ids[at - 1];
     if (is_trigger(set.ids[at]) && !first && !is_trigger(before) && before != kBackcopyStart) continue;
-    for (int64_t b = 1; b < kBackcopyWords; ++b) {
-      const double p = backcopy_probability(set.ids[at], b);
-      sum -= p * std::log(p);
-    }
+    sum -= std::log(backcopy_probability(set.ids[at], set.labels[at]));
   }
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
