@@ -165,8 +165,7 @@ class PatternSpectra : public Measurement, public LongMeasurement {
   at::Tensor long_pattern(const LongView& view) override {
     const LongPattern& pattern = view.pattern;
     const int64_t heads = pattern.heads(), queries = view.place.queries,
-                  bytes = kGroupRows * pattern.keys() * int64_t{sizeof(float)},
-                  at_once = std::max<int64_t>(1, (pattern.mass().is_cuda() ? 256 << 20 : 16 << 20) / bytes);
+                  at_once = view.heads_at_once(kGroupRows);
     for (int64_t s = 0; s < pattern.samples(); ++s) {
       const auto wanted = draw_rows(seed_, sample(view.packing, view.place.first_sample + s), queries);
       std::array<std::vector<Measured>, kGroups> here;
