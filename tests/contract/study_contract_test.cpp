@@ -48,7 +48,7 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
       {"fig1", {189, 0x2077b452a7dfd819}},
       {"figN", {60, 0x0842774d86a719dc}},
       {"fig_d", {60, 0xc9fbb361102c965d}},
-      {"gates", {21, 0xc07180ec4019f724}},
+      {"gates", {21, 0xa7eb7b6638c6f69b}},
       {"hull", {147, 0x2a9026098f846cdf}},
       {"hybrid-share", {24, 0x6022e5c9332cce54}},
       {"in-context-regression", {21, 0x31c16afd6792752a}},
