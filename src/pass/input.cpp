@@ -66,7 +66,10 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
     return s;
   };
   for (TokenIds& line : read_token_ids(request.token_ids->string())) {
-    if (static_cast<int64_t>(input.samples.size()) >= request.samples) break;
+    if (static_cast<int64_t>(input.samples.size()) >= request.samples) {
+      ++input.unread;
+      continue;
+    }
     if (static_cast<int64_t>(line.ids.size()) > limit) {
       line.ids.resize(static_cast<size_t>(limit));
       ++cut;

@@ -19,6 +19,7 @@ struct ScanInput {
   std::vector<std::string> sample_tokens;        // the first sample's tokens, as the vocabulary spells them
   std::vector<std::filesystem::path> tokenizer;  // the files behind the ids, empty where none was used
   std::optional<int64_t> mask = {};              // the token that stands for a hidden word, where one does
+  int64_t unread = 0;  // samples that the file has beyond request.samples; of a text about so many
 };
 
 ScanInput read_input(const ScanRequest& request, const ModelSpec& spec);

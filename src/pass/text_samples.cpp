@@ -84,13 +84,20 @@ class TextReader {
     const Kind kind = kind_of(texts);
     if (kind == Kind::prose) {
       const size_t before = input.samples.size();
-      windows(joined(texts), input);
-      joined_ += static_cast<int64_t>(input.samples.size() - before);
+      const int64_t unread = input.unread;
+      const std::string text = joined(texts);
+      windows(text, input);
+      const auto taken = static_cast<int64_t>(input.samples.size() - before);
+      joined_ += taken;
+      input.unread += unjoined(texts, text.size(), taken + input.unread - unread);
       return;
     }
-    for (const TextSample& text : texts) {
-      if (full(input)) return;
-      one(text, kind == Kind::long_ones, input);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (full(input)) {
+        input.unread += static_cast<int64_t>(texts.size() - i);
+        return;
+      }
+      one(texts[i], kind == Kind::long_ones, input);
     }
   }
 
@@ -126,6 +133,15 @@ class TextReader {
     return out;
   }
 
+  // Windows of the lines behind those that were joined: as many a byte as `windows` of those.
+  static int64_t unjoined(const std::vector<TextSample>& lines, size_t joined, int64_t windows) {
+    size_t all = 0;
+    for (const TextSample& line : lines) all += line.text.size() + 1;
+    if (joined == 0 || all <= joined + 1) return 0;
+    return static_cast<int64_t>(static_cast<double>(windows) * static_cast<double>(all - joined) /
+                                static_cast<double>(joined));
+  }
+
   bool full(const ScanInput& input) const {
     return static_cast<int64_t>(input.samples.size()) >= request_.samples;
   }
@@ -155,10 +171,14 @@ class TextReader {
     const size_t opening = opening_specials();
     const size_t room =
         static_cast<size_t>(std::max<int64_t>(1, limit_ - static_cast<int64_t>(frame_.ids.size())));
-    for (size_t first = 0; first < body.ids.size() && !full(input); first += room) {
+    for (size_t first = 0; first < body.ids.size(); first += room) {
       const size_t count = std::min(room, body.ids.size() - first);
       // A short rest is no window: its numbers would not be comparable.
       if (first > 0 && count < room) break;
+      if (full(input)) {
+        ++input.unread;
+        continue;
+      }
       Sample s = from(frame_, 0, opening);
       append(s, from(body, first, count));
       append(s, from(frame_, opening, frame_.ids.size() - opening));
