@@ -75,8 +75,14 @@ const Engine engine{
         },
     .bench = [](const BenchRequest& r,
                 const BenchProgress& p) { return translated([&] { return run_bench(r, p); }); },
-    .plan = [](const PlanRequest& r,
-               const ProgressCallback& p) { return translated([&] { return make_plan(r, p); }); },
+    .plan =
+        [](const PlanRequest& r, const ProgressCallback& p) {
+          PlanResult plan = translated([&] { return make_plan(r, p); });
+          plan.write = [write = std::move(plan.write)](const std::filesystem::path& folder) {
+            translated([&] { write(folder); });
+          };
+          return plan;
+        },
 };
 
 }  // namespace

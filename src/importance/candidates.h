@@ -18,7 +18,6 @@ struct Candidate {
   int64_t head = -1;         // the head that goes,
   std::string map = {};      // or the map that is cut: qk, ov or kv,
   int64_t rank = 0;          // to this rank
-  double saves = 0;          // parameters
   double cost = 0;           // of the loss, alone
   std::string what() const;  // "head L5H3", "QK of layer 3 to rank 8"
   Variation alone(const ModelSpec& spec) const;
@@ -27,10 +26,18 @@ struct Candidate {
 /// Those that a folder of the same architecture has a place for; what was left out is noted.
 std::vector<Candidate> candidates_of(const Checkpoint& checkpoint, std::vector<std::string>& notes);
 
-/// The edits with these candidates on top; a cut replaces a weaker one.
+/// The edits with these candidates on top. A cut replaces a weaker one and falls away beside a stronger one;
+/// products of keys and values have no higher rank than their latent; of a layer without heads nothing is
+/// left to cut.
 Edits with(Edits edits, const std::vector<const Candidate*>& more, const ModelSpec& spec);
 
-/// Parameters that a map cut to `rank` no longer needs, kept as two factors.
-double saved_by_rank(const ModelSpec& spec, const AttentionSpec& a, const std::string& map, int64_t rank);
+/// Parameters that the network needs fewer with this candidate than with the edits alone, in factored form;
+/// 0 where it changes nothing of them.
+int64_t saved_beside(const Edits& edits, const Candidate& candidate, const ModelSpec& spec);
+
+/// What to take next, `most` of them or fewer: always the one with the least cost for what it saves beside
+/// the edits and those before it. Candidates that save nothing more are never among them.
+std::vector<const Candidate*> next_candidates(const std::vector<Candidate>& open, Edits edits, size_t most,
+                                              const ModelSpec& spec);
 
 }  // namespace rankscope

@@ -71,7 +71,8 @@ double level_of_look(int64_t look) {
   return kSearchLevel / (k * (k + 1));
 }
 
-Held held_against(const Rise& rise, double budget) {
+Held held_against(const Rise& rise, int64_t samples, double budget) {
+  if (samples < kFewSamples) return Held::undecided;
   if (rise.upper(kHeldLevel) <= budget) return Held::within;
   return rise.lower(kHeldLevel) > budget ? Held::over : Held::undecided;
 }

@@ -33,9 +33,11 @@ Rise paired_rise(const std::vector<double>& full, const std::vector<double>& oth
 constexpr double kSearchLevel = 0.05;
 double level_of_look(int64_t look);
 
-/// What samples that no search has read say of a rise and a budget.
+/// What samples that no search has read say of a rise and a budget. Fewer than kFewSamples decide nothing, as
+/// in a verdict (few_samples).
 enum class Held { within, over, undecided };
 constexpr double kHeldLevel = 0.05;
-Held held_against(const Rise& rise, double budget);
+constexpr int64_t kFewSamples = 4;
+Held held_against(const Rise& rise, int64_t samples, double budget);
 
 }  // namespace rankscope

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -12,10 +13,10 @@
 #include "checkpoint/load.h"
 #include "importance/candidates.h"
 #include "importance/evaluator.h"
+#include "importance/factored.h"
 #include "importance/plan_report.h"
 #include "importance/planned_model.h"
 #include "importance/rank_curves.h"
-#include "importance/savings.h"
 #include "importance/sharing.h"
 #include "parts/parameters.h"
 #include "pass/input.h"
@@ -25,9 +26,9 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kOrderedBy = 8;     // at most so many samples order the candidates, and a quarter of them
-constexpr double kLeastCost = 1e-6;  // nats: what costs less is free, and ordered by what it saves
-constexpr int kMostRefusals = 12;    // one after the other: those behind them cost more
+constexpr size_t kOrderedBy = 8;   // at most so many samples order the candidates, and a quarter of them
+constexpr size_t kFewest = 6;      // samples: one is held out, one orders, and kFewSamples search
+constexpr int kMostRefusals = 12;  // one after the other: those behind them cost more
 
 class Planner {
  public:
@@ -47,10 +48,13 @@ class Planner {
     describe();
     result_.held_out = loss_of(held_out_);
     result_.all = loss_of(all_);
-    if (request_.write) write_planned_model(checkpoint_, *source_, edits_, input_.samples, *request_.write);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     add_report(result_, request_, checkpoint_, input_, seconds.count());
     return std::move(result_);
+  }
+
+  void write(const std::filesystem::path& folder) const {
+    write_planned_model(checkpoint_, *source_, edits_, input_.samples, folder);
   }
 
  private:
@@ -72,11 +76,19 @@ class Planner {
           .in(r.model.string())
           .hint(loss_kind(spec()) == LossKind::masked ? "a tokenizer that names its mask token"
                                                       : "a causal or masked language model with its head");
+    result_.notes = input_.notes;
+    result_.more_to_read = input_.unread > 0 || r.random_tokens;
     const size_t count = input_.samples.size(), last = std::max<size_t>(1, count / 5),
                  searched = count - last;
-    if (count < 5)
-      throw usage_error(fmt::format("a plan needs at least 5 samples, and there are {}", count))
-          .hint("a longer text: one sample per line, or --whole");
+    if (input_.unread > 0) {
+      const int64_t there = static_cast<int64_t>(count) + input_.unread;
+      result_.notes.push_back(fmt::format("{} of {}{} samples were read: --samples {} reads more", count,
+                                          r.token_ids ? "" : "about ", there, there));
+    }
+    if (count < kFewest)
+      throw usage_error(fmt::format("a plan needs at least {} samples, and there are {}", kFewest, count))
+          .hint(result_.more_to_read ? "a larger --samples"
+                                     : "a longer text: one sample per line, or --whole");
     const size_t few = std::clamp<size_t>(searched / 4, 1, kOrderedBy);
     std::vector<size_t> order, search, held_out;
     for (size_t i = 0; i < count; ++i)  // those that order are spread over the texts of the search
@@ -87,8 +99,8 @@ class Planner {
     source_ = checkpoint_source(checkpoint_, r.dtype, r.device);
     result_.architecture = spec().architecture;
     result_.budget = request_.budget;
-    result_.notes = input_.notes;
     result_.parameters = parameter_count(spec());
+    if (spec().output.tied) result_.parameters -= spec().output.vocabulary * spec().output.width;
   }
 
   // These samples with what is asked of them: what is hidden in a sample does not depend on the others.
@@ -124,9 +136,6 @@ class Planner {
     for (const Candidate& c : candidates_) variations.push_back(c.alone(spec()));
     const std::vector<Judged> judged = few->run(variations);
     for (size_t i = 0; i < candidates_.size(); ++i) candidates_[i].cost = rise_of(*few, judged[i]).mean;
-    std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-      return std::max(a.cost, kLeastCost) / a.saves < std::max(b.cost, kLeastCost) / b.saves;
-    });
     for (const int64_t l : layers_that_can_share(spec()))
       sharers_.emplace_back(rise_of(*few, judge_shared(*few, {l})).mean, l);
     std::stable_sort(sharers_.begin(), sharers_.end());
@@ -152,32 +161,32 @@ class Planner {
   void search() {
     const auto judge = evaluator(search_, false);
     result_.search = loss_from(*judge, judge->full(), 0);
-    size_t next = 0, size = 1;
+    const auto total = static_cast<int64_t>(candidates_.size());
+    size_t size = 1;
+    int64_t done = 0;
     int refused = 0;
-    while (next < candidates_.size() && refused < kMostRefusals) {
-      std::vector<const Candidate*> step;
+    while (refused < kMostRefusals) {
+      const std::vector<const Candidate*> step = next_candidates(candidates_, edits_, size, spec());
+      if (step.empty()) break;
       std::vector<std::string> what;
-      for (size_t i = next; i < std::min(candidates_.size(), next + size); ++i) {
-        step.push_back(&candidates_[i]);
-        what.push_back(candidates_[i].what());
-      }
+      for (const Candidate* c : step) what.push_back(c->what());
       const Edits tried = with(edits_, step, spec());
       const Judged judged = judge->run({{tried.begin()->first, {}, Replacement::zero, tried}}).front();
       PlanStep s = look(*judge, judged, static_cast<int64_t>(result_.steps.size()) + 1, std::move(what));
+      refused = s.taken || step.size() > 1 ? 0 : refused + 1;
       if (s.taken) {
         edits_ = tried;
         result_.search = loss_from(*judge, judged, s.upper);
-        next += step.size();
+        done += static_cast<int64_t>(step.size());
         size *= 2;
-      } else if (step.size() == 1) {
-        ++next;  // this one does not fit; another may
+      } else if (step.size() == 1) {  // this one does not fit; another may
+        candidates_.erase(candidates_.begin() + (step.front() - candidates_.data()));
+        ++done;
       } else {
         size = std::max<size_t>(1, step.size() / 4);
       }
       if (progress_)
-        progress_(static_cast<int64_t>(next), static_cast<int64_t>(candidates_.size()),
-                  fmt::format("loss +{:.4f} of {}", result_.search.rise.mean, request_.budget));
-      refused = s.taken || step.size() > 1 ? 0 : refused + 1;
+        progress_(done, total, fmt::format("loss +{:.4f} of {}", result_.search.rise.mean, request_.budget));
       result_.steps.push_back(std::move(s));
     }
     if (edits_.empty()) result_.undecided = undecided(result_.steps);
@@ -226,15 +235,17 @@ class Planner {
     }
     if (best == nullptr) return "";
     const std::string most = std::isfinite(best->upper) ? fmt::format("{:+.3f}", best->upper) : "any amount";
-    // A fifth of the text is held out, and a quarter of the rest, at most kOrderedBy, orders.
+    // A fifth of the samples is held out, and a quarter of the rest, at most kOrderedBy, orders.
     const double text = std::min(fewest / 0.6, (fewest + static_cast<double>(kOrderedBy)) / 0.8);
-    const std::string more =
-        std::isfinite(text) ? fmt::format("; about {:.0f} samples like these would decide", std::ceil(text))
-                            : "; more samples would decide";
+    std::string more = std::isfinite(text)
+                           ? fmt::format("; about {:.0f} samples like these would decide", std::ceil(text))
+                           : "; more samples would decide";
+    if (result_.more_to_read) more += " (--samples reads more)";
     return fmt::format(
-        "this text is too small to decide: {} raised the loss by {:+.4f} nats on {} samples and may "
-        "raise it by {}, with a budget of {}{}",
-        best->what.front(), best->rise.mean, search_.samples.size(), most, request_.budget, more);
+        "{} to decide: {} raised the loss by {:+.4f} nats on {} samples and may raise it by "
+        "{}, with a budget of {}{}",
+        too_little(result_), best->what.front(), best->rise.mean, search_.samples.size(), most,
+        request_.budget, more);
   }
 
   static PlannedLoss loss_from(const Evaluator& e, const Judged& j, std::optional<double> upper = {}) {
@@ -243,7 +254,7 @@ class Planner {
     out.planned = mean_over_tokens(j.loss, e.asked()).value;
     out.rise = rise_of(e, j);
     out.upper = upper ? *upper : out.rise.upper(kHeldLevel);
-    out.samples = e.samples();
+    out.samples = std::count_if(e.asked().begin(), e.asked().end(), [](int64_t n) { return n > 0; });
     return out;
   }
 
@@ -254,62 +265,69 @@ class Planner {
   }
 
   void describe() {
-    HeadSet out;
-    double fewer = 0, cache = 0, whole = 0;
+    int64_t cache = 0, whole = 0;
     result_.rank_pattern = Json::object();
     for (int64_t l = 0; l < spec().depth(); ++l) {
       const BlockSpec& block = spec().blocks[static_cast<size_t>(l)];
       if (block.attention_branch() == nullptr) continue;
-      const AttentionSpec& a = block.attention();
-      PlannedLayer layer{.layer = l, .heads = a.heads};
+      PlannedLayer layer{.layer = l, .heads = block.attention().heads};
       layer.full_qk = full_rank(block, "qk");
       layer.full_ov = full_rank(block, "ov");
       layer.full_kv = full_rank(block, "kv");
       layer.shares = shared_.count(l) > 0;
       for (const auto& [cost, sharer] : sharers_) layer.can_share = layer.can_share || sharer == l;
+      const FactoredSize before = factored_size(block.attention(), 0, spec().width);
+      whole += before.cache;
       if (const auto edit = edits_.find(l); edit != edits_.end()) {
-        const AttentionSpec& e = edit->second.spec.attention();
-        layer.heads_out = e.heads_off;
-        layer.qk = e.truncate_qk;
-        layer.ov = e.truncate_ov;
+        const AttentionSpec& a = edit->second.spec.attention();
+        layer.heads_out = a.heads_off;
+        layer.qk = a.truncate_qk;
+        layer.ov = a.truncate_ov;
         layer.kv = edit->second.kv_rank;
-        for (const int64_t h : e.heads_off) out.insert({l, h});
+        const FactoredSize after = factored_size(a, layer.kv, spec().width);
+        result_.saved += before.parameters - after.parameters;
+        cache += before.cache - after.cache;
+        result_.changes +=
+            static_cast<int64_t>(layer.heads_out.size()) + (layer.qk > 0) + (layer.ov > 0) + (layer.kv > 0);
+        if (layer.has_heads()) add_pattern(l, edit->second);
       }
-      const double left = 1 - static_cast<double>(layer.heads_out.size()) / static_cast<double>(a.heads);
-      for (const auto& [map, rank] : {std::pair("qk", layer.qk), {"ov", layer.ov}, {"kv", layer.kv}})
-        if (rank > 0) fewer += left * saved_by_rank(spec(), a, map, rank);
-      const auto each = static_cast<double>(a.kv_heads * (a.d_qk + a.d_v));
-      whole += each;
-      HeadSet here;
-      for (const int64_t h : layer.heads_out) here.insert({l, h});
-      const double gone = cache_saved(spec(), here) * static_cast<double>(spec().depth());
-      cache += each * (gone + (1 - gone) * (layer.kv > 0 ? 1 - static_cast<double>(layer.kv) /
-                                                                   static_cast<double>(layer.full_kv)
-                                                         : 0));
-      pattern(l, layer);
       result_.layers.push_back(std::move(layer));
     }
-    result_.saved = parameters_saved(spec(), out) + static_cast<int64_t>(fewer);
-    result_.cache_saved = whole > 0 ? cache / whole : 0;
+    result_.cache_saved = whole > 0 ? static_cast<double>(cache) / static_cast<double>(whole) : 0;
   }
 
-  // PEFT names modules; the tensors of a module are its weight and its bias.
-  void pattern(int64_t l, const PlannedLayer& layer) {
-    const auto add = [&](const char* parameter, int64_t rank) {
-      const auto place = checkpoint_.places().find(fmt::format("blocks.{}.attn.{}", l, parameter));
-      if (rank == 0 || place == checkpoint_.places().end()) return;
-      std::string module = place->second.tensor;
-      if (const size_t at = module.rfind(".weight"); at != std::string::npos) module.resize(at);
-      Json& entry = result_.rank_pattern[module];  // a fused module serves several maps
-      entry = entry.is_null() ? rank : std::max(entry.get<int64_t>(), rank);
+  // The rank of every stored tensor that the edit changes. PEFT names modules; the tensors of a module are
+  // its weight and its bias.
+  void add_pattern(int64_t l, const BlockEdit& edit) {
+    const AttentionSpec& a = edit.spec.attention();
+    const StoredRanks ranks = stored_ranks(a, edit.kv_rank, spec().width);
+    const bool out = !a.heads_off.empty(), unread = kv_heads_read(a)<a.kv_heads, latent = edit.kv_rank> 0;
+    struct Stored {
+      bool q = false, k = false, v = false, o = false, changed = false;
     };
-    for (const char* p : {"W_Q", "W_K"}) add(p, layer.qk);
-    for (const char* p : {"W_V", "W_O"}) add(p, layer.ov);
-    for (const char* p : {"W_K", "W_V"}) add(p, layer.kv);
+    std::map<std::string, Stored> tensors;  // a fused one serves several maps
+    const auto add = [&](const char* parameter, bool Stored::*map, bool changed) {
+      const auto place = checkpoint_.places().find(fmt::format("blocks.{}.attn.{}", l, parameter));
+      if (place == checkpoint_.places().end()) return;
+      Stored& tensor = tensors[place->second.tensor];
+      tensor.*map = true;
+      tensor.changed = tensor.changed || changed;
+    };
+    add("W_Q", &Stored::q, out || a.truncate_qk > 0);
+    add("W_K", &Stored::k, unread || latent || a.truncate_qk > 0);
+    add("W_V", &Stored::v, unread || latent || a.truncate_ov > 0);
+    add("W_O", &Stored::o, out || a.truncate_ov > 0);
+    for (const auto& [name, t] : tensors) {
+      if (!t.changed) continue;
+      const int64_t read = t.k && t.v ? ranks.kv : t.k ? ranks.k : t.v ? ranks.v : 0;
+      const std::string module = name.substr(0, name.rfind(".weight"));
+      // All maps of a fused tensor read the same tokens.
+      result_.rank_pattern[module] = std::min((t.q ? ranks.q : 0) + read + (t.o ? ranks.o : 0), spec().width);
+    }
   }
 
-  const PlanRequest& request_;
-  const ProgressCallback& progress_;
+  const PlanRequest request_;  // its own: the plan is written after the search
+  const ProgressCallback progress_;
   Checkpoint checkpoint_;
   std::unique_ptr<WeightSource> source_;
   ScanInput input_;
@@ -324,9 +342,13 @@ class Planner {
 }  // namespace
 
 PlanResult make_plan(const PlanRequest& request, const ProgressCallback& progress) {
-  if (!(request.budget >= 0)) throw usage_error("--budget should not be negative");
+  if (!(request.budget >= 0) || !std::isfinite(request.budget))
+    throw usage_error("--budget must be a number of nats, 0 or more");
   prepare_run(request.scan);
-  return Planner(request, progress).run();
+  const auto planner = std::make_shared<Planner>(request, progress);
+  PlanResult plan = planner->run();
+  plan.write = [planner](const std::filesystem::path& folder) { planner->write(folder); };
+  return plan;
 }
 
 }  // namespace rankscope

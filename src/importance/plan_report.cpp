@@ -90,16 +90,22 @@ Finding what_goes(const PlanResult& plan, const Counts& c) {
   return f;
 }
 
-Finding what_held_out_says(const PlannedLoss& l, double budget) {
-  const Held held = held_against(l.rise, budget);
+Held held_of(const PlannedLoss& l, double budget) { return held_against(l.rise, l.samples, budget); }
+
+// "the last fifth of the samples ... is within the budget: +0.0123 nats, at most +0.0191 (6 samples)"
+std::string held_text(const PlannedLoss& l, double budget) {
+  const Held held = held_of(l, budget);
   const char* says = held == Held::within ? "is within the budget"
                      : held == Held::over
-                         ? "is OVER the budget, so the texts of the search do not speak for others"
+                         ? "is OVER the budget, so the samples of the search do not speak for others"
                          : "has too few samples to say whether the budget holds";
-  Finding f{.topic = "held out",
-            .sentence = fmt::format("the last fifth of the text, which the search never read, {}: {}", says,
-                                    rise_text(l)),
-            .known = held != Held::undecided};
+  return fmt::format("the last fifth of the samples, which the search never read, {}: {}", says,
+                     rise_text(l));
+}
+
+Finding what_held_out_says(const PlannedLoss& l, double budget) {
+  Finding f{
+      .topic = "held out", .sentence = held_text(l, budget), .known = held_of(l, budget) != Held::undecided};
   f.value = l.rise.mean;
   f.threshold = budget;
   return f;
@@ -115,18 +121,23 @@ Finding what_shares(const PlanResult& plan) {
   if (layers.empty()) {
     f.known = !undecided;
     f.sentence = undecided
-                     ? "this text is too small to say whether a layer could read with the patterns of the "
-                       "layer before: more samples would decide"
+                     ? fmt::format(
+                           "{} to say whether a layer could read with the patterns of the layer "
+                           "before: more{} would decide",
+                           too_little(plan), plan.more_to_read ? " (--samples)" : " samples")
                      : fmt::format("no layer could read with the patterns of the layer before within {} nats",
                                    plan.budget);
     return f;
   }
+  f.known = held_of(plan.sharing.held_out, plan.budget) != Held::undecided;
   f.sentence = fmt::format(
-      "layer{} {} could read with the patterns of the layer before: instead of the plan, not on top of it, "
-      "and the loss changes by {}, held out {:+.4f}; {} parameters fewer. No architecture has a word for it, "
-      "so it is not written",
+      "by the samples of the search layer{} {} could read with the patterns of the layer before: instead of "
+      "the plan, not on top of it, and the loss changes by {}; {}. {} parameters fewer; no architecture has "
+      "a word for it, so it is not written",
       layers.size() == 1 ? "" : "s", fmt::join(layers, ", "), rise_text(plan.sharing.search),
-      plan.sharing.held_out.rise.mean, plan.sharing.saved);
+      held_text(plan.sharing.held_out, plan.budget), plan.sharing.saved);
+  f.value = plan.sharing.held_out.rise.mean;
+  f.threshold = plan.budget;
   return f;
 }
 
@@ -153,13 +164,17 @@ void add_rows(const PlanResult& plan, const ModelSpec& spec, ResultTable& table)
   }
   for (const PlannedLayer& l : plan.layers) {
     row("planned", "plan_heads_out", l.layer, static_cast<double>(l.heads_out.size()), kNone, 1);
-    row("planned", "plan_rank_qk", l.layer, static_cast<double>(l.qk > 0 ? l.qk : l.full_qk), kNone, 1);
-    row("planned", "plan_rank_ov", l.layer, static_cast<double>(l.ov > 0 ? l.ov : l.full_ov), kNone, 1);
-    row("planned", "plan_rank_kv", l.layer, static_cast<double>(l.kv > 0 ? l.kv : l.full_kv), kNone, 1);
+    row("planned", "plan_rank_qk", l.layer, static_cast<double>(l.left(l.qk, l.full_qk)), kNone, 1);
+    row("planned", "plan_rank_ov", l.layer, static_cast<double>(l.left(l.ov, l.full_ov)), kNone, 1);
+    row("planned", "plan_rank_kv", l.layer, static_cast<double>(l.left(l.kv, l.full_kv)), kNone, 1);
   }
 }
 
 }  // namespace
+
+std::string too_little(const PlanResult& plan) {
+  return plan.more_to_read ? "these samples are too few" : "this text is too small";
+}
 
 Json plan_json(const PlanResult& plan) {
   Json out{{"architecture", plan.architecture},
@@ -168,15 +183,18 @@ Json plan_json(const PlanResult& plan) {
            {"steps", steps_json(plan.steps)},
            {"search", loss_json(plan.search)},
            {"held_out", loss_json(plan.held_out)},
-           {"held_out_says", counts_of(plan).any() ? to_string(held_against(plan.held_out.rise, plan.budget))
-                                                   : "nothing changed"},
+           {"held_out_says",
+            counts_of(plan).any() ? to_string(held_of(plan.held_out, plan.budget)) : "nothing changed"},
            {"all", loss_json(plan.all)},
            {"sharing",
             {{"steps", steps_json(plan.sharing.steps)},
              {"parameters_saved", plan.sharing.saved},
              {"search", loss_json(plan.sharing.search)},
-             {"held_out", loss_json(plan.sharing.held_out)}}},
+             {"held_out", loss_json(plan.sharing.held_out)},
+             {"held_out_says", plan.sharing.saved > 0 ? to_string(held_of(plan.sharing.held_out, plan.budget))
+                                                      : "nothing changed"}}},
            {"undecided", plan.undecided},
+           {"changes", plan.changes},
            {"parameters", plan.parameters},
            {"parameters_saved", plan.saved},
            {"cache_saved", plan.cache_saved},
@@ -187,9 +205,9 @@ Json plan_json(const PlanResult& plan) {
     out["layers"].push_back({{"layer", l.layer},
                              {"heads", l.heads},
                              {"heads_out", l.heads_out},
-                             {"qk", l.qk > 0 ? l.qk : l.full_qk},
-                             {"ov", l.ov > 0 ? l.ov : l.full_ov},
-                             {"kv", l.kv > 0 ? l.kv : l.full_kv},
+                             {"qk", l.left(l.qk, l.full_qk)},
+                             {"ov", l.left(l.ov, l.full_ov)},
+                             {"kv", l.left(l.kv, l.full_kv)},
                              {"full_qk", l.full_qk},
                              {"full_ov", l.full_ov},
                              {"full_kv", l.full_kv},

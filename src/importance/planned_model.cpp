@@ -12,6 +12,7 @@
 #include "checkpoint/load.h"
 #include "checkpoint/put_back.h"
 #include "checkpoint/stored.h"
+#include "importance/factored.h"
 #include "model/block.h"
 #include "model/embed_and_unembed.h"
 #include "parts/program.h"
@@ -213,17 +214,32 @@ class Recorder {
 };
 
 // What makes a folder a model beside its weights: config, tokenizer, the words of its authors.
-void copy_the_rest(const fs::path& from, const fs::path& to) {
+std::vector<fs::path> the_rest(const fs::path& folder) {
   const std::set<std::string> weights{".safetensors", ".bin",     ".pt",   ".pth",
                                       ".h5",          ".msgpack", ".onnx", ".gguf"};
-  for (const auto& entry : fs::directory_iterator(from)) {
+  std::vector<fs::path> out;
+  for (const auto& entry : fs::directory_iterator(folder)) {
     const fs::path& file = entry.path();
-    if (!fs::is_regular_file(file) || weights.count(file.extension().string()) > 0 ||
-        file.filename().string().ends_with(".index.json"))
-      continue;
-    fs::copy_file(file, to / file.filename(), fs::copy_options::overwrite_existing);
+    if (fs::is_regular_file(file) && weights.count(file.extension().string()) == 0 &&
+        !file.filename().string().ends_with(".index.json"))
+      out.push_back(file);
   }
+  return out;
 }
+
+// Files of a folder that go again unless all of them are written: half a model looks like one.
+class WrittenTogether {
+ public:
+  ~WrittenTogether() {
+    std::error_code ignored;
+    for (const fs::path& file : files_) fs::remove(file, ignored);
+  }
+  const fs::path& add(fs::path file) { return files_.emplace_back(std::move(file)); }
+  void keep() { files_.clear(); }
+
+ private:
+  std::deque<fs::path> files_;
+};
 
 }  // namespace
 
@@ -234,13 +250,17 @@ bool can_write(const Checkpoint& checkpoint, int64_t layer, const std::string& m
   const AttentionSpec& a = *branch->attention();
   const Program program = program_of(*branch, spec.width);
   if (!program.writes_heads() || !program.maps_tokens() || !a.value_map) return false;
-  // A norm over all heads at once sees more heads in a cut block, which repeats shared keys, than in a folder.
+  // A norm over all heads at once sees more heads in a cut block, which repeats shared keys, than in a
+  // folder.
   if (map != "ov" && a.qk_norm.acts() && a.qk_norm_span == NormSpan::all) return false;
   if (map == "kv") return true;
-  if (map == "ov")
-    return a.kv_heads == a.heads && (!stored(checkpoint, layer, "b_V") || stored(checkpoint, layer, "b_O"));
-  const bool turned = (!a.rotary_frequencies.empty() && a.positions) || a.qk_norm.acts();
-  return turned || (a.kv_heads == a.heads && stored(checkpoint, layer, "b_Q"));
+  if (map == "ov") {  // what biases make heads carry, the values' and the norm's, moves into the output's
+    const std::string shift = fmt::format("blocks.{}.{}.b", layer, branch->norm_name);
+    const bool carried =
+        stored(checkpoint, layer, "b_V") || (branch->before.acts() && checkpoint.places().count(shift) > 0);
+    return a.kv_heads == a.heads && (!carried || stored(checkpoint, layer, "b_O"));
+  }
+  return is_turned(a) || (a.kv_heads == a.heads && stored(checkpoint, layer, "b_Q"));
 }
 
 void write_planned_model(const Checkpoint& checkpoint, WeightSource& source,
@@ -250,9 +270,16 @@ void write_planned_model(const Checkpoint& checkpoint, WeightSource& source,
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) throw Error(fmt::format("cannot make the folder: {}", code.message())).in(folder.string());
-  copy_the_rest(checkpoint.folder(), folder);
-  Recorder(checkpoint, source, edits).write(samples, folder / "activations.safetensors");
+  WrittenTogether files;
+  for (const fs::path& from : the_rest(checkpoint.folder())) {
+    const fs::path& to = files.add(folder / from.filename());
+    fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
+    if (code) throw Error(fmt::format("cannot write the file: {}", code.message())).in(to.string());
+  }
+  Recorder(checkpoint, source, edits).write(samples, files.add(folder / "activations.safetensors"));
+  files.add(folder / "model.safetensors");
   Writer(checkpoint, source, edits).write(folder);
+  files.keep();
 }
 
 }  // namespace rankscope

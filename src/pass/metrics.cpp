@@ -131,7 +131,7 @@ const std::vector<MetricInfo>& metrics_without_lens() {
        .formula = "loss of the planned network - loss, over the texts that the search judged by, nats",
        .meaning = "below the budget, and so is its upper end"},
       {.name = "plan_loss_held_out",
-       .formula = "the same over the last fifth of the texts, which the search never read",
+       .formula = "the same over the last fifth of the samples, which the search never read",
        .meaning = "what the plan costs on texts that did not choose it"},
       {.name = "plan_loss_all",
        .formula = "the same over all texts",

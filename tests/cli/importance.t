@@ -122,10 +122,12 @@ A plan within a budget, written as a model whose loss scan repeats and which ver
 
 On so little text nothing can be promised within a small budget, and nothing is changed.
 
-  $ rankscope plan --samples 8 --max-length 12 --budget 0.0005 --write same > small.txt; head -1 small.txt | cut -c1-44; grep -c '/[0-9]' small.txt
-  ? plan      this text is too small to decide
+  $ rankscope plan --samples 8 --max-length 12 --budget 0.0005 --write same > small.txt; head -1 small.txt | cut -c1-47; grep -c '/[0-9]' small.txt
+  ? plan      these samples are too few to decide
   0
   [1]
+  $ grep 'note .* samples were read' small.txt | tr -d '0-9' | tr -s ' '
+   note of about samples were read: --samples reads more
   $ rankscope plan --samples 8 --max-length 12 --budget 0.0005 --json | grep -o '"parameters_saved": [0-9]*,' | sort -u
   "parameters_saved": 0,
   $ rankscope plan "$TREE/tests/fixtures/models/t5" --random-tokens 2>&1 | head -1
@@ -135,8 +137,52 @@ On so little text nothing can be promised within a small budget, and nothing is 
   $ rankscope plan --write here --out ./here 2>&1 | head -1
   error: the model and the report need a folder each
   $ rankscope plan --samples 3
-  error: a plan needs at least 5 samples, and there are 3
-    try  a longer text: one sample per line, or --whole
+  error: a plan needs at least 6 samples, and there are 3
+    try  a larger --samples
+  [2]
+  $ for budget in -1 inf nan abc; do rankscope plan --budget $budget; done
+  error: --budget must be a number of nats, 0 or more
+  error: --budget must be a number of nats, 0 or more
+  error: --budget must be a number of nats, 0 or more
+  error: --budget must be a number of nats, 0 or more
+  [2]
+
+Everything may go: no cut of a layer without heads, no parameter saved twice, the count that inspect gives.
+
+  $ awk 'BEGIN { for (i = 0; i < 40; ++i) { for (j = 0; j < 10; ++j) printf "%d ", 5 + (i * 37 + j * j * 11 + i * j * 7) % 60; print "" } }' > forty.txt
+  > rankscope plan "$TREE/tests/fixtures/models/gpt2" --token-ids forty.txt --samples 40 --budget 1e9 > all.txt; head -1 all.txt | grep -o 'nats 9 of 9 heads go:'; grep -A3 '^layer' all.txt | tr -s ' '; grep -o '^search .*changes' all.txt | tr -s ' '; grep '^peft' all.txt | tr -s ' '
+  nats 9 of 9 heads go:
+  layer heads out QK OV KV could share with
+   0 0 1 2 - - - -
+   1 0 1 2 - - - layer 0
+   2 0 1 2 - - - layer 1
+  search 9 changes
+  peft rank_pattern = {}
+  $ rankscope plan "$TREE/tests/fixtures/models/gpt2" --token-ids forty.txt --samples 40 --budget 1e9 --json | grep -o '"parameters[a-z_]*": [0-9]*' | sort -u
+  "parameters": 23322
+  "parameters_saved": 11070
+  "parameters_saved": 3720
+  $ rankscope inspect "$TREE/tests/fixtures/models/gpt2" | grep -o '^ *parameters *[0-9,]*' | tr -s ' '
+  parameters 23,322
+
+Folders that cannot be written are answered before the search, and before the model is read; a plan is printed before
+it is written.
+
+  $ echo > file; rankscope plan nowhere --write file/planned
+  error: cannot make the folder: Not a directory
+    in   --write file/planned
+    try  another folder
+  [1]
+  $ rankscope plan nowhere --write file 2>&1 | head -2
+  error: cannot make the folder: Not a directory
+    in   --write file
+  $ rankscope plan nowhere --out file/planned 2>&1 | head -2
+  error: cannot make the folder: "file" is a file
+    in   file/planned
+  $ (trap '' XFSZ; ulimit -f 200; rankscope plan --samples 10 --max-length 24 --budget 1.5 --write full 2> full.err) | grep -o '^search\|^wrote'; head -1 full.err; ls full
+  search
+  error: cannot write the file: File too large
+  ls: cannot access 'full': No such file or directory
   [2]
   $ rankscope plan "$TREE/tests/fixtures/models/bert-classifier" --random-tokens 2>&1 | head -1
   error: a plan is judged by the loss, and this model has none

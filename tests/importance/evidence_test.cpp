@@ -35,7 +35,7 @@ TEST(Rise, IsThatOfPairsSoThatWhatSamplesShareFallsOut) {
 TEST(Rise, OfOneSampleHasNoEnd) {
   const Rise one = paired_rise({1}, {1}, {10});
   EXPECT_TRUE(std::isinf(one.upper(0.05)));
-  EXPECT_EQ(held_against(one, 1e9), Held::undecided);
+  EXPECT_EQ(held_against(one, 1, 1e9), Held::undecided);
 }
 
 TEST(Rise, SaysHowManySamplesWouldDo) {
@@ -53,9 +53,14 @@ TEST(Rise, SaysHowManySamplesWouldDo) {
 }
 
 TEST(HeldOut, IsWithinOverOrCannotTell) {
-  EXPECT_EQ(held_against({0.01, 0.01, 50}, 0.05), Held::within);
-  EXPECT_EQ(held_against({0.20, 0.01, 50}, 0.05), Held::over);
-  EXPECT_EQ(held_against({0.04, 0.01, 50}, 0.05), Held::undecided);
+  EXPECT_EQ(held_against({0.01, 0.01, 50}, 51, 0.05), Held::within);
+  EXPECT_EQ(held_against({0.20, 0.01, 50}, 51, 0.05), Held::over);
+  EXPECT_EQ(held_against({0.04, 0.01, 50}, 51, 0.05), Held::undecided);
+}
+
+TEST(HeldOut, CannotTellFromFewerSamplesThanAVerdict) {
+  EXPECT_EQ(held_against({0.01, 1e-9, 2}, 3, 0.05), Held::undecided);
+  EXPECT_EQ(held_against({0.01, 1e-9, 3}, 4, 0.05), Held::within);
 }
 
 TEST(Looks, SpendTheirChanceOnce) {

@@ -5,7 +5,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
+#include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -80,9 +83,9 @@ class Plan : public testing::TestWithParam<const char*> {
     r.scan.model = test::fixtures() / "models" / GetParam();
     r.scan.token_ids = folder.path() / "ids.txt";
     r.budget = budget;
-    r.write = folder.path() / "planned";
     return r;
   }
+  fs::path planned() const { return folder.path() / "planned"; }
 };
 
 // On so few tokens of a random network only a generous budget can be kept for sure.
@@ -100,12 +103,14 @@ TEST_P(Plan, IsWithinItsBudgetAndTheWrittenModelIsTheOnePlanned) {
     changed = changed || !l.heads_out.empty() || l.qk > 0 || l.ov > 0 || l.kv > 0;
   EXPECT_TRUE(changed);
 
-  const ModelSpec spec = Checkpoint(*r.write).spec();
-  for (const LayerError& e : verify({*r.write, *r.write / "activations.safetensors", "float32", "cpu", 1}))
+  EXPECT_FALSE(fs::exists(planned()));  // the search is over, and nothing is written yet
+  plan.write(planned());
+  const ModelSpec spec = Checkpoint(planned()).spec();
+  for (const LayerError& e : verify({planned(), planned() / "activations.safetensors", "float32", "cpu", 1}))
     EXPECT_LE(e.relative(), test::forward_error(spec.depth(), spec.width)) << e.tensor;
 
   ScanRequest again;
-  again.model = *r.write;
+  again.model = planned();
   again.token_ids = r.scan.token_ids;
   again.lenses = {"residual"};
   const ScanResult scanned = scan(again, {});
@@ -159,9 +164,10 @@ TEST(PlanOf, AFewTextsDoesNotCostMoreThanItsBudgetOnManyOthers) {
     r.scan.model = model;
     r.scan.token_ids = folder.path() / "few.txt";
     r.budget = 0.05;
-    r.write = folder.path() / fmt::format("planned{}", seed);
     const PlanResult plan = make_plan(r, {});
-    EXPECT_LE(loss_of(*r.write) - full, 0.05) << "seed " << seed;
+    const fs::path planned = folder.path() / fmt::format("planned{}", seed);
+    plan.write(planned);
+    EXPECT_LE(loss_of(planned) - full, 0.05) << "seed " << seed;
     if (plan.saved > 0) continue;
     EXPECT_TRUE(plan.undecided.starts_with("this text is too small to decide:")) << plan.undecided;
     EXPECT_FALSE(plan.report.verdict.front().known);
@@ -178,7 +184,7 @@ TEST(PlanOf, ManyTextsFindsWhatCanGoAndTheOthersAgree) {
   r.budget = 0.3;
   const PlanResult plan = make_plan(r, {});
   EXPECT_GT(plan.saved, 0);
-  EXPECT_NE(held_against(plan.held_out.rise, r.budget), Held::over);
+  EXPECT_NE(held_against(plan.held_out.rise, plan.held_out.samples, r.budget), Held::over);
   EXPECT_EQ(plan.search.samples, 232);  // 60 are held out, 8 order
   const Json& said = plan.report.manifest.at("plan");
   EXPECT_EQ(said.at("steps").size(), plan.steps.size());
@@ -189,12 +195,138 @@ TEST(PlanOf, ANetworkOfTwoStreamsIsRefused) {
   EXPECT_EQ(refusal("t5"), "a plan follows one stream, and this network has several");
 }
 
-TEST(PlanOf, NothingWhereTheBudgetIsNothingAndEverythingCosts) {
-  // A budget below zero cannot be asked for.
-  PlanRequest r;
-  r.budget = -1;
-  EXPECT_THROW(make_plan(r, {}), Error);
+TEST(PlanOf, ABudgetThatIsNoNumberOfNatsIsRefused) {
+  for (const double budget : {-1.0, std::nan(""), HUGE_VAL}) {
+    PlanRequest r;
+    r.budget = budget;
+    EXPECT_THROW(make_plan(r, {}), Error) << budget;
+  }
 }
+
+// The plan of a small model on lines of random tokens; samples 0: all of them.
+PlanResult plan_of(const char* model, int lines, double budget, int64_t samples = 0, uint64_t seed = 5) {
+  const TemporaryFolder folder;
+  write_ids(folder.path() / "ids.txt", lines, seed);
+  PlanRequest r;
+  r.scan.model = test::fixtures() / "models" / model;
+  r.scan.token_ids = folder.path() / "ids.txt";
+  r.scan.samples = samples > 0 ? samples : lines;
+  r.budget = budget;
+  return make_plan(r, {});
+}
+
+const Finding* about(const PlanResult& plan, const char* topic) {
+  for (const Finding& f : plan.report.verdict)
+    if (f.topic == topic) return &f;
+  return nullptr;
+}
+
+// What a scan of a folder with that model reads: every tensor once, also where two parameters are one.
+TEST(PlanOf, AModelWithATiedVocabularyCountsItOnce) {
+  EXPECT_EQ(plan_of("gpt2", 30, 0.1).parameters, 23322);  // as rankscope inspect
+}
+
+// All attention of a layer that loses everything is Q, K, V and O without the output's bias: nothing of it
+// can be saved twice.
+TEST(PlanOf, EverythingSavesEveryMapOnceAndLeavesNothingToCut) {
+  const PlanResult plan = plan_of("gpt2", 40, 1e9);
+  EXPECT_EQ(plan.saved, 3 * (4 * 30 * 30 + 3 * 30));  // width 30, three layers
+  EXPECT_EQ(plan.changes, 9);                         // heads
+  EXPECT_DOUBLE_EQ(plan.cache_saved, 1);
+  for (const PlannedLayer& l : plan.layers) {
+    EXPECT_FALSE(l.has_heads());
+    EXPECT_EQ(l.qk + l.ov + l.kv, 0);
+  }
+  EXPECT_TRUE(plan.rank_pattern.empty()) << plan.rank_pattern;
+  EXPECT_EQ(about(plan, "plan")->sentence.find("is cut"), std::string::npos);
+}
+
+// Every measured step asks something: no change in it is already in the network of the steps before.
+TEST(PlanOf, ASearchMeasuresNoChangeThatChangesNothing) {
+  const PlanResult plan = plan_of("gpt2", 200, 1.0);
+  std::map<std::string, int64_t> ranks;  // by "QK of layer 1"
+  std::set<std::string> heads;
+  int64_t repeated = 0, cuts = 0;
+  for (const PlanStep& step : plan.steps) {
+    std::map<std::string, int64_t> tried = ranks;
+    std::set<std::string> out = heads;
+    for (const std::string& what : step.what) {
+      const size_t at = what.find(" to rank ");
+      if (at == std::string::npos) {
+        repeated += !out.insert(what).second;
+        continue;
+      }
+      const int64_t rank = std::stoll(what.substr(at + 9));
+      const auto [it, first] = tried.try_emplace(what.substr(0, at), rank);
+      repeated += !first && it->second <= rank;
+      it->second = std::min(it->second, rank);
+      ++cuts;
+    }
+    if (step.taken) ranks = tried, heads = out;
+  }
+  EXPECT_GT(cuts, 3);
+  EXPECT_EQ(repeated, 0);
+}
+
+TEST(PlanOf, APartOfAFileSaysSoAndAsksForMoreSamples) {
+  PlanResult part, all;
+  for (uint64_t seed = 1; seed <= 10 && part.undecided.empty(); ++seed) {  // texts on which nothing is sure
+    part = plan_of("gpt2", 20, 0.02, 10, seed), all = plan_of("gpt2", 10, 0.02, 0, seed);
+    EXPECT_EQ(part.undecided.empty(), all.undecided.empty());  // the same ten lines
+  }
+  const auto noted = [](const PlanResult& plan) {
+    return std::count(plan.notes.begin(), plan.notes.end(),
+                      "10 of 20 samples were read: --samples 20 reads more");
+  };
+  EXPECT_EQ(noted(part), 1);
+  EXPECT_EQ(noted(all), 0);
+  EXPECT_TRUE(part.undecided.starts_with("these samples are too few to decide:")) << part.undecided;
+  EXPECT_TRUE(part.undecided.ends_with("(--samples reads more)")) << part.undecided;
+  EXPECT_TRUE(all.undecided.starts_with("this text is too small to decide:")) << all.undecided;
+}
+
+// Two samples that no search has read decide nothing, however alike they are.
+TEST(PlanOf, TwoSamplesHeldOutDoNotSayThatItHolds) {
+  const PlanResult plan = plan_of("gpt2", 10, 1e9);
+  EXPECT_EQ(plan.held_out.samples, 2);
+  EXPECT_FALSE(about(plan, "held out")->known);
+  EXPECT_EQ(plan.report.manifest.at("plan").at("held_out_says"), "undecided");
+  EXPECT_FALSE(about(plan, "sharing")->known);
+  EXPECT_EQ(plan.report.manifest.at("plan").at("sharing").at("held_out_says"), "undecided");
+  EXPECT_TRUE(about(plan_of("gpt2", 40, 1e9), "held out")->known);  // eight do
+  EXPECT_TRUE(about(plan_of("gpt2", 40, 1e9), "sharing")->known);
+}
+
+// PEFT's pattern beside the tensors of the written folder. Random weights have every rank that they may have.
+class Pattern : public testing::TestWithParam<const char*> {};
+TEST_P(Pattern, IsTheRankOfEveryTensorThatThePlanChanged) {
+  const TemporaryFolder folder;
+  int64_t checked = 0, below = 0;
+  for (const double budget : {0.3, 1.0, 3.0}) {
+    const PlanResult plan = plan_of(GetParam(), 60, budget);
+    const fs::path planned = folder.path() / fmt::format("{}", budget);
+    plan.write(planned);
+    const Checkpoint before(test::fixtures() / "models" / GetParam()), after(planned);
+    for (const auto& [name, located] : after.store().tensors()) {
+      const std::string module = name.substr(0, name.rfind(".weight"));
+      const at::Tensor now = view_of(*located.file, *located.entry).to(at::kDouble);
+      const auto& old = before.store().tensors().at(name);
+      const at::Tensor was = view_of(*old.file, *old.entry).to(at::kDouble);
+      if (now.dim() < 2 || (at::equal(now, was) && !plan.rank_pattern.contains(module))) continue;
+      const at::Tensor sigma = at::linalg_svdvals(now);
+      if (sigma.max().item<double>() == 0) continue;  // all heads of the layer are out
+      // Stored in float32, whose rounding is 6e-8 of the entries.
+      const int64_t rank = (sigma > 1e-5 * sigma.max()).sum().item<int64_t>();
+      ASSERT_TRUE(plan.rank_pattern.contains(module)) << module;
+      EXPECT_EQ(plan.rank_pattern.at(module), rank) << module << " at budget " << budget;
+      ++checked;
+      below += rank < std::min(now.size(0), now.size(1));
+    }
+  }
+  EXPECT_GT(checked, 0);
+  EXPECT_GT(below, 0);
+}
+INSTANTIATE_TEST_SUITE_P(Fixtures, Pattern, testing::Values("gpt2", "opt", "bloom"));
 
 TEST(PlanOf, AModelThatSharesItsLayersIsRefused) {
   PlanRequest r;
@@ -211,6 +343,21 @@ TEST(CanWrite, KnowsWhichCutsHaveAPlace) {
   EXPECT_TRUE(can_write(llama, 0, "qk"));
   EXPECT_EQ(can_write(llama, 0, "ov"),
             llama.spec().blocks[0].attention().heads == llama.spec().blocks[0].attention().kv_heads);
+}
+
+// A cut of OV moves what the norm's bias makes heads carry into the output's bias, too.
+TEST(CanWrite, NeedsAnOutputBiasWhereANormHasOne) {
+  const TemporaryFolder folder;
+  const fs::path with_biases = test::fixtures() / "models" / "gpt-neox", without = folder.path() / "model";
+  fs::copy(with_biases, without);
+  std::string config = read_file(without / "config.json");
+  const std::string said = "\"attention_bias\": true";
+  config.replace(config.find(said), said.size(), "\"attention_bias\": false");
+  fs::remove(without / "config.json");
+  write_file(without / "config.json", config);
+  EXPECT_TRUE(can_write(Checkpoint(with_biases), 0, "ov"));
+  EXPECT_FALSE(can_write(Checkpoint(without), 0, "ov"));
+  EXPECT_TRUE(can_write(Checkpoint(without), 0, "qk"));
 }
 
 }  // namespace

@@ -17,22 +17,34 @@
 #include "cli/input_options.h"
 #include "cli/options.h"
 #include "report/columns.h"
+#include "report/read.h"
 #include "report/terminal.h"
 #include "report/text.h"
+#include "report/write.h"
 
 namespace rankscope {
 namespace {
 
 struct Options {
   PlanRequest request;
-  std::string model, token_ids, pixels, write, out;
+  std::string model, token_ids, pixels, budget, write, out;
   bool json = false, force = false;
 };
 
-void print(const PlanResult& r, const ScanResult& report, const Options& o, std::ostream& out) {
+// A label and its text, as many lines as it needs.
+void say(const char* label, const std::string& text, std::ostream& out) {
+  bool first = true;
+  for (const std::string& line : wrap(text, 68)) {
+    out << pad_right(first ? label : "", 12) << line << '\n';
+    first = false;
+  }
+}
+
+void print(const PlanResult& r, const ScanResult& report, std::ostream& out) {
   const TerminalStyle style = terminal_style(STDOUT_FILENO);
   print_sentences(report, style, out);
-  const auto of = [](int64_t rank, int64_t full) {
+  const auto of = [](const PlannedLayer& l, int64_t rank, int64_t full) {
+    if (!l.has_heads()) return std::string("-");
     return rank == 0 ? fmt::format("{}", full) : fmt::format("{}/{}", rank, full);
   };
   std::vector<Column> columns{{"layer", {}}, {"heads out", {}, true},       {"QK", {}}, {"OV", {}},
@@ -40,32 +52,50 @@ void print(const PlanResult& r, const ScanResult& report, const Options& o, std:
   for (const PlannedLayer& l : r.layers) {
     const std::vector<std::string> cells{
         std::to_string(l.layer), l.heads_out.empty() ? "-" : fmt::format("{}", fmt::join(l.heads_out, " ")),
-        of(l.qk, l.full_qk),     of(l.ov, l.full_ov),
-        of(l.kv, l.full_kv),     l.shares ? fmt::format("layer {}", l.layer - 1) : "-"};
+        of(l, l.qk, l.full_qk),  of(l, l.ov, l.full_ov),
+        of(l, l.kv, l.full_kv),  l.shares ? fmt::format("layer {}", l.layer - 1) : "-"};
     for (size_t i = 0; i < cells.size(); ++i) columns[i].cells.push_back(cells[i]);
   }
   out << '\n';
   print_columns(columns, style, out);
   out << '\n';
-  const auto say = [&](const char* label, const std::string& text) {
-    bool first = true;
-    for (const std::string& line : wrap(text, 68)) {
-      out << pad_right(first ? label : "", 12) << line << '\n';
-      first = false;
-    }
-  };
-  size_t taken = 0;
-  for (const PlanStep& s : r.steps) taken += s.taken ? s.what.size() : 0;
   say("search",
-      fmt::format("{} changes in {} measured steps, {:.0f} forward passes", taken, r.steps.size(), r.passes));
+      fmt::format("{} change{} in {} measured steps, {:.0f} forward passes", r.changes,
+                  r.changes == 1 ? "" : "s", r.steps.size(), r.passes),
+      out);
   say("all",
       fmt::format("loss {:.4f} to {:.4f} nats a token on all {} samples: what scan says of the written model",
-                  r.all.full, r.all.planned, r.all.samples));
+                  r.all.full, r.all.planned, r.all.samples),
+      out);
   // In one line, however long: it is there to be copied.
   out << pad_right("peft", 12) << "rank_pattern = " << r.rank_pattern.dump() << '\n';
-  if (!o.write.empty())
-    say("wrote", fmt::format("{}; rankscope verify {} --against {}/activations.safetensors", o.write, o.write,
-                             o.write));
+}
+
+void check_write(const Options& o) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(o.write, ignored) && !std::filesystem::is_empty(o.write, ignored))
+    throw usage_error("there is something in this folder already")
+        .in("--write " + o.write)
+        .hint("a new folder");
+  const auto whole = [](const std::string& folder) {
+    return (std::filesystem::absolute(folder) / "").lexically_normal();
+  };
+  if (!o.out.empty() && whole(o.write) == whole(o.out))
+    throw usage_error("the model and the report need a folder each").in("--write " + o.write);
+}
+
+// The folder, made before the search, which takes long; it goes again where nothing is written into it.
+std::unique_ptr<ResultFolder> folder_for(const std::string& option, const std::string& folder) {
+  std::unique_ptr<ResultFolder> made;
+  if (folder.empty()) return made;
+  try {
+    made = std::make_unique<ResultFolder>(folder);
+  } catch (const Error& e) {
+    throw Error(e.message()).in(option + " " + folder).hint("another folder");
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw Error("nothing can be written into this folder").in(option + " " + folder).hint("another folder");
+  return made;
 }
 
 int run(Options& o, Io& io) {
@@ -75,25 +105,16 @@ int run(Options& o, Io& io) {
   if (!o.pixels.empty()) r.pixels = o.pixels;
   const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.random_tokens;
   if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
+  if (!parse_positive(o.budget, o.request.budget))
+    throw usage_error("--budget must be a number of nats, 0 or more");
   set_batch_size(r);
   refuse_folders(r.texts);
   check_out(o.out, o.force, io);
-  if (!o.write.empty()) {
-    std::error_code ignored;
-    if (std::filesystem::exists(o.write, ignored) && !std::filesystem::is_empty(o.write, ignored))
-      throw usage_error("there is something in this folder already")
-          .in("--write " + o.write)
-          .hint("a new folder");
-    const auto whole = [](const std::string& folder) {
-      return (std::filesystem::absolute(folder) / "").lexically_normal();
-    };
-    if (!o.out.empty() && whole(o.write) == whole(o.out))
-      throw usage_error("the model and the report need a folder each").in("--write " + o.write);
-    o.request.write = o.write;
-  }
+  if (!o.write.empty()) check_write(o);
+  const auto for_model = folder_for("--write", o.write), for_report = folder_for("--out", o.out);
   InputOptions shown;
-  shown.out = o.out;
   PlanResult plan;
+  // First the plan is printed and then it is written: a full disk does not lose it.
   return run_and_report(
       shown, io,
       [&](const ProgressCallback& progress) {
@@ -104,7 +125,22 @@ int run(Options& o, Io& io) {
         if (o.json)
           out << report.manifest.at("plan").dump(1) << '\n';
         else
-          print(plan, report, o, out);
+          print(plan, report, out);
+        out.flush();
+        if (!o.out.empty()) {
+          Results results(report);
+          results.name = folder_name(o.out);
+          write_results(o.out, results);
+          if (!io.quiet)
+            io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n", o.out);
+        }
+        if (o.write.empty()) return;
+        plan.write(o.write);
+        if (!o.json)
+          say("wrote",
+              fmt::format("{}; rankscope verify {} --against {}/activations.safetensors", o.write, o.write,
+                          o.write),
+              out);
       });
 }
 
@@ -113,8 +149,9 @@ std::function<int(Io&)> prepare(CLI::App& app) {
   ScanRequest& r = o->request.scan;
   app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
   add_sample_options(app, r, o->token_ids, o->pixels);
-  app.add_option("--budget", o->request.budget, "How much the loss may rise, in nats a token")
-      ->check(CLI::NonNegativeNumber)
+  o->budget = fmt::format("{}", o->request.budget);
+  app.add_option("--budget", o->budget, "How much the loss may rise, in nats a token")
+      ->type_name("NATS")
       ->capture_default_str();
   app.add_option("--write", o->write, "A folder for the model that the plan leaves, of the same architecture")
       ->check(some_name())
