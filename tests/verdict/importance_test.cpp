@@ -37,13 +37,29 @@ TEST_F(ImportanceRule, CountsHeadsThatAreNeededFreeAndNotKnown) {
   add("head_zero_kl", 0.00001, 0.000001, 0, 1);
   add("head_zero_loss", -0.00002, 0.00001, 0, 1);
   add("head_zero_kl", 0.0011, 0.001, 1, 0);
+  add("head_zero_kl", 0.2, 0.01, 1, 1);
+  EXPECT_EQ(
+      said(),
+      std::vector<std::string>{
+          "of 4 heads, each alone writing zero with its share of the biases, the output needs 2, 1 "
+          "cost less than epsilon 0.001 "
+          "and 1 are not known; most in nats: L0H0 0.4 ± 0.01 (loss +0.3 ± 0.02), L1H1 0.2 ± 0.01, L1H0 "
+          "0.0011 ± 0.001; least: L0H1 1e-05 ± 1e-06 (loss -2e-05 ± 1e-05)"});
+}
+
+TEST_F(ImportanceRule, SaysWhatOtherPartsAreWorth) {
+  add("mlp_mean_kl", 0.4, 0.01, 0);
+  add("mlp_mean_loss", 0.3, 0.02, 0);
+  add("layer_zero_kl", 0.00001, 0.000001, 1);
+  add("expert_zero_kl", 0.5, 0.01, 1, 7);
   EXPECT_EQ(said(),
-            std::vector<std::string>{
-                "of 3 heads, each alone writing zero with its share of the biases, the output needs 1, 1 "
-                "cost less than epsilon 0.001 "
-                "and 1 are not known; most in nats: L0H0 0.4 ± 0.01 (loss +0.3 ± 0.02), L1H0 0.0011 ± "
-                "0.001, L0H1 1e-05 ± 1e-06 (loss -2e-05 ± 1e-05); least: L0H1 1e-05 ± 1e-06 (loss -2e-05 "
-                "± 1e-05)"});
+            (std::vector<std::string>{
+                "of 1 MLPs, each alone writing its mean over all tokens, the output needs 1, 0 cost "
+                "less than epsilon 0.001; most in nats: that of layer 0 0.4 ± 0.01 (loss +0.3 ± 0.02)",
+                "of 1 layers, each alone left out, the output needs 0, 1 cost less than epsilon 0.001; "
+                "most in nats: layer 1 1e-05 ± 1e-06",
+                "of 1 experts, each alone writing zero, the output needs 1, 0 cost less than epsilon "
+                "0.001; most in nats: L1E7 0.5 ± 0.01"}));
 }
 
 TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
@@ -85,10 +101,11 @@ TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough)
 
 TEST_F(ImportanceRule, SaysThatSmallCostsAddUpWhereNoPairInteracts) {
   add("stand_in", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");
-  EXPECT_EQ(said(), (std::vector<std::string>{
-                        "no two of the heads that seem free alone stand in for each other: pairs cost at most "
-                        "1e-05 ± 1e-07 more than their effects add up to (epsilon 0.001), so small costs add "
-                        "up"}));
+  EXPECT_EQ(said(),
+            (std::vector<std::string>{
+                "no two of the heads that seem free alone stand in for each other: pairs cost at most "
+                "1e-05 ± 1e-07 more than their effects add up to (epsilon 0.001), so small costs add "
+                "up"}));
 }
 
 TEST_F(ImportanceRule, SaysWhichRankSufficesAndWhatEachCosts) {
