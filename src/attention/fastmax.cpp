@@ -96,8 +96,11 @@ bool surely_positive(const Normalised& both, int64_t p) {
 // Weighted values over the sum of weights, which is carried along as a value of one.
 at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
   const int64_t p = degree_of(in.spec), T = in.k.size(1), e = v.size(2);
-  // Each token meets a state of that many rows twice, or the others.
-  if (in.spec.window > 0 || T <= monomial_count(in.spec.d_qk, p)) return {};
+  const int64_t rows = monomial_count(in.spec.d_qk, p);
+  // Pairs alone, or a state of fewer rows than there are tokens; causal, a pattern costs more than the rows
+  // of a state do (docs/PERFORMANCE.md).
+  const bool pays = in.spec.causal ? T <= kPairTokens || rows <= 4 * T : rows < T;
+  if (in.spec.window > 0 || !pays) return {};
   const Normalised both(in);
   if (!surely_positive(both, p)) return {};
   const at::Tensor beside = at::cat({v, at::ones_like(v.narrow(2, 0, 1))}, 2);

@@ -22,6 +22,8 @@ namespace {
 
 using at::Tensor;
 
+static_assert(kPairTokens == kRunningChunk);
+
 // What kernels are told, with the monomials on the operands' device.
 struct Shape {
   std::shared_ptr<const MonomialTable> table;

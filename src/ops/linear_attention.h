@@ -19,6 +19,8 @@ at::Tensor linear_attention_reference(const at::Tensor& q, const at::Tensor& k, 
                                       const at::Tensor& keep, int64_t degree = 0);
 
 constexpr int64_t kMaxDegree = 3;
+/// Sequences up to this long are compared pair by pair, without a state.
+constexpr int64_t kPairTokens = 64;
 
 /// C(width + degree, degree): rows of the state of that degree; `width` for degree 0.
 int64_t monomial_count(int64_t width, int64_t degree);
