@@ -38,9 +38,14 @@ struct LongResults {
 };
 
 /// Columns are summed over segments of so many queries, whoever computes them; the caller adds these up.
-constexpr int64_t kLongSegment = 512;
+/// There are at most 16: their sums must not grow like the matrix.
+constexpr int64_t kLongSegment = 512, kMostLongSegments = 16;
+constexpr int64_t long_segment_rows(const LongAttention& a) {
+  constexpr int64_t unit = kLongSegment * kMostLongSegments;
+  return a.queries <= unit ? kLongSegment : (a.queries + unit - 1) / unit * kLongSegment;
+}
 constexpr int64_t long_segments(const LongAttention& a) {
-  return (a.queries + kLongSegment - 1) / kLongSegment;
+  return (a.queries + long_segment_rows(a) - 1) / long_segment_rows(a);
 }
 
 }  // namespace rankscope

@@ -58,6 +58,7 @@ inline std::vector<LongCase> long_cases(bool of_four) {
   add({1, 131, 131, 1, 1, 1, 32, 128, .2f, true, 1}, true);
   add({1, 96, 96, 1, 1, 1, 128, 36, 4, true, 0}, false);
   add({1, kLongSegment + 77, kLongSegment + 77, 1, 1, 1, 20, 40, .3f, true, 0}, false);
+  add({1, 8200, 3, 2, 1, 1, 4, 4, 1, false, 0}, false);  // segments of more than kLongSegment
   return all;
 }
 

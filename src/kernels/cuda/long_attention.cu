@@ -218,7 +218,7 @@ __global__ __launch_bounds__(kThreads, 2) void forward_kernel(LongAttention a, L
 /// What 64 keys receive from the queries of a segment.
 __global__ __launch_bounds__(kThreads, 2) void received_kernel(LongAttention a, LongOperands in,
                                                                double* received, const float2* rows,
-                                                               int64_t segments) {
+                                                               int64_t segments, int64_t segment_rows) {
   extern __shared__ float4 shared[];
   __shared__ double each[kSide][kTile];
   const int width = static_cast<int>(a.width_qk);
@@ -229,9 +229,9 @@ __global__ __launch_bounds__(kThreads, 2) void received_kernel(LongAttention a, 
   const int keys = static_cast<int>(min(int64_t{kTile}, a.keys - key));
   load_turned(in.k + ((sample * a.key_heads + head / (a.heads / a.key_heads)) * a.keys + key) * a.width_qk,
               a.width_qk, keys, width, 1.0f, k);
-  const int64_t end = min(a.queries, (segment + 1) * kLongSegment);
+  const int64_t end = min(a.queries, (segment + 1) * segment_rows);
   double columns[4] = {};
-  for (int64_t first = segment * kLongSegment; first < end; first += kTile) {
+  for (int64_t first = segment * segment_rows; first < end; first += kTile) {
     const int count = static_cast<int>(min(int64_t{kTile}, end - first));
     if (seen(a, first).first >= key + keys || seen(a, first + count - 1).end <= key) continue;
     __syncthreads();  // the queries before are used up
@@ -301,7 +301,8 @@ void long_attention(const LongAttention& a, const LongOperands& in, const LongRe
   allow_shared(received_kernel, bytes);
   const dim3 blocks(blocks_for((a.keys + kTile - 1) / kTile * segments, 1, "long_attention"),
                     static_cast<unsigned>(a.heads), static_cast<unsigned>(a.samples));
-  received_kernel<<<blocks, kThreads, bytes, as_stream(stream)>>>(a, in, out.received, each_row, segments);
+  received_kernel<<<blocks, kThreads, bytes, as_stream(stream)>>>(a, in, out.received, each_row, segments,
+                                                                  long_segment_rows(a));
   check_launch("long_attention");
 }
 

@@ -151,8 +151,8 @@ void mix(const Block& b, const float* values, int64_t width, float* mixed) {
 
 void long_attention(const LongAttention& a, const LongOperands& in, const LongResults& out, int64_t sample,
                     int64_t head, int64_t segment) {
-  const int64_t begin = segment * kLongSegment,
-                end = begin + kLongSegment < a.queries ? begin + kLongSegment : a.queries;
+  const int64_t rows = long_segment_rows(a), begin = segment * rows,
+                end = begin + rows < a.queries ? begin + rows : a.queries;
   const int64_t key_head = sample * a.key_heads + head / (a.heads / a.key_heads),
                 value_head = sample * a.value_heads + head / (a.heads / a.value_heads);
   const float *k = in.k + key_head * a.keys * a.width_qk, *v = in.v + value_head * a.keys * a.width_v;
