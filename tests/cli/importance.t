@@ -90,7 +90,7 @@ Words that are none are answered before anything runs.
   $ rankscope scan --ablate head
   error: there is no kind of part "head"
     in   --ablate head
-    try  heads, all, mlps
+    try  all, estimates, heads, mlps, layers, experts; the model's folder stands before --ablate
   [2]
   $ rankscope scan --ablate --ablate-by nothing 2>&1 | head -2
   error: there is no replacement "nothing"
