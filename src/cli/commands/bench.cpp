@@ -40,9 +40,8 @@ constexpr const char* kBelowBench =
     "  limit  counted FLOPs at the machine's matrix rate, or counted bytes at its copy rate (*), whichever "
     "is "
     "more\n"
-    "With --case variants, and only then: attention that is not softmax from 1,024 to 65,536 tokens, beside "
-    "the "
-    "same in chunks composed of LibTorch's operations and its fastest softmax.\n"
+    "With --case variants, and only then: attention that is not softmax from 1,024 to 65,536 tokens,\n"
+    "beside the same in chunks composed of LibTorch's operations and its fastest softmax.\n"
     "With --growth the cases are tokens, width, heads and stack: the time of our step as that grows.\n";
 
 struct BenchOptions {

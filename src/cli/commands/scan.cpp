@@ -194,10 +194,9 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
          "Compare every layer with these saved activations first (rankscope verify); part of the report")
       ->type_name("FILE");
   app.add_flag("--null", r.null_models, "Add the null models: random weights, shuffled tokens");
-  app.add_option(
-         "--ablate", r.ablate,
-         "Take every part out, one at a time: heads (when nothing is named), mlps, layers, experts, all; or "
-         "only estimates of the heads")
+  app.add_option("--ablate", r.ablate,
+                 "Take parts out, one at a time: heads (if nothing is named), mlps, layers, experts, all; or "
+                 "estimates")
       ->type_name("KINDS")
       ->expected(0, 1)
       ->default_str("heads");
