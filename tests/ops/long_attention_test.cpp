@@ -1,5 +1,6 @@
 #include "ops/long_attention.h"
 
+#include "ops/fused.h"
 #include "ops/ops_support.h"
 
 namespace rankscope {
@@ -42,6 +43,7 @@ void expect_as_exact(const at::Tensor& ours, const at::Tensor& theirs, const at:
 }
 
 TEST(LongAttentionOperator, IsThePlainCompositionAcrossSegmentsHeadsAndMasks) {
+  if (!fused_kernels()) GTEST_SKIP() << "switched off: tiles";
   at::manual_seed(3);
   struct Case {
     int64_t samples, queries, keys, heads, key_heads, value_heads, width, value_width;
@@ -72,6 +74,7 @@ TEST(LongAttentionOperator, IsThePlainCompositionAcrossSegmentsHeadsAndMasks) {
 }
 
 TEST(LongAttentionOperator, LeavesToTilesWhatItDoesNotCompute) {
+  if (!fused_kernels()) GTEST_SKIP() << "switched off: tiles";
   const auto takes = [](const at::Tensor& q, const at::Tensor& k, const LongMask& mask) {
     return long_attention_takes({q, k, k, {}}, mask);
   };

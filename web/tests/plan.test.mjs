@@ -50,10 +50,10 @@ test("a plan: every layer, every step and what the held-out texts say", async ()
 
 test("a text that cannot decide: nothing is changed, and the page says that first", async () => {
   const { file, manifest } = make("small", 0.0005, 8, 12);
-  assert.ok(manifest.plan.undecided.startsWith("this text is too small to decide"), manifest.plan.undecided);
+  assert.ok(manifest.plan.undecided.startsWith("these samples are too few to decide"), manifest.plan.undecided);
   assert.equal(manifest.plan.parameters_saved, 0);
   const { page, faults } = await openPage(browser, file);
-  assert.ok((await page.locator("main section").first().innerText()).includes("too small to decide"));
+  assert.ok((await page.locator("main section").first().innerText()).includes("too few to decide"));
   assert.deepEqual(faults, []);
 });
 
