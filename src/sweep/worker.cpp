@@ -66,6 +66,7 @@ class Worker {
   void talk_while_running(const Runner& runner, const TrialStack& stack) {
     SweepOptions inner = options_;
     inner.stop = &stop_;
+    alive_ = {.kind = "alive"};
     std::future<void> running = std::async(std::launch::async, [&] {
       run_stack(
           runner, stack, inner,
@@ -84,7 +85,6 @@ class Worker {
     });
     const auto period = std::chrono::duration<double>(std::min(options_.lease_seconds / 4, 1.0));
     auto told = std::chrono::steady_clock::now();
-    alive_ = {.kind = "alive"};
     while (running.wait_for(std::chrono::duration<double>(kPause)) != std::future_status::ready) {
       if (stopped(options_)) stop_ = true;
       if (const std::optional<Note> note = hear(0); note && (note->kind == "stop" || note->kind == "end"))
