@@ -54,11 +54,11 @@ TEST_F(ImportanceRule, SaysWhatOtherPartsAreWorth) {
   add("expert_zero_kl", 0.5, 0.01, 1, 7);
   EXPECT_EQ(said(),
             (std::vector<std::string>{
-                "of 1 MLPs, each alone writing its mean over all tokens, the output needs 1, 0 cost "
+                "of 1 MLP, each alone writing its mean over all tokens, the output needs 1, 0 cost "
                 "less than epsilon 0.001; most in nats: that of layer 0 0.4 ± 0.01 (loss +0.3 ± 0.02)",
-                "of 1 layers, each alone left out, the output needs 0, 1 cost less than epsilon 0.001; "
+                "of 1 layer, each alone left out, the output needs 0, 1 cost less than epsilon 0.001; "
                 "most in nats: layer 1 1e-05 ± 1e-06",
-                "of 1 experts, each alone writing zero, the output needs 1, 0 cost less than epsilon "
+                "of 1 expert, each alone writing zero, the output needs 1, 0 cost less than epsilon "
                 "0.001; most in nats: L1E7 0.5 ± 0.01"}));
 }
 

@@ -18,7 +18,7 @@ std::string signed_error(const Row& r) { return (r.value >= 0 ? "+" : "") + with
 
 /// A kind of part and what stood in its place, as metrics name them and as sentences do.
 struct Taken {
-  std::string_view stem, plural, how;
+  std::string_view stem, what, how;
   std::string name(const Row& r) const {
     return stem.starts_with("head")     ? label(r)
            : stem.starts_with("expert") ? fmt::format("L{}E{}", r.layer, r.head)
@@ -28,14 +28,14 @@ struct Taken {
 };
 
 constexpr std::array kTaken{
-    Taken{"head_zero", "heads", "writing zero with its share of the biases"},
-    Taken{"head_mean", "heads", "carrying its mean over all tokens"},
-    Taken{"head_resample", "heads", "carrying what it carries at another token"},
-    Taken{"mlp_zero", "MLPs", "writing zero"},
-    Taken{"mlp_mean", "MLPs", "writing its mean over all tokens"},
-    Taken{"mlp_resample", "MLPs", "writing what it writes at another token"},
-    Taken{"layer_zero", "layers", "left out"},
-    Taken{"expert_zero", "experts", "writing zero"},
+    Taken{"head_zero", "head", "writing zero with its share of the biases"},
+    Taken{"head_mean", "head", "carrying its mean over all tokens"},
+    Taken{"head_resample", "head", "carrying what it carries at another token"},
+    Taken{"mlp_zero", "MLP", "writing zero"},
+    Taken{"mlp_mean", "MLP", "writing its mean over all tokens"},
+    Taken{"mlp_resample", "MLP", "writing what it writes at another token"},
+    Taken{"layer_zero", "layer", "left out"},
+    Taken{"expert_zero", "expert", "writing zero"},
 };
 
 // "L0H1 0.41 ± 0.02 (loss +0.3 ± 0.01)"
@@ -67,8 +67,9 @@ void one_by_one(Case& c, const Taken& t) {
   }
   std::vector<std::string> most;
   for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i) most.push_back(cost_of(c, *sorted[i], t));
-  std::string text = fmt::format("of {} {}, each alone {}, the output needs {}, {} cost less than epsilon {}",
-                                 rows.size(), t.plural, t.how, needed, free, number(epsilon));
+  std::string text =
+      fmt::format("of {}, each alone {}, the output needs {}, {} cost less than epsilon {}",
+                  count_of(static_cast<double>(rows.size()), t.what), t.how, needed, free, number(epsilon));
   const int open = static_cast<int>(rows.size()) - needed - free;
   if (open > 0) text += fmt::format(" and {} are not known", open);
   text +=
