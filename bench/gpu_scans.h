@@ -155,8 +155,8 @@ inline bool run_case(const ScanCase& c, Machine& machine, double bus_rate) {
     const auto source = checkpoint_source(checkpoint, "float32", device);
     const at::Tensor there = ids.to(device_of(device));
     const auto in_double = checkpoint_source(checkpoint, "float64", device);
-    if (!same_hidden_state(observed_pass(checkpoint, *source, ids, {}, device, c.samples), plain.forward(there),
-                           observed_pass(checkpoint, *in_double, ids, {}, device, 1)))
+    if (!same_hidden_state(observed_pass(checkpoint, *source, ids, {}, device, c.samples),
+                           plain.forward(there), observed_pass(checkpoint, *in_double, ids, {}, device, 1)))
       return false;
     forward = forward_seconds(plain, there, device);
   }
@@ -194,7 +194,41 @@ inline bool run_case(const ScanCase& c, Machine& machine, double bus_rate) {
   return true;
 }
 
-inline int gpu_scans(const std::string& device, const std::string& only, int threads) {
+/// The same scan with all of the device's memory and with `bytes` of it: how far apart the rows are.
+inline bool same_with_less(const ScanCase& c, const std::string& device, int64_t bytes) {
+  const TemporaryFolder folder;
+  const double width = static_cast<double>(spec_from_config(c.config, "config.json").width);
+  test::write_random_checkpoint(folder.path(), c.config, c.stored, 0.02 * std::sqrt(768 / width));
+  ScanRequest r = request_of(c, folder.path(), device, 1);
+  const auto timed = [&](ScanResult& into) { return seconds([&] { into = scan(r, {}); }); };
+  ScanResult whole, limited;
+  const double first = timed(whole);
+  release_device_memory();
+  r.device_memory = bytes;
+  const double second = timed(limited);
+  if (whole.table.rows.size() != limited.table.rows.size()) {
+    fmt::print("{} rows with all of the memory, {} with {} bytes\n", whole.table.rows.size(),
+               limited.table.rows.size(), bytes);
+    return false;
+  }
+  size_t same = 0;
+  double worst = 0;
+  std::string at = "nowhere";
+  for (size_t i = 0; i < whole.table.rows.size(); ++i) {
+    const Row &a = whole.table.rows[i], &b = limited.table.rows[i];
+    const double off = std::abs(a.value - b.value) / std::max(1e-3, std::abs(a.value));
+    if (a.value == b.value) ++same;
+    if (off > worst) worst = off, at = fmt::format("{} at {}", a.metric.str(), a.site.str());
+  }
+  fmt::print(
+      "{}, {} x {} tokens: {:.2f} s with all of the memory, {:.2f} s with {:.2f} GiB; {} of {} rows are "
+      "equal, the worst is off by {:.2g} ({})\n",
+      c.name, c.samples, c.tokens, first, second, static_cast<double>(bytes) / (1 << 30), same,
+      whole.table.rows.size(), worst, at);
+  return worst < 1e-2;
+}
+
+inline int gpu_scans(const std::string& device, const std::string& only, int threads, int64_t memory) {
   Machine machine;
   machine.device = device;
   machine.threads = threads;
@@ -212,7 +246,7 @@ inline int gpu_scans(const std::string& device, const std::string& only, int thr
     names.push_back(c.name);
     if (!only.empty() && c.name != only) continue;
     known = true;
-    good = run_case(c, machine, bus) && good;
+    good = (memory > 0 ? same_with_less(c, device, memory) : run_case(c, machine, bus)) && good;
   }
   if (!known) throw unknown_name("case", only, names);
   return good ? 0 : 1;

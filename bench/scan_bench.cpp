@@ -4,8 +4,10 @@
 //   bench: scan_bench [--threads N] [--samples N]        BERT-base shape, 32 x 128 tokens, on the CPU
 //          goal: scan <= 1.45 forward passes; --processor-time: core-seconds, for a machine that is not idle
 //   bench: scan_bench --device cuda [--case NAME]        the cases of bench/scan_cases.h, as on a GPU
+//          --device-memory GIB: the same numbers with so much of the device's memory?
 //   bench: scan_bench --lengths [--threads N]            user time over that of --lens massive, 128 to 2,048
 //          tokens a sample; goal 1.5, 1.7, 2.2, 2 and 1.8
+//   bench: scan_bench --slopes [--device cuda]           growth with tokens, layers, heads and samples
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -19,6 +21,7 @@
 #include "observed_pass.h"
 #include "plain_forward.h"
 #include "scan_lengths.h"
+#include "scan_slopes.h"
 #include "support/temporary_folder.h"
 #include "timed_lenses.h"
 
@@ -89,7 +92,8 @@ int run(int argc, char** argv) {
   std::string device = "cpu", only;
   int threads = 0;
   int64_t samples = 32;
-  bool lengths = false;
+  double memory = 0;
+  bool lengths = false, slopes = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string(); };
@@ -101,19 +105,25 @@ int run(int argc, char** argv) {
       threads = std::atoi(value().c_str());
     else if (word == "--lengths")
       lengths = true;
+    else if (word == "--device-memory")
+      memory = std::atof(value().c_str());
+    else if (word == "--slopes")
+      slopes = true;
     else if (word == "--samples")
       samples = std::max<int64_t>(1, std::atoll(value().c_str()));
     else if (word == "--processor-time")
       processor_time = true;
     else
       throw usage_error(
-          "expected --device NAME, --case NAME, --threads N, --samples N, --lengths or --processor-time, but "
-          "got " +
+          "expected --device NAME, --case NAME, --device-memory GIB, --threads N, --samples N, --lengths, "
+          "--slopes or "
+          "--processor-time, but got " +
           word);
   }
   if (lengths) return scan_lengths(threads > 0 ? threads : 2, argv[0]);
+  if (slopes) return scan_slopes(device);
   if (device == "cpu" && only.empty()) return on_the_cpu(threads > 0 ? threads : 2, samples);
-  return gpu_scans(device, only, threads);
+  return gpu_scans(device, only, threads, static_cast<int64_t>(memory * (1 << 30)));
 }
 
 }  // namespace
