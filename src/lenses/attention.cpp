@@ -75,7 +75,7 @@ class Attention : public Measurement, public LongMeasurement {
     for (int64_t i = 0; i < mask.queries; ++i)
       weights.push_back(mask.keys(i) > 1 ? 1 / std::log(static_cast<double>(mask.keys(i))) : 0.0);
     const at::Tensor& entropy = view.pattern.entropy();
-    const at::Tensor sums = (entropy * at::tensor(weights, at::kDouble).to(entropy.device())).sum(-1);
+    const at::Tensor sums = (entropy * sent(at::tensor(weights, at::kDouble), entropy.device())).sum(-1);
     return of_heads((sums / choices(mask)).unsqueeze(-1));
   }
 

@@ -8,6 +8,7 @@
 
 #include "base/table.h"
 #include "lenses/lens.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/some_tokens.h"
 
 namespace rankscope {
@@ -88,7 +89,7 @@ class HeadWrites : public Measurement {
     for (int64_t g = 0; g < kGroups; ++g)
       if (filled_[static_cast<size_t>(g)]) kept.push_back(g);
     if (kept.size() > 1) {
-      const at::Tensor which = at::tensor(kept, at::kLong).to(grams_.device());
+      const at::Tensor which = sent(at::tensor(kept, at::kLong), grams_.device());
       const at::Tensor without =
           predicted(all - grams_.index_select(0, which), least_.sum(0, true) - least_.index_select(0, which));
       const double m = static_cast<double>(kept.size());

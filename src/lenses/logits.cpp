@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "lenses/lens.h"
 #include "lenses/long_view.h"
+#include "lenses/support/on_device.h"
 
 namespace rankscope {
 namespace {
@@ -76,7 +77,7 @@ class Logits : public Measurement, public LongMeasurement {
     if (some.empty() || view.window > 0 || skip >= tile.size(2)) return;
     kept_.push_back(scores.slice(2, skip)
                         .slice(3, 0, view.causal ? from : tile.size(3))
-                        .index_select(0, at::tensor(some, at::kLong).to(tile.device())));
+                        .index_select(0, sent(at::tensor(some, at::kLong), tile.device())));
   }
 
   static std::vector<int64_t> read_for_rank(const TileView& view, int64_t samples) {
@@ -98,7 +99,7 @@ class Logits : public Measurement, public LongMeasurement {
     const at::Tensor c = kept - kept.mean(-1, true), gram = at::matmul(c, c.transpose(2, 3)).to(at::kDouble);
     const at::Tensor ratio = gram.diagonal(0, 2, 3).sum(-1).square() /
                              gram.square().sum(at::IntArrayRef{2, 3});  // 0 / 0: not defined
-    out.index_copy_(0, at::tensor(read_for_rank(view, out.size(0)), at::kLong).to(out.device()), ratio);
+    out.index_copy_(0, sent(at::tensor(read_for_rank(view, out.size(0)), at::kLong), out.device()), ratio);
     return out;
   }
 

@@ -15,6 +15,7 @@
 #include "lenses/lens.h"
 #include "lenses/long_view.h"
 #include "lenses/support/mask.h"
+#include "lenses/support/on_device.h"
 
 namespace rankscope {
 namespace {
@@ -115,8 +116,9 @@ class Margins : public Measurement, public LongMeasurement {
       end[static_cast<size_t>(q)] = static_cast<double>(mask.end_key(q * stride));
     }
     const auto wide = at::TensorOptions().dtype(at::kDouble);
-    const at::Tensor from = at::tensor(first, wide).to(p.device()), to = at::tensor(end, wide).to(p.device()),
-                     index = at::arange(K, wide).to(p.device()), keys = to - from;
+    const at::Tensor from = sent(at::tensor(first, wide), p.device()),
+                     to = sent(at::tensor(end, wide), p.device()),
+                     index = at::arange(K, wide.device(p.device())), keys = to - from;
     const at::Tensor sees =
         (index.unsqueeze(0) >= from.unsqueeze(1)) & (index.unsqueeze(0) < to.unsqueeze(1));
     const Strongest found = strongest(p, sees, keys);
@@ -161,7 +163,7 @@ class Margins : public Measurement, public LongMeasurement {
       chances.push_back(at::rand(sees.sizes(), generator, at::TensorOptions().dtype(at::kDouble)));
     }
     if (places.empty()) return;
-    const at::Tensor which = at::tensor(places, at::kLong).to(p.device()), some = p.index_select(0, which);
+    const at::Tensor which = sent(at::tensor(places, at::kLong), p.device()), some = p.index_select(0, which);
     // The keys a query sees, in random order, before those that it does not.
     const at::Tensor order =
         std::get<1>((at::stack(chances).to(p.device()) + 2.0 * sees.logical_not()).sort(-1));  // [s, Q, K]
@@ -181,7 +183,7 @@ class Margins : public Measurement, public LongMeasurement {
         if (!of.ids.empty()) ids.push_back(of.ids[at]);
       }
     const auto of_key = [&](const std::vector<int64_t>& values) {
-      return at::tensor(values, at::kLong).view({samples, K}).to(found.key.device()).gather(1, found.key);
+      return sent(at::tensor(values, at::kLong).view({samples, K}), found.key.device()).gather(1, found.key);
     };
     share(kSpecial, of_key(special));
     positions_.push_back(found.key);

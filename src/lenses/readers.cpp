@@ -9,6 +9,7 @@
 
 #include "base/table.h"
 #include "lenses/lens.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/some_tokens.h"
 
 namespace rankscope {
@@ -134,7 +135,7 @@ class Readers : public Measurement {
     for (int64_t g = 0; g < kGroups; ++g)
       if (filled_[static_cast<size_t>(g)]) kept.push_back(g);
     if (kept.size() > 1) {
-      const at::Tensor at = at::tensor(kept, at::kLong).to(count.device());
+      const at::Tensor at = sent(at::tensor(kept, at::kLong), count.device());
       const at::Tensor without =
           spread(count - count_.index_select(0, at), sum - sum_.index_select(0, at),
                  squares - squares_.index_select(0, at), within - within_.index_select(0, at));

@@ -76,7 +76,9 @@ class Sinks : public Measurement, public LongMeasurement {
       queries.push_back(static_cast<double>(mask.end_query(j) - mask.first_query(j)));
     std::vector<double> uniform = received_from_uniform(mask);
     uniform.resize(static_cast<size_t>(keys));
-    const auto there = [&](const std::vector<double>& x) { return at::tensor(x, sums.options()); };
+    const auto there = [&](const std::vector<double>& x) {
+      return sent(at::tensor(x, sums.scalar_type()), sums.device());
+    };
     received_.push_back(sums.narrow(2, 0, keys) / there(queries));
     uniform_.push_back(there(uniform).expand({sums.size(0), keys}));
   }

@@ -30,7 +30,7 @@ void read(const TokenSpectra& s, double* out) {
 }
 
 // The same where the tensors are.
-at::Tensor measure_whole_there(const PaddedTokens& t) {
+at::Tensor measure_there(const PaddedTokens& t) {
   const at::Tensor mean = t.mean();
   const SigmaPair found = singular_values({t.centered(mean), mean, t.count});
   const double width = static_cast<double>(t.x.size(2));
@@ -43,24 +43,6 @@ at::Tensor measure_whole_there(const PaddedTokens& t) {
                    1);
 }
 
-/// Whole samples and long ones, each under their own names.
-at::Tensor measure_there(const PaddedTokens& t, const Packing& packing, uint64_t seed) {
-  const auto none = [&](int64_t samples) {
-    return at::full({samples, static_cast<int64_t>(kCount)}, kNone, t.x.options());
-  };
-  if (!any_long(packing)) return at::cat({measure_whole_there(t), none(t.x.size(0))}, 1);
-  std::vector<at::Tensor> rows;
-  for (int64_t s = 0; s < packing.count(); ++s) {
-    const PaddedTokens one = one_sample(t, s, packing.length(s));
-    const int64_t sample = packing.samples[static_cast<size_t>(s)];
-    rows.push_back(
-        packing.length(s) > kLongestTokens
-            ? at::cat({none(1), measure_whole_there(token_groups(one, seed, sample)).mean(0, true)}, 1)
-            : at::cat({measure_whole_there(one), none(1)}, 1));
-  }
-  return at::cat(rows);
-}
-
 class Spectra : public Measurement {
  public:
   explicit Spectra(uint64_t seed) : seed_(seed) {}
@@ -68,8 +50,12 @@ class Spectra : public Measurement {
  private:
   at::Tensor whole(const WholeView& view) override {
     if (stays_on_device(view.x, true))
-      return measure_padded(view,
-                            [&](const PaddedTokens& t) { return measure_there(t, view.packing, seed_); });
+      return measure_padded(view, [&](const PaddedTokens& t) {
+        const ByLength found = measure_by_length(
+            t, view.packing, seed_,
+            [](const PaddedTokens& some, const std::vector<int64_t>&) { return measure_there(some); });
+        return at::cat({found.whole, found.groups}, 1);
+      });
     TokenSpectraBatch batch(token_slots(view));
     std::vector<std::array<double, kCount>> groups(token_slots(view));
     const auto is_long = [&](size_t slot) {

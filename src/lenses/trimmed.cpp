@@ -57,22 +57,14 @@ at::Tensor measure_there(const PaddedTokens& t, const at::Tensor& massive, const
   const at::Tensor whole = kept.x.square().sum({1, 2}).sqrt(), rest = kept.centered(kept.mean());
   const at::Tensor residual = rest.square().sum({1, 2}).sqrt(), dropped = flagged.sum(1);
   const at::Tensor none = at::full({}, kNone, whole.options());
-  at::Tensor rank, of_groups = at::full_like(whole, kNone);
-  if (!any_long(packing)) {
-    rank = rank_there(kept, dropped);
-  } else {
-    rank = at::full_like(whole, kNone);
-    for (int64_t s = 0; s < packing.count(); ++s) {
-      const PaddedTokens one = one_sample(kept, s, packing.length(s));
-      if (packing.length(s) > kLongestTokens)
-        of_groups[s].copy_(
-            rank_there(token_groups(one, seed, packing.samples[static_cast<size_t>(s)]), dropped[s]).mean());
-      else
-        rank[s].copy_(rank_there(one, dropped[s])[0]);
-    }
-  }
-  const at::Tensor out =
-      at::stack({at::where(whole > 0, residual / whole, none), rank, dropped, massive, of_groups}, 1);
+  const ByLength ranks =
+      measure_by_length(kept, packing, seed, [&](const PaddedTokens& some, const std::vector<int64_t>& of) {
+        return rank_there(some, dropped.index_select(0, sent(at::tensor(of, at::kLong), dropped.device())))
+            .unsqueeze(1);
+      });
+  const at::Tensor out = at::stack({at::where(whole > 0, residual / whole, none), ranks.whole.select(1, 0),
+                                    dropped, massive, ranks.groups.select(1, 0)},
+                                   1);
   return at::where(whole.isfinite().unsqueeze(1), out, none);
 }
 

@@ -47,6 +47,8 @@ at::Tensor dot_product_attention(const at::Tensor& q, const at::Tensor& k, const
 
 at::Tensor causal_dot_product_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
 #if TORCH_VERSION_MAJOR >= 2
+  if (q.dim() == 3)  // kernels without a matrix want a batch, too
+    return causal_dot_product_attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0)).squeeze(0);
   return at::scaled_dot_product_attention(q, k, v, {}, 0.0, /*is_causal=*/true);
 #else
   const double scale = 1 / std::sqrt(static_cast<double>(q.size(-1)));

@@ -311,7 +311,7 @@ TEST_P(LensContract, WhereTheTensorsAreLongSamplesAreReadAtTheSameTokens) {
   if (!std::any_of(GetParam()->sites.begin(), GetParam()->sites.end(),
                    [](const SiteUse& use) { return use.form == SiteForm::whole; }))
     GTEST_SKIP() << "it reads no tokens";
-  const Inputs in = random_inputs(9, {true}, {kLongest});
+  const Inputs in = random_inputs(9, {true}, {kLongest, kLongest + 30});
   const Collected here = run(*GetParam(), in, Feeding::one_batch);
   const AsOnDevice as_on_device;
   expect_same(run(*GetParam(), in, Feeding::one_batch), here, 2e-6);

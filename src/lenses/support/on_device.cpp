@@ -52,7 +52,7 @@ Layout make_layout(const Packing& p, c10::Device device) {
     }
   }
   const auto there = [&](const auto& values, at::ScalarType type) {
-    return at::tensor(values, type).to(device);
+    return sent(at::tensor(values, type), device);
   };
   return {{p.offsets.begin(), p.offsets.end()},
           {p.content.begin(), p.content.end()},
@@ -125,7 +125,7 @@ at::Tensor composed_entropy(const at::Tensor& p, int64_t first_row, const Mask& 
   for (int64_t i = first_row; i < first_row + p.size(2); ++i)
     weights.push_back(mask.keys(i) > 1 ? 1.0 / std::log(static_cast<double>(mask.keys(i))) : 0.0);
   const at::Tensor rows = at::special_entr(p.clamp_min(0)).sum(-1);
-  return (rows * at::tensor(weights, at::kDouble).to(p.device())).sum(-1);
+  return (rows * sent(at::tensor(weights, at::kDouble), p.device())).sum(-1);
 }
 
 }  // namespace
@@ -137,6 +137,11 @@ bool stays_on_device(const at::Tensor& x, bool exact) {
 
 AsOnDevice::AsOnDevice() { ++always; }
 AsOnDevice::~AsOnDevice() { --always; }
+
+at::Tensor sent(const at::Tensor& host, c10::Device device) {
+  if (!device.is_cuda()) return host;
+  return host.pin_memory().to(device, /*non_blocking=*/true);
+}
 
 at::Tensor PaddedTokens::mean() const { return x.sum(1) / count.unsqueeze(-1); }
 

@@ -3,10 +3,13 @@
 // faster.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <functional>
 
 #include "lenses/lens.h"
 #include "lenses/support/mask.h"
+#include "lenses/support/on_device.h"
 
 namespace rankscope {
 
@@ -22,6 +25,9 @@ class AsOnDevice {
   AsOnDevice(const AsOnDevice&) = delete;
   AsOnDevice& operator=(const AsOnDevice&) = delete;
 };
+
+/// Numbers of the host on a device, without waiting for it.
+at::Tensor sent(const at::Tensor& host, c10::Device device);
 
 /// The tokens of every sample that count under one rule. Shorter samples end in zeros.
 struct PaddedTokens {  // whoever handles it includes ATen

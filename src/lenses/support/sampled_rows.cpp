@@ -49,7 +49,7 @@ void SampledRows::add(const at::Tensor& tile, int64_t first_row) {
     if (from == to) continue;
     std::vector<int64_t> local(from, to);
     for (int64_t& row : local) row -= first_row;
-    const at::Tensor index = at::tensor(local, at::kLong).to(tile.device());
+    const at::Tensor index = sent(at::tensor(local, at::kLong), tile.device());
     const at::Tensor there = tile.detach().index_select(1, index);
     const at::Tensor chosen = stays_on_device(tile, true) ? there : host(there);
     at::Tensor& rows = state_->rows[g];

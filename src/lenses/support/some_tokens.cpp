@@ -1,4 +1,5 @@
 #include "lenses/support/some_tokens.h"
+#include "lenses/support/on_device.h"
 
 #include <ATen/ATen.h>
 
@@ -44,7 +45,9 @@ std::vector<SomeTokens> make(const Packing& p, const Key& key) {
     group.names.push_back(p.samples[static_cast<size_t>(s)]);
     group.rows.insert(group.rows.end(), rows.begin(), rows.end());
   }
-  const auto there = [&](const std::vector<int64_t>& v) { return at::tensor(v, at::kLong).to(key.device); };
+  const auto there = [&](const std::vector<int64_t>& v) {
+    return sent(at::tensor(v, at::kLong), key.device);
+  };
   std::vector<SomeTokens> out;
   for (auto& [length, groups] : by_length)
     for (Group& g : groups) out.push_back({g.names, there(g.samples), there(g.names), there(g.rows)});

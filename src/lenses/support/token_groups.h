@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "lenses/support/on_device.h"
@@ -22,13 +23,20 @@ struct TokenGroup {
 };
 std::array<TokenGroup, 2> token_groups(const Tokens& t, uint64_t seed, int64_t sample);
 
-/// The same of one sample on a device: [2, kTokenGroup, d].
-PaddedTokens token_groups(const PaddedTokens& one, uint64_t seed, int64_t sample);
+/// The same of samples on a device, all of them long: [2 S, kTokenGroup, d], the two groups of a sample
+/// behind one another. `samples` are their numbers in the scan.
+PaddedTokens token_groups(const PaddedTokens& t, uint64_t seed, const std::vector<int64_t>& samples);
 
-/// Whether a sample of the view is longer than kLongestTokens.
-bool any_long(const Packing& packing);
+/// Numbers [n, k] of samples on a device; `of` are their places in the view, one for each.
+using MeasureOfSome = std::function<at::Tensor(const PaddedTokens&, const std::vector<int64_t>& of)>;
 
-/// Sample s of a view alone.
-PaddedTokens one_sample(const PaddedTokens& t, int64_t s, int64_t length);
+/// What a lens says of every sample [S, k]: in `whole` of those that are short enough, in `groups` the mean
+/// over both groups of the long ones; NaN in the other. Each kind is measured in one call, since one matrix
+/// leaves most of a GPU idle.
+struct ByLength {  // whoever handles it includes ATen
+  at::Tensor whole, groups;
+};
+ByLength measure_by_length(const PaddedTokens& t, const Packing& packing, uint64_t seed,
+                           const MeasureOfSome& measure);
 
 }  // namespace rankscope
