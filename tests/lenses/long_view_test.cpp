@@ -129,7 +129,9 @@ TEST(LongViews, SayItTheDevicesWayToo) {
 TEST(LongViews, SayItOfManyHeadsAFewAtATime) {
   at::manual_seed(9);
   const at::Tensor p = at::softmax(at::randn({1, 9, 520, 4200}), -1);
-  for (const char* lens : {"margins", "logits"}) expect_same(lens, p, {}, false);
+  expect_same("margins", p, {}, false);
+  // In double precision: a product of one head may round otherwise than that of nine.
+  expect_same("logits", p.to(at::kDouble), {}, false);
 }
 
 TEST(LongViews, OfRowsWithALearnedSinkAreOfWhatIsLeft) {

@@ -3,13 +3,14 @@
 // faster.
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <functional>
 
 #include "lenses/lens.h"
 #include "lenses/support/mask.h"
-#include "lenses/support/on_device.h"
+
+namespace c10 {
+struct Device;
+}
 
 namespace rankscope {
 
