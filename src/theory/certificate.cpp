@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "theory/choice_bound.h"
 #include "theory/harmonics.h"
 #include "theory/limits.h"
 #include "theory/lower_bound.h"
@@ -34,10 +35,17 @@ void check(const LayerQuestion& q) {
 std::string where_it_applies(const LayerQuestion& q) {
   if (q.target == Neighbour::farthest)
     return "no bound: it is proved for a query of its own, not for self-attention among independent points";
-  if (q.n > 2) return "no bound: it is proved for two points, not for more";
-  return "to two orthonormal points in uniformly random directions, a query of its own, one layer, and the "
-         "mean "
-         "squared error over fresh data";
+  return fmt::format(
+      "to {} orthonormal points in uniformly random directions, a query of its own, one layer, and the mean "
+      "squared error over fresh data",
+      q.n == 2 ? "two" : fmt::format("{}", q.n));
+}
+
+template <class Bound>
+void add_bound(const Bound& bound, double heads, Certificate& out) {
+  out.lower_bound = bound.at(heads);
+  for (const double error : {0.1, 0.05, 0.02, 0.01})
+    out.heads_needed.push_back({error, bound.log10_heads_for(error)});
 }
 
 }  // namespace
@@ -58,13 +66,17 @@ Certificate certify(const LayerQuestion& q) {
   }
   out.temperature_coefficient = nearest_temperature_coefficient(q.d, q.n);
   out.no_selection_floor = nearest_floor(q.n);
-  if (q.n > 2) return out;
-  const LowerBound bound(q.d, q.rank);
-  out.lower_bound = bound.at(q.heads);
-  out.plateau = plateau(q.d);
-  out.vote_error = vote_error(q.d, q.heads);
-  for (const double error : {0.1, 0.05, 0.02, 0.01})
-    out.heads_needed.push_back({error, bound.log10_heads_for(error)});
+  if (q.n == 2) {
+    add_bound(LowerBound(q.d, q.rank), q.heads, out);
+    out.plateau = plateau(q.d);
+    out.vote_error = vote_error(q.d, q.heads);
+    return out;
+  }
+  const ChoiceBound bound(q.d, q.rank, q.n);
+  add_bound(bound, q.heads, out);
+  out.bound_error = bound.error_bar(q.heads);
+  out.plateau = bound.plateau();
+  out.energies = bound.energies().energy;
   return out;
 }
 

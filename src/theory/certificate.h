@@ -29,13 +29,16 @@ struct HeadsNeeded {
   double log10_heads;  // fewer heads of this rank cannot reach `error`
 };
 
-/// Numbers that hold for two points only are absent elsewhere; `applies` says why.
+/// What is not known is absent: a vote is for two points, and self-attention has no bound; `applies` says
+/// why.
 struct Certificate {
   LayerQuestion question;
   bool full_rank = false;
   std::string applies;  // where the bound holds, or why there is none
   std::optional<double> lower_bound, plateau, vote_error;
-  std::vector<double> eta;  // energies eta_l^2 of the sign in degrees 1, 3, 5, 7, 9
+  std::optional<double> bound_error;  // more than two points: what rounding may have done, already taken off
+  std::vector<double> eta;            // energies eta_l^2 of the sign in degrees 1, 3, 5, 7, 9
+  std::vector<double> energies = {};  // more than two points: W_l of the choice in degrees 0, 1, ...
   std::vector<HeadsNeeded> heads_needed;
   double temperature_coefficient =
       0;  // one full-rank head at inverse temperature beta: error about this / beta

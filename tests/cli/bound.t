@@ -42,19 +42,47 @@ Full rank has no bound; self-attention has none either, and says so.
   applies                   no bound: it is proved for a query of its own, not for
                             self-attention among independent points.
 
+More points have a bound, too; what rounding may have done to it is taken off.
+
+  $ . ./no_torch; rankscope bound --d 16 --rank 4 --heads 4 --n 4
+  4 heads of rank 4 in 16 dimensions, the nearest of 4 points
+
+  lower bound     0.3461    No layer of 4 heads of rank 4 has a smaller mean
+                            squared error, whatever its heads compute and however
+                            large their weights are.
+  plateau         0.3856    What is left when the part that is linear in the query
+                            is learned.
+  no selection    0.7500    What comes without looking at scores at all: a trained
+                            value here means that no selection was learned.
+  temperature     1.5146    Divide it by the inverse temperature: the error of one
+                            full-rank head with that score scale.
+  heads for 0.1   12617     Fewer heads of rank 4 cannot reach that error, by its
+                            first 27 degrees alone.
+  heads for 0.05  10^6.4    Fewer heads of rank 4 cannot reach that error, by its
+                            first 27 degrees alone.
+  heads for 0.02  10^7.0    Fewer heads of rank 4 cannot reach that error, by its
+                            first 27 degrees alone.
+  heads for 0.01  10^7.1    Fewer heads of rank 4 cannot reach that error, by its
+                            first 27 degrees alone.
+  energy          0.3644    Of the target in degree 1; in degrees 0, 2, 3, 4:
+                            0.2500, 0.1140, 0.0369, 0.0419.
+  applies                   to 4 orthonormal points in uniformly random
+                            directions, a query of its own, one layer, and the
+                            mean squared error over fresh data.
+
 Counts may be powers of ten, and the JSON has the same numbers.
 
   $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 1e60 | sed -n '1p; 3p'
   1e+60 heads of rank 8 in 64 dimensions, the nearest of 2 points
   lower bound     0.0053    No layer of 1e+60 heads of rank 8 has a smaller mean
   $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64 --json | grep -o '^  "[a-z_]*"' | tr -d '\n'; echo
-    "d"  "rank"  "heads"  "n"  "target"  "full_rank"  "lower_bound"  "plateau"  "no_selection_floor"  "temperature_coefficient"  "vote_error"  "eta"  "heads_needed"  "applies"
+    "d"  "rank"  "heads"  "n"  "target"  "full_rank"  "lower_bound"  "lower_bound_error"  "plateau"  "no_selection_floor"  "temperature_coefficient"  "vote_error"  "eta"  "energies"  "heads_needed"  "applies"
   $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64 --json | grep -E '"(lower_bound|plateau)"' | cut -c1-24
     "lower_bound": 0.16995
     "plateau": 0.179193680
-  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 8 --n 16 --json | grep -E '"(lower_bound|no_selection_floor)"'
-    "lower_bound": null,
-    "no_selection_floor": 0.9375,
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 8 --n 16 --json | grep -E '"(lower_bound|no_selection_floor)"' | cut -c1-26
+    "lower_bound": 0.6942730
+    "no_selection_floor": 0.
 
 Bad questions are refused before anything is computed.
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/test_support.h"
+#include "theory/choice_bound.h"
 #include "theory/harmonics.h"
 #include "theory/limits.h"
 #include "theory/lower_bound.h"
@@ -32,11 +33,20 @@ TEST(Certificate, GathersWhatIsKnownOfTwoPoints) {
   EXPECT_EQ(c.heads_needed[3].log10_heads, LowerBound(64, 8).log10_heads_for(0.01));
 }
 
-TEST(Certificate, HasNoBoundWhereNoneIsProved) {
+TEST(Certificate, BoundsTheChoiceAmongManyPointsAndSaysHowExactly) {
   const Certificate many = certify({.d = 64, .rank = 8, .heads = 8, .n = 16});
-  EXPECT_FALSE(many.lower_bound || many.plateau || many.vote_error);
+  const ChoiceBound bound(64, 8, 16);
+  EXPECT_EQ(many.lower_bound, bound.at(8));
+  EXPECT_EQ(many.bound_error, bound.error_bar(8));
+  EXPECT_EQ(many.plateau, bound.plateau());
+  EXPECT_FALSE(many.vote_error);
+  EXPECT_EQ(many.energies, bound.energies().energy);
   EXPECT_EQ(many.no_selection_floor, 1 - 1.0 / 16);
-  EXPECT_EQ(many.applies, "no bound: it is proved for two points, not for more");
+  EXPECT_EQ(many.applies.rfind("to 16 orthonormal points", 0), 0u) << many.applies;
+  EXPECT_GT(*many.lower_bound, *certify({.d = 64, .rank = 8, .heads = 8}).lower_bound);
+}
+
+TEST(Certificate, HasNoBoundWhereNoneIsProved) {
   const Certificate self = certify({.d = 64, .rank = 8, .heads = 8, .n = 16, .target = Neighbour::farthest});
   EXPECT_FALSE(self.lower_bound);
   EXPECT_NEAR(self.no_selection_floor, 0.892, 1e-3);

@@ -81,9 +81,10 @@ void print_text(const Certificate& c, std::ostream& out) {
                           : fmt::format("No layer of {} has a smaller mean squared error, whatever its heads "
                                         "compute and however large their weights are.",
                                         heads));
-    page.line(
-        "plateau", number(*c.plateau),
-        "What is left when the linear part is learned. Trained rank-1 heads stop there from d heads on.");
+    page.line("plateau", number(*c.plateau),
+              q.n == 2 ? "What is left when the linear part is learned. Trained rank-1 heads stop there from "
+                         "d heads on."
+                       : "What is left when the part that is linear in the query is learned.");
   }
   page.line("no selection", number(c.no_selection_floor),
             "What comes without looking at scores at all: a trained value here means that no selection was "
@@ -97,10 +98,20 @@ void print_text(const Certificate& c, std::ostream& out) {
   if (c.lower_bound && !c.full_rank) {
     for (const HeadsNeeded& need : c.heads_needed)
       page.line(fmt::format("heads for {}", need.error), power_text(need.log10_heads),
-                fmt::format("Fewer heads of rank {} cannot reach that error.", q.rank));
-    page.line("energy", number(c.eta.front()),
-              fmt::format("Of the target in degree 1; in degrees 3, 5, 7, 9: {:.4f}, {:.4f}, {:.4f}, {:.4f}.",
-                          c.eta[1], c.eta[2], c.eta[3], c.eta[4]));
+                q.n == 2 ? fmt::format("Fewer heads of rank {} cannot reach that error.", q.rank)
+                         : fmt::format("Fewer heads of rank {} cannot reach that error, by its first {} "
+                                       "degrees alone.",
+                                       q.rank, c.energies.size()));
+    if (q.n == 2)
+      page.line(
+          "energy", number(c.eta.front()),
+          fmt::format("Of the target in degree 1; in degrees 3, 5, 7, 9: {:.4f}, {:.4f}, {:.4f}, {:.4f}.",
+                      c.eta[1], c.eta[2], c.eta[3], c.eta[4]));
+    else
+      page.line(
+          "energy", number(c.energies[1]),
+          fmt::format("Of the target in degree 1; in degrees 0, 2, 3, 4: {:.4f}, {:.4f}, {:.4f}, {:.4f}.",
+                      c.energies[0], c.energies[2], c.energies[3], c.energies[4]));
   }
   page.line("applies", "", c.applies + ".");
 }
@@ -117,11 +128,13 @@ OrderedJson as_json(const Certificate& c) {
                    {"target", to_string(q.target)},
                    {"full_rank", c.full_rank},
                    {"lower_bound", maybe(c.lower_bound)},
+                   {"lower_bound_error", maybe(c.bound_error)},
                    {"plateau", maybe(c.plateau)},
                    {"no_selection_floor", c.no_selection_floor},
                    {"temperature_coefficient", c.temperature_coefficient},
                    {"vote_error", maybe(c.vote_error)},
                    {"eta", c.eta},
+                   {"energies", c.energies},
                    {"heads_needed", OrderedJson::array()},
                    {"applies", c.applies}};
   for (const HeadsNeeded& need : c.heads_needed)
@@ -164,6 +177,7 @@ extern const Command command_bound{
     .summary = "Say what heads of a given rank can reach at best, without training",
     .examples = {"rankscope bound --d 64 --rank 8 --heads 64",
                  "rankscope bound --d 64 --rank 1 --heads 1e6 --json",
+                 "rankscope bound --d 64 --rank 8 --heads 8 --n 16",
                  "rankscope bound --d 64 --rank 8 --heads 8 --n 16 --target farthest"},
     .prepare = prepare_bound};
 
