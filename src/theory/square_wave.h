@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace rankscope {
 
@@ -39,7 +40,14 @@ class SquareWave {
   /// 2).
   double log10_weight_for(int64_t r, double error) const;
 
+  /// What no layer of H heads of rank r can come below, whatever their weights: the theorem of docs/BOUND.md
+  /// for this target, given the length of y, averaged over it. Degrees above 400 count with the share of the
+  /// first of them, so it is never above the bound. The cost grows with d^2: for d of 16 or so.
+  double lower_bound(int64_t r, double heads) const;
+
  private:
+  std::vector<double> degree_energies(int64_t last) const;
+
   int64_t d_, reach_;
   double spacing_;
 };

@@ -8,6 +8,8 @@
 
 #include "base/philox.h"
 #include "base/stats.h"
+#include "theory/harmonics.h"
+#include "theory/lower_bound.h"
 
 namespace rankscope {
 namespace {
@@ -76,6 +78,24 @@ TEST(SquareWave, ShareFallsExponentiallyWithTheMissingRank) {
   }
   EXPECT_EQ(wave.log_captured(64), 0);
   EXPECT_TRUE(std::isfinite(SquareWave(2048).log_captured(1)));
+}
+
+TEST(SquareWave, WithOneJumpInReachIsTheSignAndHasItsBound) {
+  for (const int64_t r : {1, 3, 5}) {
+    const SquareWave one_jump(6, 100);
+    // Below it by what degrees above 400 may hold, sign_tail / 2, times a share below H C(l+r-1, l) / N(d,
+    // l).
+    EXPECT_NEAR(one_jump.lower_bound(r, 4), lower_bound(6, r, 4), sign_tail(6, 400) / 2) << r;
+    EXPECT_LE(one_jump.lower_bound(r, 4), lower_bound(6, r, 4) + 1e-10) << r;
+  }
+}
+
+TEST(SquareWave, DefeatsLowRankWithoutABoundOnWeights) {
+  const SquareWave wave(8, 4 * std::numbers::sqrt2 / 64);  // the study's
+  EXPECT_GT(wave.lower_bound(1, 1290), 0.4999);            // all of its energy but for 1e-4
+  EXPECT_NEAR(wave.lower_bound(5, 258), 0.3788, 0.0005);
+  EXPECT_EQ(wave.lower_bound(8, 129), 0);
+  EXPECT_EQ(wave.lower_bound(7, 1e9), 0);  // enough heads of rank d - 1
 }
 
 TEST(SquareWave, WeightsOfLowRankLayersGrowBeyondAnyMachine) {
