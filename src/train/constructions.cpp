@@ -67,10 +67,21 @@ std::vector<float> identity(const TrialSpec& t) {
   return values;
 }
 
+std::vector<float> random_start(const TrialSpec& t) {
+  std::vector<float> values = initial_parameters(t.network, t.init_seed);
+  if (t.start_scale == 1) return values;
+  const Layout layout(t.network);
+  for (const Slot& slot : layout.slots())
+    if (slot.parameter.carries_values)
+      for (int64_t i = 0; i < element_count(slot.parameter); ++i)
+        values[static_cast<size_t>(slot.offset + i)] *= static_cast<float>(t.start_scale);
+  return values;
+}
+
 }  // namespace
 
 std::vector<float> starting_parameters(const TrialSpec& t) {
-  if (t.start == "random") return initial_parameters(t.network, t.init_seed);
+  if (t.start == "random") return random_start(t);
   if (t.start != "identity") throw unknown_name("start", t.start, {"random", "identity"});
   if (t.network.embedding.points == 0 || t.network.embedding.point_map ||
       (t.task.name != "farthest" && t.task.name != "nearest"))

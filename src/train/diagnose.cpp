@@ -26,6 +26,25 @@ double effective_rank(const at::Tensor& singular) {
   return std::exp(-(p * p.clamp_min(1e-300).log()).sum().item<double>());
 }
 
+// tr(V_h) / d for each of the heads looked at.
+std::vector<double> value_traces(const ModelSpec& n, const Layout& layout,
+                                 const std::vector<float>& parameters, int64_t d, int64_t stride) {
+  const AttentionSpec& a = n.blocks.front().attention();
+  const at::Tensor W_O = matrix(layout, parameters, "blocks.0.attn.W_O");
+  const at::Tensor W_V = matrix(layout, parameters, "blocks.0.attn.W_V");
+  const int64_t rows = a.value_map ? a.d_v : n.width, side = W_O.defined() ? std::min(d, W_O.size(0)) : 0;
+  std::vector<double> out;
+  if (side == 0 || W_O.size(1) < a.heads * rows || a.value_map != W_V.defined()) return out;
+  if (a.value_map && W_V.size(0) < a.heads * rows) return out;  // fewer value heads than heads
+  for (int64_t h = 0; h < a.heads; h += stride) {
+    const at::Tensor o = W_O.narrow(1, h * rows, rows).narrow(0, 0, side);
+    const at::Tensor v = a.value_map ? W_V.narrow(0, h * rows, rows).narrow(1, 0, side) : at::Tensor();
+    const at::Tensor trace = a.value_map ? (o * v.t()).sum() : o.narrow(1, 0, side).diagonal().sum();
+    out.push_back(trace.item<double>() / static_cast<double>(d * a.modules));
+  }
+  return out;
+}
+
 }  // namespace
 
 Alignment alignment(const ModelSpec& n, const std::vector<float>& parameters) {
@@ -49,7 +68,15 @@ Alignment alignment(const ModelSpec& n, const std::vector<float>& parameters) {
     temperatures.push_back(a.scale * trace / static_cast<double>(d));
     ranks.push_back(norm == 0 ? 0.0 : effective_rank(at::linalg_svdvals(at::mm(q.t(), k))));
   }
-  return {median(angles), median(scales), median(temperatures), median(ranks)};
+  const std::vector<double> traces = value_traces(n, layout, parameters, d, stride);
+  const auto [least, most] = std::minmax_element(traces.begin(), traces.end());
+  const double nan = std::nan("");
+  return {.angle = median(angles),
+          .scale = median(scales),
+          .temperature = median(temperatures),
+          .effective_rank = median(ranks),
+          .ov_least = traces.empty() ? nan : *least,
+          .ov_most = traces.empty() ? nan : *most};
 }
 
 }  // namespace rankscope

@@ -1,4 +1,5 @@
-// What a trained network has learned to compare: how near a head's QK map is to a multiple of the identity.
+// What a trained network has learned to compare and to pass on: how near a head's QK map is to a multiple of
+// the identity, and which multiple of it a head's OV map holds.
 #pragma once
 
 #include <vector>
@@ -13,6 +14,9 @@ struct Alignment {
   double scale = 0;           // ||M||_F / sqrt(d)
   double temperature = 0;     // score_scale * tr(M) / d: the beta of beta <x, y>
   double effective_rank = 0;  // of M, exp(entropy of its singular values)
+  /// Least and largest over the heads of tr(V_h) / d, V_h = W_O W_V (W_O alone where values are the tokens):
+  /// heads of opposite sign subtract from each other. NaN where the part has no such maps.
+  double ov_least = 0, ov_most = 0;
 };
 
 Alignment alignment(const ModelSpec& network, const std::vector<float>& parameters);

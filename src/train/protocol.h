@@ -49,6 +49,7 @@ struct TrialSpec {
   uint64_t init_seed = 0, data_seed = 0;
   std::string start = "random";  // or a construction (train/constructions.h)
   double start_beta = 100;       // its inverse temperature
+  double start_scale = 1;        // of a random start: value and output maps are this many times as large
 };
 
 constexpr int64_t kReplay = 100;  // steps of an "epoch" of the replay

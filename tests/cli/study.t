@@ -13,6 +13,7 @@ study list: the built-in studies, without torch.
   hybrid-share
   in-context-regression
   layernorm-history
+  many-points
   memorise
   n2-trained
   perfect
@@ -35,7 +36,7 @@ study list: the built-in studies, without torch.
 
   $ rankscope study run quick rank=8..16*2 lr=1e-2 --seeds 2 --threads 2 --dry-run
   quick: Rank against heads, in five minutes
-  train batch=256 d=16 data=ortho model=layer n=2 queries=1 steps=3000 task=nearest test_sequences=16384 rank=8,16 seed=0,1 lr=0.01
+  train batch=256 d=16 data=ortho model=layer n=2 queries=1 start_scale=2 steps=3000 task=nearest test_sequences=16384 rank=8,16 seed=0,1 lr=0.01
 
   trial             stack  FLOP      point
   ...
@@ -82,7 +83,7 @@ What cannot be is refused before anything runs, by name.
   [2]
   $ rankscope study run quikc
   error: there is no study "quikc"
-    try  quick, fig1, figN   (rankscope study list shows all 24)
+    try  quick, fig1, figN   (rankscope study list shows all 25)
   [2]
   $ rankscope study runn quick
   error: there is no study command "runn"

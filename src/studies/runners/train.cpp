@@ -45,6 +45,8 @@ Outcome outcome(const TrialSpec& spec, const TrainOutcome& o, const Precision& p
   v["qk_scale"] = a.scale;
   v["temperature"] = a.temperature;
   v["qk_effective_rank"] = a.effective_rank;
+  if (std::isfinite(a.ov_least)) v["ov_least"] = a.ov_least;
+  if (std::isfinite(a.ov_most)) v["ov_most"] = a.ov_most;
   for (const auto& [name, value] : limits_of(spec)) v[name] = value;
   return out;
 }

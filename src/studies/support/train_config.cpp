@@ -15,6 +15,7 @@
 #include "spec/variant_text.h"
 #include "theory/certificate.h"
 #include "theory/limits.h"
+#include "theory/square_wave.h"
 #include "train/networks.h"
 
 namespace rankscope {
@@ -24,6 +25,7 @@ namespace {
 uint64_t derived(uint64_t seed, uint32_t purpose) { return Philox{seed, purpose, 0}.below(UINT64_MAX, 0); }
 
 constexpr uint32_t kInit = 1, kData = 2;
+constexpr int64_t kMostWaveWidth = 16;   // above it the bound of the square wave would take minutes
 constexpr int64_t kReferenceSeed = 613;  // the reference starts every run from this one
 
 NormKind norm_of(const std::string& name) {
@@ -271,6 +273,13 @@ std::vector<Key> train_keys() {
        0,
        {"random", "identity"}},
       {"start_beta", 100.0, "inverse temperature of start=identity", 0, 1e9},
+      {"start_scale",
+       1.0,
+       "of start=random: value and output maps start this many times as large",
+       0,
+       1e3,
+       {},
+       true},
       {"test_sequences", int64_t{4096}, "size of the fixed test set", 2, 1 << 24},
       {"eval_every", int64_t{0}, "steps between two tests; 0: twenty in all", 0, 1e9},
   };
@@ -302,6 +311,7 @@ TrialSpec trial_of(const Config& c) {
   t.data_seed = derived(seed, kData);
   t.start = text(c, "start");
   t.start_beta = number(c, "start_beta");
+  if (c.count("start_scale") > 0) t.start_scale = number(c, "start_scale");
   return t;
 }
 
@@ -309,6 +319,9 @@ void check(const TrialSpec& t) {
   const Task& task = task_named(t.task.name);
   task.check(t.task);
   check(t.network, "the keys of the trial");
+  if (t.start != "random" && t.start_scale != 1)
+    throw usage_error(fmt::format("start_scale is of random starts, and this one is {}", t.start))
+        .hint("start=random, or leave start_scale out");
   if (tokens_of(t) > 256)
     throw usage_error(fmt::format("{} tokens are more than the 256 of short-context attention", tokens_of(t)))
         .hint("n=256");
@@ -327,14 +340,21 @@ void check(const TrialSpec& t) {
 std::map<std::string, double> limits_of(const TrialSpec& t) {
   const TaskSpec& k = t.task;
   std::map<std::string, double> out;
-  // The bound is about one layer that sees two orthonormal points through its heads, and nothing else.
-  const bool bounded = asks_separately(t.network) && k.name == "nearest" && k.data == "ortho" && k.n == 2 &&
+  // The bound is about one layer whose heads see the query through a few numbers each, and nothing else.
+  const bool bounded = asks_separately(t.network) && k.name == "nearest" && k.data == "ortho" && k.n >= 2 &&
                        t.network.sources.front().embedding.positions == 0;
   if (bounded) {
     const AttentionSpec& a = t.network.blocks.front().attention();
     const Certificate c = certify({k.d, a.d_qk, static_cast<double>(a.heads), k.n, Neighbour::nearest});
     if (c.lower_bound) out["lower_bound"] = *c.lower_bound;
     if (c.plateau) out["plateau"] = *c.plateau;
+  }
+  // Places and biases of the points change nothing in the bound; the query has none.
+  if (asks_separately(t.network) && k.name == "square-wave" && k.data == "ortho" && k.d <= kMostWaveWidth) {
+    const AttentionSpec& a = t.network.blocks.front().attention();
+    const double jumps = static_cast<double>(k.d * k.d);
+    out["lower_bound"] =
+        SquareWave(k.d, 4 * std::sqrt(2.0) / jumps).lower_bound(a.d_qk, static_cast<double>(a.heads));
   }
   if (k.name == "nearest" && k.data == "ortho" && k.queries > 0 && k.n >= 2)
     out["no_selection_floor"] = nearest_floor(k.n);
