@@ -53,7 +53,7 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
       {"hybrid-share", {24, 0x6022e5c9332cce54}},
       {"in-context-regression", {21, 0x31c16afd6792752a}},
       {"layernorm-history", {84, 0x45b71de396123f93}},
-      {"many-points", {60, 0xf6579437944e4f5f}},
+      {"many-points", {45, 0x6bdf778d8b7614fe}},
       {"memorise", {294, 0xc366aff77c78a39e}},
       {"n2-trained", {90, 0x688d1dc0fb804bd3}},
       {"perfect", {9, 0xcfeeab95ed379825}},

@@ -49,6 +49,13 @@ TEST(Tasks, OrthonormalPointsAreOrthonormalUpToAsManyAsDimensions) {
   EXPECT_LT((gram - at::eye(16)).abs().max().item<double>(), 16 * kEpsilon);
 }
 
+TEST(Tasks, ManyOrthonormalPointsAreTheSameAloneAndInABatch) {
+  const TaskSpec spec{.name = "nearest", .data = "ortho", .d = 16, .n = 16, .queries = 1};
+  const TaskBatch all = draw(spec, 40);
+  for (const int64_t at : {0, 17, 39})
+    EXPECT_TRUE(draw(spec, 1, 7, at).tokens[0].equal(all.tokens[at])) << at;
+}
+
 // A raw QR leaves the sign of its first coordinate fixed; under Haar's law each sign is a coin.
 TEST(Tasks, OrthonormalPointsHaveNoPreferredSign) {
   const int64_t count = 4000;

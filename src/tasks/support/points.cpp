@@ -9,13 +9,17 @@ constexpr uint32_t kPoints = 0, kQueries = 1;  // streams
 
 at::Tensor unit(const at::Tensor& x) { return x / at::linalg_vector_norm(x, 2, {-1}, true); }
 
-// Twice is enough: the second pass removes what rounding left of the first.
+// Twice is enough: the second pass removes what rounding left of the first. A pass takes a vector's parts
+// along all earlier ones at once: one after another it would be n^2 small operations, which is all a GPU
+// would do.
 at::Tensor orthonormal(const at::Tensor& x) {
   std::vector<at::Tensor> done;
   for (int64_t i = 0; i < x.size(-2); ++i) {
     at::Tensor v = x.select(-2, i);
-    for (int pass = 0; pass < 2; ++pass)
-      for (const at::Tensor& u : done) v = v - u * (u * v).sum(-1, true);
+    const at::Tensor before = i > 1 ? at::stack(done, -2) : at::Tensor();
+    for (int pass = 0; pass < 2 && i > 0; ++pass)
+      v = i == 1 ? v - done[0] * (done[0] * v).sum(-1, true)
+                 : v - (before * (before * v.unsqueeze(-2)).sum(-1, true)).sum(-2);
     done.push_back(unit(v));
   }
   return at::stack(done, -2);
