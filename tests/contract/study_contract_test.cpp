@@ -65,7 +65,7 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
       {"square-wave", {12, 0x0f6395fcd28a13bf}},
       {"variants", {1224, 0x04e8674a234eda5f}},
       {"vote", {13, 0x6b789800d4e7fc56}},
-      {"warm-start", {30, 0x08cda946bddd78c3}}};
+      {"warm-start", {45, 0xd2675dcf12071748}}};
   const Study study = load_study(GetParam());
   const std::vector<Trial> all = trials(study, find_runner(runners(), study.runner, study.place), {});
   uint64_t hash = 0xcbf29ce484222325;
