@@ -8,7 +8,7 @@
 #include <cmath>
 #include <optional>
 
-#include "attention/variant.h"
+#include "attention/ceiling.h"
 #include "base/stats.h"
 #include "lenses/lens.h"
 #include "lenses/long_view.h"
@@ -83,13 +83,16 @@ class PatternSpectra : public Measurement, public LongMeasurement {
   }
 
  private:
-  // The largest rank that the law of its kind allows; nothing where there is no law.
-  std::optional<double> ceiling(const TileView& view) const {
+  // By head, the largest rank that the law of its kind allows; nothing where there is no law.
+  std::vector<double> ceilings(const TileView& view) const {
     const std::optional<AttentionSpec>& spec = view.keys != nullptr ? cross_ : own_;
-    if (!spec) return {};
-    const AttentionVariant& kind = attention_variant(spec->variant);
-    if (kind.rank_ceiling == nullptr) return {};
-    return static_cast<double>(kind.rank_ceiling(*spec, std::min(view.place.queries, view.tile.size(3))));
+    std::vector<double> out;
+    for (int64_t h = 0; spec && h < view.tile.size(1); ++h) {
+      const auto most = rank_ceiling(*spec, h, std::min(view.place.queries, view.tile.size(3)));
+      if (!most) return {};
+      out.push_back(static_cast<double>(*most));
+    }
+    return out;
   }
 
   at::Tensor tile(const TileView& view) override {
@@ -107,10 +110,10 @@ class PatternSpectra : public Measurement, public LongMeasurement {
     }
     if (!view.last()) return {};
     const double uniform = mixing_of_uniform({view.tile.size(3), view.causal, view.window, queries});
-    const std::optional<double> most = ceiling(view);
+    const std::vector<double> most = ceilings(view);
     for (int64_t s = 0; s < samples; ++s) {
       numbers.of(s)[kMixingUniform] = uniform;
-      for (int64_t h = 0; most && h < view.tile.size(1); ++h) numbers.of(s, h)[kCeiling] = *most;
+      for (size_t h = 0; h < most.size(); ++h) numbers.of(s, static_cast<int64_t>(h))[kCeiling] = most[h];
     }
     return numbers.tensor();
   }
@@ -141,8 +144,8 @@ class PatternSpectra : public Measurement, public LongMeasurement {
         .select(1, view.tile.size(1))
         .select(1, kMixingUniform)
         .fill_(mixing_of_uniform({view.tile.size(3), view.causal, view.window, queries}));
-    if (const std::optional<double> most = ceiling(view))
-      out[0].narrow(1, 0, view.tile.size(1)).select(2, kCeiling).fill_(*most);
+    if (const std::vector<double> most = ceilings(view); !most.empty())
+      out[0].narrow(1, 0, view.tile.size(1)).select(2, kCeiling).copy_(at::tensor(most, at::kDouble));
     return out;
   }
 

@@ -10,6 +10,7 @@
 #include "base/philox.h"
 #include "model/block.h"
 #include "model/embed_and_unembed.h"
+#include "spec/head_groups.h"
 #include "tensors/norm.h"
 #include "theory/path_counts.h"
 
@@ -40,6 +41,7 @@ OneHead only_head(const BlockSpec& block, const Weights& weights, int64_t width,
     out.weights.set(p.name, all.narrow(p.head_axis, (p.per_kv_head ? kv : head) * size, size).contiguous());
   }
   const bool off = std::count(a.heads_off.begin(), a.heads_off.end(), head) > 0;
+  a.variant = variant_of_head(a, head);
   a.heads = a.kv_heads = 1;
   a.heads_off.clear();
   if (off) a.heads_off.push_back(0);

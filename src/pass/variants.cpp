@@ -15,10 +15,11 @@ namespace rankscope {
 
 namespace {
 
-// A variant that has parameters of its own cannot stand in for one that has not.
-void require_weights_for(std::string_view variant, const ModelSpec& spec) {
+// The part that attends by `variant`, a name with options. One that has parameters of its own cannot stand in
+// for one that has not; empty where any part will do.
+std::string_view part_for(const std::string& variant, const ModelSpec& spec) {
   for (const Part* part : parts()) {
-    if (part->variant.empty() || part->variant != variant) continue;
+    if (part->variant.empty() || part->variant != read_variant(variant).name) continue;
     BranchSpec branch = *spec.blocks.front().attention_branch();
     const auto names_of = [&] {
       std::vector<std::string> names;
@@ -31,10 +32,12 @@ void require_weights_for(std::string_view variant, const ModelSpec& spec) {
     std::vector<std::string> missing;
     for (const std::string& name : names_of())
       if (std::find(there.begin(), there.end(), name) == there.end()) missing.push_back(name);
-    throw usage_error(fmt::format("{} attention has parameters that the checkpoint has not: {}", variant,
-                                  fmt::join(missing, ", ")))
+    if (missing.empty()) return part->name;
+    throw usage_error(fmt::format("{} attention has parameters that the checkpoint has not: {}",
+                                  part->variant, fmt::join(missing, ", ")))
         .hint("rankscope study trains networks with them");
   }
+  return {};
 }
 
 // "softmax=sinkhorn:rounds=3@L3-5"; without the last part, every layer.
@@ -49,9 +52,14 @@ ModelSpec with_replacement(const ModelSpec& spec, const std::string& text) {
   const auto& known = attention_names();
   if (std::find(known.begin(), known.end(), name) == known.end())
     throw unknown_name("attention variant", name, known).in("--replace " + text);
-  require_weights_for(name, spec);
+  const std::string_view part = part_for(to, spec);
   const std::string layers = at == std::string::npos ? "" : text.substr(at + 2);
-  return with_attention(spec, from, to, parse_layers(layers, spec.depth(), "--replace " + printable(text)));
+  ModelSpec out =
+      with_attention(spec, from, to, parse_layers(layers, spec.depth(), "--replace " + printable(text)));
+  for (BlockSpec& block : out.blocks)
+    for (BranchSpec& branch : block.branches)
+      if (!part.empty() && branch.attention() && branch.attention()->variant == to) branch.part.name = part;
+  return out;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "parts/parameters.h"
 #include "parts/program.h"
+#include "spec/head_groups.h"
 
 namespace rankscope {
 namespace {
@@ -21,7 +22,8 @@ double branch_flops(const BranchSpec& branch, int64_t width, int64_t tokens, int
         break;
       case Operation::Kind::attend: {
         const AttentionSpec& a = *branch.attention();
-        total += linear(count, a.heads * (a.d_qk + a.d_v), rows[static_cast<size_t>(o.second)]);
+        total += 2.0 * static_cast<double>(a.d_qk + a.d_v) *
+                 products_of_heads(a, count, rows[static_cast<size_t>(o.second)]);
         break;
       }
       case Operation::Kind::experts: {
