@@ -162,6 +162,25 @@ Where a kind of attention cannot have every rank, the most it can have stands be
   $ grep -c ',rank_ceiling,10,' ceiling/metrics.csv; rankscope plot ceiling --y attn.rank --where variant=replace:softmax=linear@L1 | head -1
   3
   numerical_rank
+
+Heads of different kinds: of the three of this layer two look around themselves and one is linear, 10 wide. Compressed heads would need filters.
+
+  $ rankscope scan bert --token-ids long.txt --lens pattern_spectra --replace softmax=mixed:local=2,linear=1,window=9@L1 --out heads --quiet | sed -n '/attn.rank$/,/^$/p' | tr -s ' '
+  layer attn.rank
+  0 -
+  1 16/16
+  2 -
+
+  $ grep ',rank_ceiling,' heads/metrics.csv | sed 's/.*rank_ceiling,//' | cut -d, -f1 | tr '\n' ' '; echo
+  19 19 10 
+  $ rankscope scan bert --token-ids long.txt --replace softmax=mixed
+  error: mixed attention has parameters that the checkpoint has not: attn.key_filter, attn.value_filter
+    try  rankscope study trains networks with them
+  [2]
+  $ rankscope scan bert --token-ids long.txt --replace softmax=mixed:local=2
+  error: "mixed:local=2" has 2 heads, the layer 3
+    try  mixed:full=1,local=2,compressed=1 is for four heads
+  [2]
   $ rankscope scan --replace softmax=sinkhorn@L9
   error: there is no layer 9: the model has 6, counted from 0
     in   --replace softmax=sinkhorn@L9

@@ -2,13 +2,16 @@ study list: the built-in studies, without torch.
 
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -v '^ ' | cut -d' ' -f1
   circle
+  compose
   explained-away
   fastmax
   feature-representation
   fig1
   figN
   fig_d
+  gate-samples
   gates
+  heads-mixed
   hull
   hybrid-share
   in-context-regression
@@ -86,7 +89,7 @@ What cannot be is refused before anything runs, by name.
   [2]
   $ rankscope study run quikc
   error: there is no study "quikc"
-    try  quick, fig1, figN   (rankscope study list shows all 25)
+    try  quick, fig1, figN   (rankscope study list shows all 28)
   [2]
   $ rankscope study runn quick
   error: there is no study command "runn"

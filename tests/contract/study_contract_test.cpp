@@ -42,6 +42,7 @@ TEST_P(StudyContract, ItsFigureAndItsPublishedColumnsAreKeysOfTheRunner) {
 TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
   static const std::map<std::string, std::pair<size_t, uint64_t>> known{
       {"circle", {288, 0xc601e67b0148fc53}},
+      {"compose", {102, 0x960a326dbd775a9a}},
       {"explained-away", {120, 0xaa0df2c1edac445c}},
       {"fastmax", {60, 0xcc696fe36eb8ca80}},
       {"feature-representation", {114, 0xdd9c9c0bbb7c19fe}},
@@ -49,6 +50,8 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
       {"figN", {60, 0x0842774d86a719dc}},
       {"fig_d", {60, 0xc9fbb361102c965d}},
       {"gates", {21, 0xa7eb7b6638c6f69b}},
+      {"gate-samples", {30, 0x135e15550e56e576}},
+      {"heads-mixed", {21, 0x49d01471243d71a8}},
       {"hull", {147, 0x2a9026098f846cdf}},
       {"hybrid-share", {24, 0x6022e5c9332cce54}},
       {"in-context-regression", {21, 0x31c16afd6792752a}},

@@ -59,7 +59,7 @@ TEST(KindsRunner, EveryKindTrainsAndIsRead) {
     // Of attention whose entries may be below zero there is no sink to speak of.
     const bool shares = v.contains("sink_margin");
     EXPECT_EQ(shares, kind.variant != "linear" && kind.variant != "decay" && kind.variant != "delta" &&
-                          kind.variant != "differential")
+                          kind.variant != "differential" && kind.variant != "mixed")
         << kind.name;
     EXPECT_EQ(v.contains("hybrid_share"), kind.name == "hybrid_normalised");
   }
@@ -106,6 +106,21 @@ TEST(KindsRunner, TheRankOfFastmaxStaysAtItsCeiling) {
   EXPECT_EQ(v.at("rank_ceiling"), 4);  // channels are centred: one dimension less
   EXPECT_EQ(v.at("attention_rank"), 4);
   EXPECT_EQ(result(runner_kinds, small("softmax", false)).contains("rank_ceiling"), false);
+}
+
+// Filters that make eight keys of 24 tokens leave compressed heads a rank of eight; local heads may have all.
+TEST(KindsRunner, TheRankOfCompressedHeadsStaysAtTheirCeiling) {
+  Config c = small("mixed:compressed=2,kernel=3,stride=3", false);
+  c["tokens"] = int64_t{24};
+  const Values v = result(runner_kinds, c);
+  EXPECT_EQ(v.at("rank_ceiling"), 8);
+  EXPECT_EQ(v.at("attention_rank"), 8);
+  EXPECT_GT(v.at("head_evenness"), 0.5);
+  EXPECT_LE(v.at("head_evenness"), 1 + 1e-12);
+  c["kind"] = std::string("mixed:local=1,compressed=1,kernel=3,stride=3,window=9");
+  const Values mixed = result(runner_kinds, c);
+  EXPECT_EQ(mixed.at("rank_ceiling"), (24 + 8) / 2.0);  // mean over heads
+  EXPECT_LE(mixed.at("attention_rank"), mixed.at("rank_ceiling"));
 }
 
 Values recall(const char* form, int64_t pairs) {

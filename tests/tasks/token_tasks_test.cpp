@@ -91,6 +91,28 @@ TEST(Memorise, TheCeilingIsThatOfTheBestAssignment) {
   EXPECT_DOUBLE_EQ(ceiling_without_positions(data.test), right / all);
 }
 
+TEST(TwoScales, LabelsSayWhetherAMarkIsNearAndWhichLetterLeads) {
+  constexpr int64_t T = 60, kTexts = 30;
+  const TokenData data =
+      token_task_named("two_scales").make({.tokens = T, .train = kTexts, .test = 2, .seed = 4});
+  EXPECT_EQ(data.vocabulary, 3);
+  EXPECT_EQ(data.classes, 4);
+  std::set<int64_t> seen;
+  for (int64_t s = 0; s < kTexts; ++s) {
+    const int64_t* ids = data.train.ids.data() + s * T;
+    const auto firsts = std::count(ids, ids + T, 0), seconds = std::count(ids, ids + T, 1);
+    ASSERT_NE(firsts, seconds);
+    for (int64_t i = 0; i < T; ++i) {
+      bool near = false;
+      for (int64_t j = 0; j < T; ++j) near = near || (ids[j] == 2 && std::abs(i - j) <= 8);
+      const int64_t label = data.train.labels[static_cast<size_t>(s * T + i)];
+      ASSERT_EQ(label, 2 * near + (seconds > firsts));
+      seen.insert(label);
+    }
+  }
+  EXPECT_EQ(seen.size(), 4u);
+}
+
 TEST(Memorise, TheSyntheticTextFollowsAPowerLaw) {
   const Texts texts = synthetic_texts(400, 60, 9);
   std::vector<double> counts(20, 0);

@@ -116,6 +116,14 @@ class Network {
     v["loss"] = at::cross_entropy_loss(scores, labels).item<double>();
     v["wrong"] = 1 - (scores.argmax(-1) == labels).to(at::kDouble).mean().item<double>();
     v["error"] = v["wrong"];
+    if (text(config_, "task") == "two_scales") {  // its answers are 2 near + leads
+      const at::Tensor answer = scores.argmax(-1);
+      const auto share = [](const at::Tensor& differs) {
+        return differs.to(at::kDouble).mean().item<double>();
+      };
+      v["wrong_near"] = share(answer.ge(2) != labels.ge(2));
+      v["wrong_leads"] = share(answer.remainder(2) != labels.remainder(2));
+    }
     if (text(config_, "task") != "backcopy") return;
     v["loss_floor"] = backcopy_floor(data_.test);
     v["error"] = v["loss"] - v["loss_floor"];

@@ -114,6 +114,7 @@ const std::vector<AttentionKind>& attention_kinds() {
       {.name = "decay", .variant = "decay"},
       {.name = "delta", .part = "delta_attention", .variant = "delta"},
       {.name = "gated_delta", .part = "delta_attention", .variant = "delta", .option = "forget", .value = 1},
+      {.name = "mixed", .part = "mixed_attention", .variant = "mixed"},
       {.name = "gate_output", .part = "gated_attention"},
       {.name = "gate_output_by_head", .part = "gated_attention", .option = "by_head", .value = 1},
       {.name = "gate_values", .part = "gated_attention", .option = "place", .value = 2},

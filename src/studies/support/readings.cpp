@@ -30,6 +30,7 @@ constexpr Wanted kOfAttention[] = {{"pattern_spectra", "effective_rank_rel", "at
                                    {"pattern_spectra", "rank_ceiling", "rank_ceiling"},
                                    {"margins", "sink_margin", "sink_margin"},
                                    {"sinks", "sink_mass", "sink_mass"}};
+constexpr Wanted kOfHeads[] = {{"contributions", "head_evenness", "head_evenness"}};
 
 const Lens& lens_named(std::string_view name) {
   for (const Lens* lens : lenses())
@@ -56,6 +57,7 @@ class Shown {
   Shown(const Lens& lens, const LensContext& context) : lens_(lens), measurement_(lens.start(context)) {}
   void whole(const WholeView& view) { numbers_ = measurement_->whole(view); }
   void tile(const TileView& view) { numbers_ = measurement_->tile(view); }
+  void factored(const FactoredView& view) { numbers_ = measurement_->factored(view); }
   void finish() { totals_ = measurement_->finish(); }
 
   /// By head; one number where it is of all heads together.
@@ -80,8 +82,9 @@ class Shown {
 
 class Reader : public BlockObserver {
  public:
-  Reader(const ModelSpec& spec, int64_t sequences, int64_t tokens, std::vector<Readings>& out)
-      : spec_(spec), out_(out) {
+  Reader(const ModelSpec& spec, const ParameterViews& parameters, int64_t sequences, int64_t tokens,
+         std::vector<Readings>& out)
+      : spec_(spec), parameters_(parameters), out_(out) {
     for (int64_t s = 0; s <= sequences; ++s) offsets_.push_back(s * tokens);
     samples_.resize(static_cast<size_t>(sequences));
     std::iota(samples_.begin(), samples_.end(), int64_t{0});
@@ -91,11 +94,13 @@ class Reader : public BlockObserver {
 
   bool wants(std::string_view site) const override {
     return site == kStream || site == "hook_resid_pre" || site == "attn.hook_pattern" ||
-           site == "attn.hook_mixer";
+           site == "attn.hook_mixer" || site == "attn.hook_z";
   }
 
   void see(std::string_view site, const at::Tensor& x, const TilePlace& place) override {
     if (site == "hook_resid_pre" && layer_ == 0) of_tokens(x, 0);
+    if (site == "hook_resid_pre") stream_ = x;
+    if (site == "attn.hook_z") of_heads(x);
     if (site == kStream) of_tokens(x, static_cast<size_t>(++layer_));
     if (site == "attn.hook_pattern" || site == "attn.hook_mixer")
       of_attention(x, place, site == "attn.hook_pattern");
@@ -135,8 +140,22 @@ class Reader : public BlockObserver {
         });
   }
 
+  void of_heads(const at::Tensor& z) {
+    const at::Tensor W_O = parameters_.get_or_none(fmt::format("blocks.{}.attn.W_O", layer_));
+    const AttentionSpec& a = spec_.blocks[static_cast<size_t>(layer_)].attention();
+    // Behind the map of values there may be more than the heads' own (a gate on what the map wrote).
+    if (!W_O.defined() || W_O.size(1) != a.heads * z.size(2)) return;
+    const Packing packed = packing();
+    for (const Wanted& w : kOfHeads)
+      read(w, out_[static_cast<size_t>(layer_) + 1], [&](Shown& s) {
+        s.factored({z, W_O, stream_, packed});
+      });
+  }
+
   const ModelSpec& spec_;
+  const ParameterViews& parameters_;
   std::vector<Readings>& out_;
+  at::Tensor stream_;  // before the block that runs
   std::vector<int64_t> offsets_, samples_;
   std::vector<uint8_t> content_;
   int64_t layer_ = 0;  // of the block that runs
@@ -148,7 +167,7 @@ at::Tensor answers_and_readings(const ModelSpec& network, const ParameterViews& 
                                 const TaskBatch& batch, int64_t tokens, std::vector<Readings>* read) {
   if (read == nullptr) return plain_forward(network, parameters, batch);
   const int64_t sequences = batch.ids.defined() ? batch.sequences : batch.tokens.size(0);
-  Reader reader(network, sequences, tokens, *read);
+  Reader reader(network, parameters, sequences, tokens, *read);
   return plain_forward(network, parameters, batch, nullptr, -1, &reader);
 }
 

@@ -21,7 +21,7 @@ using Readings = std::map<std::string, double>;
 ///   spread (residual_fro_rel), rank_rel (effective_rank_rel), massive_ratio, largest (the largest |x|)
 /// and of the attention in front of a depth:
 ///   attention_rank_rel (effective_rank_rel), attention_rank (numerical_rank), rank_ceiling, sink_margin,
-///   sinks (share of heads with a margin of at least 3), sink_mass
+///   sinks (share of heads with a margin of at least 3), sink_mass, head_evenness
 at::Tensor answers_and_readings(const ModelSpec& network, const ParameterViews& parameters,
                                 const TaskBatch& batch, int64_t tokens, std::vector<Readings>* read);
 
