@@ -113,6 +113,25 @@ TEST(TwoScales, LabelsSayWhetherAMarkIsNearAndWhichLetterLeads) {
   EXPECT_EQ(seen.size(), 4u);
 }
 
+// With three values words of z_2 are 6 key + value, those of z_1 36 + 3 key + value, z_0 45 + value, w 48 +
+// what it tells.
+TEST(CompositionTask, ReadsItsAnswerOffThePrompt) {
+  const TokenData data =
+      token_task_named("composition").make({.tokens = 11, .train = 200, .test = 5, .seed = 3});
+  EXPECT_EQ(data.vocabulary, 50);
+  EXPECT_EQ(data.classes, 6);
+  for (size_t s = 0; s < 200; ++s) {
+    const int64_t* ids = data.train.ids.data() + 11 * s;
+    const int64_t told = ids[10] - 48, start = ids[9] - 45;
+    const int64_t between = (ids[6 + start] - 36) % 3;
+    EXPECT_EQ((ids[6 + start] - 36) / 3, start);
+    EXPECT_EQ(data.train.labels[11 * s + 10], ids[3 * told + between] % 6);
+    EXPECT_EQ(data.train.labels[11 * s], kUnasked);
+  }
+  EXPECT_NE(std::vector(data.train.ids.begin(), data.train.ids.begin() + 55), data.test.ids);
+  EXPECT_THROW(token_task_named("composition").make({.tokens = 12, .train = 1, .test = 1}), Error);
+}
+
 TEST(Memorise, TheSyntheticTextFollowsAPowerLaw) {
   const Texts texts = synthetic_texts(400, 60, 9);
   std::vector<double> counts(20, 0);

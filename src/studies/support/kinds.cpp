@@ -30,12 +30,11 @@ std::vector<std::string> task_names() {
 
 const TokenTask& task_of(const Config& c) { return token_task_named(text(c, "task")); }
 
-AttentionSpec attention_of(const Config& c) {
+AttentionSpec attention_of(const Config& c, const ChosenKind& chosen) {
   const int64_t d = integer(c, "d"), heads = integer(c, "heads"), rank = integer(c, "rank");
   if (rank == 0 && d % heads != 0)
     throw usage_error(fmt::format("{} heads do not divide the width {}", heads, d))
         .hint("rank=16, or other heads");
-  const ChosenKind chosen = chosen_kind(text(c, "kind"));
   AttentionSpec a;
   a.variant = chosen.variant;
   a.heads = a.kv_heads = heads;
@@ -54,27 +53,32 @@ AttentionSpec attention_of(const Config& c) {
   return a;
 }
 
-ModelSpec network_of(const Config& c) {
-  const NormSpec norm{.kind = NormKind::rms, .epsilon = 1e-6};
+BlockSpec block_of(const Config& c, const ChosenKind& chosen, const NormSpec& norm) {
   const int64_t mlp = integer(c, "mlp");
   const MlpSpec words{
       .width = mlp, .activation = flag(c, "gated") ? Activation::silu : Activation::gelu, .bias = false};
-  BlockSpec block = classic_block(NormPlace::pre, norm, attention_of(c),
+  BlockSpec block = classic_block(NormPlace::pre, norm, attention_of(c, chosen),
                                   mlp == 0           ? ""
                                   : flag(c, "gated") ? "gated_mlp"
                                                      : "mlp",
                                   words);
-  const AttentionKind& kind = *chosen_kind(text(c, "kind")).kind;
   PartSpec& part = block.attention_branch()->part;
-  part.name = kind.part;
-  if (!kind.option.empty()) part.options[std::string(kind.option)] = kind.value;
+  part.name = chosen.kind->part;
+  if (!chosen.kind->option.empty()) part.options[std::string(chosen.kind->option)] = chosen.kind->value;
+  return block;
+}
 
+ModelSpec network_of(const Config& c) {
+  const NormSpec norm{.kind = NormKind::rms, .epsilon = 1e-6};
   ModelSpec s;
   s.architecture = "rankscope";
   s.width = s.embedding.width = integer(c, "d");
   s.embedding.positions = flag(c, "positions") ? integer(c, "tokens") : 0;
   s.position = flag(c, "positions") ? PositionKind::learned : PositionKind::none;
-  for (; block.weights < integer(c, "layers"); ++block.weights) s.blocks.push_back(block);
+  for (const ChosenKind& chosen : chosen_kinds(text(c, "kind"), integer(c, "layers"))) {
+    s.blocks.push_back(block_of(c, chosen, norm));
+    s.blocks.back().weights = s.depth() - 1;
+  }
   s.stored_blocks = integer(c, "layers");
   s.final_norm = norm;
   s.output = {.kind = HeadKind::linear, .width = s.width};
@@ -134,11 +138,28 @@ ChosenKind chosen_kind(const std::string& text) {
   throw unknown_name("kind of attention", name, known).in("kind=" + text);
 }
 
+std::vector<ChosenKind> chosen_kinds(const std::string& text, int64_t layers) {
+  std::vector<ChosenKind> out;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t to = std::min(text.find('/', from), text.size());
+    out.push_back(chosen_kind(text.substr(from, to - from)));
+    from = to + 1;
+  }
+  if (out.size() == 1) out.resize(static_cast<size_t>(layers), out.front());
+  if (static_cast<int64_t>(out.size()) != layers)
+    throw usage_error(fmt::format("{} kinds of attention for {} layers", out.size(), layers))
+        .in("kind=" + text)
+        .hint("one kind for all layers, or one for each: softmax/linear/softmax");
+  return out;
+}
+
 std::vector<Key> kind_keys() {
   return {
       {"task", std::string("induction"), "what is asked", 0, 0, task_names()},
       {"kind", std::string("softmax"),
-       "how it attends: softmax, linear, gated_delta, gate_output, ..., with options as in fastmax:p=2"},
+       "how it attends: softmax, linear, gated_delta, gate_output, ..., with options as in fastmax:p=2; one "
+       "for "
+       "all layers, or one for each, as in softmax/linear"},
       {"causal", false, "no token sees a later one"},
       {"skips",
        std::string("on"),

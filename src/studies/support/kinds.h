@@ -29,6 +29,8 @@ struct ChosenKind {
   std::string variant;
 };
 ChosenKind chosen_kind(const std::string& text);
+/// "softmax/linear/softmax": one for each of so many layers; one alone is that of all.
+std::vector<ChosenKind> chosen_kinds(const std::string& text, int64_t layers);
 
 std::vector<Key> kind_keys();
 
