@@ -55,7 +55,7 @@ class Contributions : public Measurement {
 extern const Lens lens_contributions{
     .name = "contributions",
     .summary = "How evenly the heads of a layer contribute to what it writes",
-    .cost = "about 0.03 forward passes at T = 128",
+    .cost = "about 0.1 forward passes at T = 128",
     .sites = {{"attn.hook_result", SiteForm::factored}},
     .metrics = {{.name = "head_share",
                  .formula =
