@@ -14,7 +14,7 @@ BUILD := build
 TESTS ?= OFF
 WERROR ?= OFF
 COMPILERS ?= g++-12 clang++-16 clang++-19
-FUZZ_SECONDS ?= 6
+FUZZ_SECONDS ?= 4
 BANK_NETWORKS ?= 6400
 BANK_SEED ?= 1
 
@@ -25,7 +25,7 @@ JOBS ?= $(shell awk -v cores=$$(nproc) '/MemTotal/ {fit = int($$2 / 2000000); if
 BENCHES := $(notdir $(basename $(wildcard bench/*_bench.cpp)))
 
 .DEFAULT_GOAL := build
-.PHONY: build demo test compilers deb bench bank fuzz campaign clean help deps-build deps-test deps-compilers deps-deb configure
+.PHONY: build demo test compilers deb bench bank fuzz campaign clean help deps-build deps-test deps-fuzz deps-compilers deps-deb configure
 
 build: deps-build configure  ## build the program: build/rankscope
 	@cmake --build $(BUILD) --parallel $(JOBS)
@@ -36,12 +36,11 @@ demo: deps-build configure  ## the built-in model as it is and without its skips
 	@$(BUILD)/rankscope scan --off skip --out out/demo --force
 	@echo "Open out/demo/report.html in a browser. Next, a model of yours: $(BUILD)/rankscope scan PATH/TO/MODEL --text FILE"
 
-test:  ## build and run every test, and fuzz the readers for a few seconds each
+test:  ## build and run every test
 	@$(MAKE) --no-print-directory TESTS=ON deps-test configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@# Two tests at once: a thread that waits must not take the core of another test's.
 	@OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 ctest --test-dir $(BUILD) --output-on-failure -j2
-	@fuzz/run.sh $(FUZZ_SECONDS)
 	@echo "All tests passed. Details: $(BUILD)/Testing/Temporary/LastTest.log"
 
 compilers: deps-compilers  ## what needs no LibTorch by GCC 12, Clang 16 and 19, each file alone, warnings as errors
@@ -62,11 +61,11 @@ bank: deps-build configure  ## how often the verdict's statements are true, on p
 	@cmake --build $(BUILD) --parallel $(JOBS) --target bank
 	@$(BUILD)/bank $(BANK_NETWORKS) $(BANK_SEED) $(JOBS)
 
-fuzz: deps-test  ## fuzz the readers; FUZZ_SECONDS=600 for longer
+fuzz: deps-fuzz  ## fuzz the readers under sanitizers for a few seconds each; FUZZ_SECONDS=600 for longer
 	@fuzz/run.sh $(FUZZ_SECONDS)
 
 campaign:  ## break it on purpose for hours: kills, full disks, little memory, fuzzers, sanitizers
-	@$(MAKE) --no-print-directory TESTS=ON deps-test configure
+	@$(MAKE) --no-print-directory TESTS=ON deps-test deps-fuzz configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
 	@scripts/campaign.sh $(BUILD) whole
 
@@ -77,7 +76,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
 	@sed -n 's/^#   \([A-Z]*=.*\)/  \1/p' Makefile
 
-deps-build deps-test deps-compilers deps-deb: deps-%:
+deps-build deps-test deps-fuzz deps-compilers deps-deb: deps-%:
 ifneq ($(DEPS),off)
 	@TORCH='$(TORCH)' scripts/install-deps.sh $*
 endif

@@ -37,6 +37,19 @@ if(RANKSCOPE_ENGINE AND TOMLPLUSPLUS_INCLUDE AND SQLite3_FOUND AND RANKSCOPE_TEX
   add_test(NAME campaign COMMAND ${CMAKE_SOURCE_DIR}/scripts/campaign.sh ${CMAKE_BINARY_DIR} short)
   set_tests_properties(campaign PROPERTIES LABELS campaign TIMEOUT 900 RUN_SERIAL ON)
 endif()
+# Every reader of files from outside: its kept inputs, and changes of them. `make fuzz` looks closer, with clang.
+if(TOMLPLUSPLUS_INCLUDE AND SQLite3_FOUND AND RANKSCOPE_TEXT_LIBRARIES)
+  file(GLOB fuzzers CONFIGURE_DEPENDS fuzz/*_fuzz.cpp)
+  foreach(source ${fuzzers})
+    get_filename_component(stem ${source} NAME_WE)
+    string(REPLACE _fuzz "" reader ${stem})
+    add_executable(replay_${reader} ${source} fuzz/replay.cpp)
+    target_link_libraries(replay_${reader} PRIVATE rankscope_base rankscope_warnings)
+    add_test(NAME reader.${reader} COMMAND replay_${reader} 2000 ${CMAKE_SOURCE_DIR}/fuzz/seeds/${reader})
+    set_tests_properties(reader.${reader} PROPERTIES LABELS readers TIMEOUT 300)
+  endforeach()
+  target_sources(replay_http PRIVATE src/cli/http.cpp)
+endif()
 # No binary looks for libraries where it is started, and all of them are hardened.
 add_test(NAME binaries COMMAND ${CMAKE_SOURCE_DIR}/scripts/check-binaries.sh ${CMAKE_BINARY_DIR})
 if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")  # what only the optimiser can do

@@ -34,12 +34,10 @@ cmake --build $build --target fuzzers --parallel "$(nproc)" >$build/build.log 2>
   exit 1
 }
 
-failed=0
-printf '%-12s %12s %8s %9s %14s\n' reader inputs "per s" accepted "edges covered"
-for source in fuzz/*_fuzz.cpp; do
-  target=$(basename "$source" .cpp)
-  name=${target%_fuzz}
-  [ -z "${FUZZ_ONLY:-}" ] || case " $FUZZ_ONLY " in *" $name "*) ;; *) continue ;; esac
+# One reader: a line of the table, or what was found.
+fuzz_one() {
+  name=$1
+  target=${name}_fuzz
   corpus=$build/corpus/$name
   log=$build/$target.log
   mkdir -p "$corpus"
@@ -58,10 +56,23 @@ for source in fuzz/*_fuzz.cpp; do
       "$(awk -v a="$(stat accepted_units)" -v t="$tries" 'BEGIN { printf "%.1f", (t > 0) ? 100 * a / t : 0 }')" \
       "$covered of $edges"
   else
-    failed=1
     kept=$(sed -n 's/^.*Test unit written to *//p' "$log" | tail -1)
     what=$(sed -n -e 's/^SUMMARY: *//p' "$log" | tail -1)
     echo "$target: FAILED: ${what:-see $log}; the input is kept in ${kept:-$build/crashes}"
+    return 1
   fi
+}
+
+# Two readers at a time: a fuzzer keeps one core busy.
+printf '%-12s %12s %8s %9s %14s\n' reader inputs "per s" accepted "edges covered"
+failed=0
+waiting=
+for source in fuzz/*_fuzz.cpp; do
+  name=$(basename "$source" _fuzz.cpp)
+  [ -z "${FUZZ_ONLY:-}" ] || case " $FUZZ_ONLY " in *" $name "*) ;; *) continue ;; esac
+  fuzz_one "$name" &
+  if [ -n "$waiting" ]; then wait "$waiting" || failed=1; fi
+  waiting=$!
 done
+if [ -n "$waiting" ]; then wait "$waiting" || failed=1; fi
 exit $failed

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what Rankscope needs on Debian 12, and nothing that is there already.
 #
-#   scripts/install-deps.sh [build|test|compilers|deb]
-#     build: to build and run     test: the tests and fuzzers too
+#   scripts/install-deps.sh [build|test|fuzz|compilers|deb]
+#     build: to build and run     test: the tests too     fuzz: clang with its sanitizers
 #     compilers: those of `make compilers`     deb: what packs a Debian package
 #
 # Safe to run again: with nothing missing it only asks the package database, needs no root and takes no time.
@@ -21,10 +21,10 @@ torch_packages=(libtorch-dev)
 test_packages=(
   libgtest-dev
   sqlite3:sqlite3                       # makes stores that nobody should trust
-  clang-14:clang-14 libclang-rt-14-dev  # the fuzzers and their sanitizers
   npm:npm ca-certificates               # the report's page; one test fetches a published model
   chromium:chromium                     # shows the page to its tests
 )
+fuzz_packages=(clang-14:clang-14 libclang-rt-14-dev)
 compiler_packages=(g++-12:g++-12 clang-16:clang++-16 clang-19:clang++-19)
 deb_packages=(dpkg-dev:dpkg-shlibdeps)
 
@@ -35,9 +35,10 @@ wanted=("${build_packages[@]}")
 case "${1:-test}" in
   build) ;;
   test) wanted+=("${test_packages[@]}") ;;
+  fuzz) wanted+=("${fuzz_packages[@]}") ;;
   compilers) wanted+=("${compiler_packages[@]}") ;;
   deb) wanted+=("${deb_packages[@]}") ;;
-  *) say "expected build, test, compilers or deb, but got \"$1\""; exit 2 ;;
+  *) say "expected build, test, fuzz, compilers or deb, but got \"$1\""; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null; then
