@@ -91,6 +91,7 @@ int main(int argc, char** argv) {
     for (size_t changes = 1 + below(4); changes > 0; --changes) change(input);
     LLVMFuzzerTestOneInput(input.data(), input.size());
   }
-  std::printf("%zu kept inputs and %ld changes of them were read or refused\n", inputs.size(), runs);
+  std::printf("%zu kept inputs, the empty one and %ld changes of them were read or refused\n",
+              inputs.size() - 1, runs);
   return 0;
 }
