@@ -124,3 +124,29 @@ Bad questions are refused before anything is computed.
   error: --rank is required
     try  rankscope bound --help
   [2]
+
+Composition is a question about whole networks: from how many tokens on is it proven that too few full layers fail? "Never, at lengths there are" is an answer.
+
+  $ . ./no_torch; rankscope bound --composition 1 --n 100000
+  1 function composed, messages of 1024 bits
+
+  hybrids fail    2^640     From so many tokens on, 0 full layers and 2^3 that
+                            keep a state cannot compose them (Ye et al. 2026).
+  full fail       2^160     From so many tokens on, 1 full layer cannot (Chen et
+                            al. 2024).
+  n = 100000      vacuous   At this length the theorem about hybrids says nothing.
+  applies                   to messages of heads times width times bits of a
+                            number, and to the worst tables there are.
+  $ . ./no_torch; rankscope bound --composition 3 --json
+  {
+    "functions": 3,
+    "message_bits": 1024.0,
+    "log2_tokens_hybrids_fail": 163840.0,
+    "log2_tokens_full_layers_fail": 40960.0
+  }
+  $ . ./no_torch; rankscope bound --composition 1 --message 2 --n 1000000 | grep speaks
+  [1]
+  $ . ./no_torch; rankscope bound --composition 2 --rank 8
+  error: --rank is of a layer, and --composition of whole networks
+    try  rankscope bound --help
+  [2]

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <iostream>
 #include <memory>
 
@@ -11,6 +12,7 @@
 #include "cli/options.h"
 #include "report/text.h"
 #include "theory/certificate.h"
+#include "theory/composition.h"
 
 namespace rankscope {
 namespace {
@@ -20,6 +22,8 @@ using OrderedJson = nlohmann::ordered_json;
 struct BoundOptions {
   LayerQuestion question;
   std::string heads, target = "nearest";
+  int64_t composition = 0;  // functions; 0: the question is about a layer
+  double message = 0;       // bits
   bool json = false;
 };
 
@@ -142,22 +146,76 @@ OrderedJson as_json(const Certificate& c) {
   return json;
 }
 
+// From how many tokens on it is proven that too few full layers cannot compose functions.
+void print_composition(const BoundOptions& o, bool n_given, Io& io) {
+  const double bits = std::log2(o.message), hybrids = log2_tokens_hybrids_fail(bits, o.composition),
+               full = log2_tokens_full_layers_fail(bits, o.composition);
+  const bool vacuous = std::log2(static_cast<double>(o.question.n)) < hybrids;
+  if (o.json) {
+    OrderedJson json{{"functions", o.composition},
+                     {"message_bits", o.message},
+                     {"log2_tokens_hybrids_fail", hybrids},
+                     {"log2_tokens_full_layers_fail", full}};
+    if (n_given) json["n"] = o.question.n, json["vacuous"] = vacuous;
+    io.out << json.dump(2) << '\n';
+    return;
+  }
+  const auto counted = [](int64_t n, const char* what) { return fmt::format("{} {}{}", n, what, plural(n)); };
+  io.out << fmt::format("{} composed, messages of {:g} bits\n\n", counted(o.composition, "function"),
+                        o.message);
+  Page page(io.out);
+  page.line(
+      "hybrids fail", fmt::format("2^{:g}", hybrids),
+      fmt::format("From so many tokens on, {} and 2^{} that keep a state cannot compose them (Ye et al. "
+                  "2026).",
+                  counted(o.composition - 1, "full layer"), 3 * o.composition * o.composition));
+  page.line("full fail", fmt::format("2^{:g}", full),
+            fmt::format("From so many tokens on, {} cannot (Chen et al. 2024).",
+                        counted(o.composition, "full layer")));
+  if (n_given)
+    page.line(fmt::format("n = {}", o.question.n), vacuous ? "vacuous" : "speaks",
+              vacuous ? "At this length the theorem about hybrids says nothing."
+                      : "At this length the theorem about hybrids holds.");
+  page.line("applies", "",
+            "to messages of heads times width times bits of a number, and to the worst tables there are.");
+}
+
 std::function<int(Io&)> prepare_bound(CLI::App& app) {
   const auto options = std::make_shared<BoundOptions>();
-  app.add_option("--d", options->question.d, "Width of the points")->required()->check(whole_number(2));
-  app.add_option("--rank", options->question.rank, "Dimensions of a head's queries and keys")
-      ->required()
-      ->check(whole_number(1));
-  app.add_option("--heads", options->heads, "Heads of the layer; 1e6 is a number too")->required();
-  app.add_option("--n", options->question.n, "Points to choose from")
-      ->check(whole_number(2))
-      ->capture_default_str();
+  const std::vector<CLI::Option*> needed{
+      app.add_option("--d", options->question.d, "Width of the points")->check(whole_number(2)),
+      app.add_option("--rank", options->question.rank, "Dimensions of a head's queries and keys")
+          ->check(whole_number(1)),
+      app.add_option("--heads", options->heads, "Heads of the layer; 1e6 is a number too")};
+  const CLI::Option* n =
+      app.add_option("--n", options->question.n, "Points to choose from, or tokens of --composition")
+          ->check(whole_number(2))
+          ->capture_default_str();
   app.add_option(
          "--target", options->target,
          "nearest: to a query, among orthonormal points; farthest: self-attention, independent points")
       ->capture_default_str();
+  app.add_option("--composition", options->composition,
+                 "Another question: from how many tokens on are so many functions too many to compose?")
+      ->check(whole_number(1));
+  app.add_option("--message", options->message, "Bits: heads times width times bits of a number")
+      ->default_val(1024)
+      ->check(CLI::Range(2.0, 1e300));
   app.add_flag("--json", options->json, "One JSON object instead of lines");
-  return [options](Io& io) {
+  return [options, needed, n](Io& io) {
+    if (options->composition > 0) {
+      for (const CLI::Option* o : needed)
+        if (o->count() > 0)
+          throw usage_error(
+              fmt::format("{} is of a layer, and --composition of whole networks", o->get_name()))
+              .hint("rankscope bound --help");
+      if (options->composition > 100) throw usage_error("expected at most 100 functions").in("--composition");
+      print_composition(*options, n->count() > 0, io);
+      return 0;
+    }
+    for (const CLI::Option* o : needed)
+      if (o->count() == 0)
+        throw usage_error(fmt::format("{} is required", o->get_name())).hint("rankscope bound --help");
     LayerQuestion question = options->question;
     question.heads = parse_heads(options->heads);
     question.target = parse_target(options->target);
@@ -178,7 +236,8 @@ extern const Command command_bound{
     .examples = {"rankscope bound --d 64 --rank 8 --heads 64",
                  "rankscope bound --d 64 --rank 1 --heads 1e6 --json",
                  "rankscope bound --d 64 --rank 8 --heads 8 --n 16",
-                 "rankscope bound --d 64 --rank 8 --heads 8 --n 16 --target farthest"},
+                 "rankscope bound --d 64 --rank 8 --heads 8 --n 16 --target farthest",
+                 "rankscope bound --composition 2 --message 1024 --n 100000"},
     .prepare = prepare_bound};
 
 }  // namespace rankscope
