@@ -16,6 +16,7 @@
 #include "collapse/collapse.h"
 #include "observed_pass.h"
 #include "plain_forward.h"
+#include "plain_metrics.h"
 #include "scan/scan.h"
 #include "scan_cases.h"
 #include "support/temporary_folder.h"
@@ -137,6 +138,22 @@ inline double forward_seconds(const PlainForward& plain, const at::Tensor& ids, 
   return best;
 }
 
+constexpr int64_t kPlainTokens = 512;  // longer attention matrices do not fit, written plainly
+
+inline bool print_plain_metrics(const ScanCase& c, const Checkpoint& checkpoint, const std::string& device,
+                                const at::Tensor& ids, double scan_seconds) {
+  ResultTable rows;
+  {
+    const auto source = checkpoint_source(checkpoint, "float32", device);
+    observed_pass(checkpoint, *source, ids, choose_lenses({"pattern_spectra"}), device, c.samples, &rows);
+  }
+  release_device_memory();
+  const PlainForward plain(checkpoint, device);
+  const bool good = time_plain_metrics(plain, ids.to(device_of(device)), rows, device, scan_seconds);
+  release_device_memory();
+  return good;
+}
+
 inline bool run_case(const ScanCase& c, Machine& machine, double bus_rate) {
   const std::string& device = machine.device;
   fmt::print("\n{}: {} x {} tokens, stored as {}\n", c.name, c.samples, c.tokens, to_string(c.stored));
@@ -190,8 +207,10 @@ inline bool run_case(const ScanCase& c, Machine& machine, double bus_rate) {
              measured <= c.aim    ? "aim reached"
              : measured <= c.must ? "reached"
                                   : "NOT reached");
-  if (!c.collapse) print_lenses(c, checkpoint, device, ids, second);
-  return true;
+  if (c.collapse) return true;
+  const bool good = c.tokens > kPlainTokens || print_plain_metrics(c, checkpoint, device, ids, second);
+  print_lenses(c, checkpoint, device, ids, second);
+  return good;
 }
 
 /// The same scan with all of the device's memory and with `bytes` of it: how far apart the rows are. A sample

@@ -22,10 +22,10 @@ inline std::vector<Sample> samples_of(const at::Tensor& ids) {
   return out;
 }
 
-/// The last hidden state of every token, [N, d].
+/// The last hidden state of every token, [N, d]; what the lenses found in `rows`.
 inline at::Tensor observed_pass(const Checkpoint& checkpoint, WeightSource& source, const at::Tensor& ids,
                                 const std::vector<const Lens*>& chosen, const std::string& device,
-                                int64_t batch_size) {
+                                int64_t batch_size, ResultTable* rows = nullptr) {
   PassPlan plan;
   plan.variants = {{"full", checkpoint.spec(), 0, 0}};
   plan.sources = {&source};
@@ -35,7 +35,9 @@ inline at::Tensor observed_pass(const Checkpoint& checkpoint, WeightSource& sour
   plan.device = device;
   ResultTable table;
   std::vector<std::string> notes;
-  return at::cat(*run_pass(plan, table, notes, {}).front().x);
+  const at::Tensor last = at::cat(*run_pass(plan, table, notes, {}).front().x);
+  if (rows != nullptr) *rows = std::move(table);
+  return last;
 }
 
 /// Holds both to our pass in float64, since two orders of float32 products drift apart without bound as a network

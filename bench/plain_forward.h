@@ -16,6 +16,14 @@
 
 namespace rankscope {
 
+/// What looks at a forward pass on its way.
+class PlainObserver {
+ public:
+  virtual ~PlainObserver() = default;
+  virtual void stream(const at::Tensor& x) = 0;   // [B, T, d]: before, inside and behind every block
+  virtual void pattern(const at::Tensor& p) = 0;  // [B, H, T, T]
+};
+
 class PlainForward {
  public:
   PlainForward(const Checkpoint& checkpoint, const std::string& device)
@@ -32,7 +40,14 @@ class PlainForward {
     if (spec_.final_norm.there()) final_ = copy(source->load("ln_final"), "ln_final");
   }
 
-  at::Tensor forward(const at::Tensor& ids) const {  // [B, T] on the device, to [B, T, d]
+  int64_t depth() const { return spec_.depth(); }
+
+  /// [B, T] on the device, to [B, T, d].
+  at::Tensor forward(const at::Tensor& ids, PlainObserver* observer = nullptr) const {
+    const auto seen = [&](const at::Tensor& x) -> const at::Tensor& {
+      if (observer != nullptr) observer->stream(x);
+      return x;
+    };
     const int64_t T = ids.size(1);
     at::Tensor x = at::embedding(table_, ids);
     if (spec_.embedding.positions > 0) x = x + embed_.get("W_pos").narrow(0, 0, T);
@@ -41,11 +56,11 @@ class PlainForward {
         spec_.causal() ? at::ones({T, T}, ids.options().dtype(at::kBool)).triu_(1) : at::Tensor();
     for (const Weights& w : blocks_) {
       if (kind_ == "bert") {
-        x = norm(x + attention(x, w, hidden), w, "ln1.");
-        x = norm(x + mlp(x, w), w, "ln2.");
+        x = seen(norm(seen(x) + attention(x, w, hidden, observer), w, "ln1."));
+        x = seen(norm(x + mlp(x, w), w, "ln2."));
       } else {
-        x = x + attention(norm(x, w, "ln1."), w, hidden);
-        x = x + mlp(norm(x, w, "ln2."), w);
+        x = seen(seen(x) + attention(norm(x, w, "ln1."), w, hidden, observer));
+        x = seen(x + mlp(norm(x, w, "ln2."), w));
       }
     }
     return spec_.final_norm.there() ? norm(x, final_, "") : x;
@@ -72,7 +87,8 @@ class PlainForward {
     const at::Tensor half = at::cat({-x.narrow(-1, d / 2, d / 2), x.narrow(-1, 0, d / 2)}, -1);
     return x * cos + half * sin;
   }
-  at::Tensor attention(const at::Tensor& x, const Weights& w, const at::Tensor& hidden) const {
+  at::Tensor attention(const at::Tensor& x, const Weights& w, const at::Tensor& hidden,
+                       PlainObserver* observer) const {
     const AttentionSpec& a = spec_.blocks[0].attention();
     const int64_t B = x.size(0), T = x.size(1);
     const auto heads = [&](const char* W, const char* b) {
@@ -82,7 +98,9 @@ class PlainForward {
     if (kind_ == "llama") q = turned(q), k = turned(k);
     at::Tensor scores = at::matmul(q, k.transpose(-1, -2)).mul_(a.scale);
     if (hidden.defined()) scores.masked_fill_(hidden, -std::numeric_limits<float>::infinity());
-    const at::Tensor z = at::matmul(at::softmax(scores, -1), heads("attn.W_V", "attn.b_V"));
+    const at::Tensor pattern = at::softmax(scores, -1);
+    if (observer != nullptr) observer->pattern(pattern);
+    const at::Tensor z = at::matmul(pattern, heads("attn.W_V", "attn.b_V"));
     return linear(z.transpose(1, 2).reshape({B, T, -1}), w, "attn.W_O", "attn.b_O");
   }
   at::Tensor mlp(const at::Tensor& x, const Weights& w) const {
