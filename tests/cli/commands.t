@@ -98,7 +98,7 @@ lenses: what can be measured, what it means, what it costs.
     rounds=5  of both normalisations; 1 is doubly_normalised (1 to 100)
 
   $ rankscope lenses --attention --json | grep -c '"may_be_causal"'
-  15
+  17
   $ rankscope lenses --sites models/bert | head -9
   hook_resid_pre             tokens x 30, whole
     the residual stream before the block (blocks 0-2)

@@ -163,6 +163,23 @@ Where a kind of attention cannot have every rank, the most it can have stands be
   3
   numerical_rank
 
+A dose of sink: so many nats on the first key, and the same mass moved elsewhere.
+
+  $ rankscope scan --samples 2 --max-length 24 --lens similarity --sink-shift -2,2 --out dosed --quiet > /dev/null; grep ',output_kl,' dosed/metrics.csv | sed 's/,unembed.*//'
+  replace:softmax=shifted_sink:nats=-2
+  "replace:softmax=shifted_control:nats=-2,to=nothing"
+  "replace:softmax=shifted_control:nats=-2,to=uniform"
+  "replace:softmax=shifted_control:nats=-2,to=random"
+  replace:softmax=shifted_sink:nats=2
+  "replace:softmax=shifted_control:nats=2,to=nothing"
+  "replace:softmax=shifted_control:nats=2,to=uniform"
+  "replace:softmax=shifted_control:nats=2,to=random"
+  $ rankscope scan --sink-shift 1,two
+  error: expected nats from -100 to 100, not 0, but got "two"
+    in   --sink-shift 1,two
+    try  --sink-shift -2,2
+  [2]
+
 Heads of different kinds: of the three of this layer two look around themselves and one is linear, 10 wide. Compressed heads would need filters.
 
   $ rankscope scan bert --token-ids long.txt --lens pattern_spectra --replace softmax=mixed:local=2,linear=1,window=9@L1 --out heads --quiet | sed -n '/attn.rank$/,/^$/p' | tr -s ' '

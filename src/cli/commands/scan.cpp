@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -68,7 +70,7 @@ std::string thresholds_in_words() {
 struct ScanOptions {
   ScanRequest request;
   std::string model, out, format = "table";
-  std::string lenses, baseline, token_ids, pixels, against;
+  std::string lenses, baseline, token_ids, pixels, against, sink_shift;
   std::vector<std::string> thresholds;
   bool json = false, force = false;
 };
@@ -83,6 +85,22 @@ std::vector<std::string> split_commas(const std::string& text) {
       out.push_back(std::move(word)), word.clear();
   }
   return out;
+}
+
+// Each dose, and the same mass moved to no key, to all, and to a random one.
+void add_sink_shifts(const std::string& doses, ScanRequest& r) {
+  for (const std::string& dose : split_commas(doses)) {
+    double nats = 0;
+    const char* end = dose.data() + dose.size();
+    const auto read = std::from_chars(dose.data(), end, nats);
+    if (read.ec != std::errc{} || read.ptr != end || !(std::abs(nats) <= 100) || nats == 0)
+      throw usage_error(fmt::format("expected nats from -100 to 100, not 0, but got \"{}\"", printable(dose)))
+          .in("--sink-shift " + doses)
+          .hint("--sink-shift -2,2");
+    r.replace.push_back(fmt::format("softmax=shifted_sink:nats={:g}", nats));
+    for (const char* to : {"nothing", "uniform", "random"})
+      r.replace.push_back(fmt::format("softmax=shifted_control:nats={:g},to={}", nats, to));
+  }
 }
 
 // What the model and the input are when nothing was said: the built-in ones.
@@ -101,6 +119,7 @@ void fill_in(ScanOptions& o, Io& io) {
   if (!o.token_ids.empty()) r.token_ids = o.token_ids;
   if (!o.pixels.empty()) r.pixels = o.pixels;
   r.lenses = split_commas(o.lenses);
+  add_sink_shifts(o.sink_shift, r);
   for (const std::string& text : o.thresholds) set_threshold(r.thresholds, text);
   if (o.model.empty() && r.init.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
   set_batch_size(r);
@@ -187,6 +206,9 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
                  "A variant with another attention, untrained: softmax=fastmax:p=2@L3-5; repeat for more")
       ->type_name("OLD=NEW")
       ->allow_extra_args(false);
+  app.add_option("--sink-shift", o->sink_shift,
+                 "Variants with so many nats more on the first key, and three controls: -2,2")
+      ->type_name("NATS");
   app.add_option("--baseline", o->baseline, "Judge against this checkpoint on the same input")
       ->type_name("FOLDER");
   app.add_option(
