@@ -1,4 +1,5 @@
-// study show: the figure in the terminal, and the table with the columns of published and of reference values.
+// study show: the figure in the terminal, and the table with the columns of published and of reference
+// values.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -126,7 +127,8 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
       const Config config = config_of(table, row);
       if (!comparable(config, figure, all)) continue;
       Panel& panel = panel_of(config);
-      add(table.printed ? panel.published : panel.reference, words(config, inner), number_or_nan(config, figure.x), row.value);
+      add(table.printed ? panel.published : panel.reference, words(config, inner),
+          number_or_nan(config, figure.x), row.value);
     }
   }
   const PlotAxes axes{figure.x, metric, figure.log_x, figure.log_y};
@@ -194,7 +196,8 @@ void print_table(const Study& study, const std::string& metric, const std::vecto
   for (const std::string& key : varying(all))
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   Cells header = keys;
-  for (const char* name : {"seeds", "mean", "s.e.", "median", "best", "published", "reference", "ratio", "bound", ""})
+  for (const char* name :
+       {"seeds", "mean", "s.e.", "median", "best", "published", "reference", "ratio", "bound", ""})
     header.emplace_back(name);
   std::vector<Cells> rows{header};
   for (const Point& point : all)
@@ -207,8 +210,12 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
                  const TerminalStyle& style, std::ostream& out) {
   for (const Published& table : study.published) {
     if (table.metric != metric) continue;
-    const auto beside = std::count_if(all.begin(), all.end(), [&](const Point& point) {
-      return published_value(study, table, point.config).has_value();
+    Published one = table;  // several of ours may stand beside one of theirs
+    const auto beside = std::count_if(table.rows.begin(), table.rows.end(), [&](const Published::Row& row) {
+      one.rows = {row};
+      return std::any_of(all.begin(), all.end(), [&](const Point& point) {
+        return published_value(study, one, point.config).has_value();
+      });
     });
     const std::string note = fmt::format(
         "{}: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.",

@@ -50,6 +50,8 @@ study list: the built-in studies, without torch.
   $ rankscope study run quick rank=4 start_scale=1,2 --seeds 1 --dry-run | grep -o 'start_scale=[0-9]$'
   start_scale=1
   start_scale=2
+  $ rankscope study run quick rank=16 lr=0.01,0.03 steps=1 batch=2 test_sequences=2 --seeds 1 --threads 1 --out beside -q | tr -s ' \n' ' ' | grep -o '[0-9]* of its 5 values'; rm -r beside
+  1 of its 5 values
   $ rankscope study run quick --precision tf16
   error: there is no precision "tf16"
     try  tf32, auto, fp32
