@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/variant.h"
 #include "lenses/support/host.h"
 #include "model/block.h"
 #include "pass/pooled_rows.h"
@@ -15,14 +16,15 @@ namespace {
 constexpr int64_t kAllCells = 1'500'000;  // of all maps together: one byte each in the page
 constexpr int64_t kNarrowestMap = 16;
 
-// The matrices of the layers chosen, in the order in which they come.
+// The matrices of the layers chosen, in the order in which they come. Attention that is no shares comes as
+// another site.
 std::vector<TensorToWrite> matrices_of(const ModelSpec& spec, int64_t length, int64_t keys,
                                        const std::vector<bool>& layers) {
   std::vector<TensorToWrite> out;
   for (size_t l = 0; l < layers.size(); ++l)
     for (const BranchSpec& b : spec.blocks[l].branches) {
       const AttentionSpec* a = layers[l] ? b.attention() : nullptr;
-      if (a == nullptr) continue;
+      if (a == nullptr || !attention_variant(a->variant).shares) continue;
       out.push_back({fmt::format("blocks.{}.{}.hook_pattern", l, b.name),
                      StoredType::f32,
                      {a->heads, length, b.reads.empty() ? length : keys},

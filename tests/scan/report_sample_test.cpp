@@ -88,6 +88,21 @@ TEST(ReportSample, ShortAttentionIsKeptCellByCell) {
   EXPECT_EQ(0, std::memcmp(map.values.data(), p.contiguous().data_ptr<float>(), map.values.size() * 4));
 }
 
+// A file that promised matrices which never come would be refused at the end of the scan.
+TEST(ReportSample, PromisesNoMatrixOfAttentionThatIsNoShares) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path() / "patterns.safetensors";
+  std::vector<std::string> notes;
+  ModelSpec spec = spec_of(2);
+  spec.blocks.front().attention().variant = "linear";
+  ReportSample shown(spec, 5, 0, {true}, file, notes);
+  EXPECT_TRUE(shown.finish().empty());
+  EXPECT_FALSE(std::filesystem::exists(file));
+  spec.blocks.front().attention().variant = "softmax";
+  ReportSample promised(spec, 5, 0, {true}, file, notes);
+  EXPECT_ANY_THROW(promised.finish());
+}
+
 TEST(ReportSample, PooledRowsStillSumToOne) {
   const Shown shown = show(causal(3, 250), 250);
   const NamedArray& map = shown.named(".pooled");
