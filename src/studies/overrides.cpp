@@ -76,6 +76,20 @@ void add_range(const Key& key, const Range& range, std::string_view word, const 
   }
 }
 
+// Where the first value ends. Options of a kind of attention are part of it: "fastmax:p=2,norm=own_mean" is
+// one value.
+size_t end_of_value(std::string_view text, bool words) {
+  size_t comma = text.find(',');
+  while (words && comma != std::string_view::npos &&
+         text.substr(0, comma).find(':') != std::string_view::npos) {
+    const size_t behind = text.find(',', comma + 1);
+    const std::string_view next = text.substr(comma + 1, behind - comma - 1);
+    if (next.find('=') == std::string_view::npos || next.find(':') != std::string_view::npos) break;
+    comma = behind;
+  }
+  return comma;
+}
+
 }  // namespace
 
 Axis parse_override(std::string_view text, const std::vector<Key>& keys) {
@@ -86,7 +100,7 @@ Axis parse_override(std::string_view text, const std::vector<Key>& keys) {
   const Key& key = find_key(keys, text.substr(0, equals), place);
   Axis axis{{key.name}, {}};
   for (std::string_view rest = text.substr(equals + 1);;) {
-    const size_t comma = rest.find(',');
+    const size_t comma = end_of_value(rest, std::holds_alternative<std::string>(key.otherwise));
     const std::string_view word = rest.substr(0, comma);
     if (word.empty()) throw usage_error("there is nothing between two commas").in(place);
     Range range;

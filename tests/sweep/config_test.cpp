@@ -52,6 +52,16 @@ TEST(Config, WhatIsWrongIsNamed) {
   EXPECT_EQ(fault({{"bias", std::string("on")}}).message(), "bias: expected true or false, but got on");
 }
 
+TEST(Overrides, OptionsOfAKindOfAttentionStayWithIt) {
+  const std::vector<Key> words{{"kind", std::string("softmax"), "how it attends"}};
+  const Axis axis =
+      parse_override("kind=softmax,fastmax:p=2,norm=own_mean,mixed:full=1,local=2,linear", words);
+  ASSERT_EQ(axis.points.size(), 4u);
+  EXPECT_EQ(std::get<std::string>(axis.points[1][0]), "fastmax:p=2,norm=own_mean");
+  EXPECT_EQ(std::get<std::string>(axis.points[2][0]), "mixed:full=1,local=2");
+  EXPECT_THROW(parse_override("kind=fastmax:p=2,", words), Error);
+}
+
 TEST(Overrides, ArePrintedBackInOneForm) {
   EXPECT_EQ(said("lr=0.0030,1e-2"), "lr=0.003,0.01");
   EXPECT_EQ(said("rank=1,8,64"), "rank=1,8,64");
