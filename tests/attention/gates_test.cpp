@@ -107,6 +107,45 @@ TEST(Gates, LeaveOfTheSymmetriesOfTheWeightsWhatTheTableSays) {
   }
 }
 
+// Every number of the output is a mixture of experts on three levels: heads, tokens by softmax, and channels,
+// whose expert is linear in a token, or with a gate on values is not. Sums over single numbers.
+TEST(Gates, AttentionIsAMixtureOfExpertsOnThreeLevels) {
+  constexpr int64_t N = 4, d = 5, H = 2, d_k = 2, d_v = 2;
+  for (const Gate& gate : {Gate{"none", 0, false}, Gate{"G1", 1, false}, Gate{"G2", 2, false}}) {
+    at::manual_seed(11);
+    const Layer layer(gate, d, d_k, d_v);
+    const at::Tensor x = at::randn({N, d}, at::kDouble), y = layer(x, one_sample(N)).detach();
+    const auto row_times = [&](const char* name, int64_t row, int64_t token) {
+      return (layer.weights.get(name)[row] * x[token]).sum().item<double>();
+    };
+    const auto opens = [&](int64_t row, int64_t token) {
+      return gate.place == 0 ? 1.0 : 1 / (1 + std::exp(-row_times("attn.W_G", row, token)));
+    };
+    for (int64_t i = 0; i < N; ++i) {
+      std::vector<double> sum(d, 0.0);
+      for (int64_t h = 0; h < H; ++h) {
+        std::vector<double> share(N);
+        double all = 0;
+        for (int64_t n = 0; n < N; ++n) {
+          double score = 0;
+          for (int64_t c = h * d_k; c < (h + 1) * d_k; ++c)
+            score += row_times("attn.W_Q", c, i) * row_times("attn.W_K", c, n);
+          all += share[static_cast<size_t>(n)] = std::exp(score);
+        }
+        for (int64_t n = 0; n < N; ++n)
+          for (int64_t k = h * d_v; k < (h + 1) * d_v; ++k) {
+            const double expert = opens(k, gate.place == 1 ? i : n) * row_times("attn.W_V", k, n);
+            for (int64_t j = 0; j < d; ++j)
+              sum[static_cast<size_t>(j)] += share[static_cast<size_t>(n)] / all * expert *
+                                             layer.weights.get("attn.W_O")[j][k].item<double>();
+          }
+      }
+      for (int64_t j = 0; j < d; ++j)
+        EXPECT_NEAR(y[i][j].item<double>(), sum[static_cast<size_t>(j)], 1e-12) << gate.name;
+    }
+  }
+}
+
 // W_V diag(gate of a token) W_O, token by token: without a gate they are one matrix, with one a channel they
 // span as many as the head is wide.
 TEST(Gates, AGateAChannelLetsEveryTokenHaveAnOperatorOfItsOwn) {

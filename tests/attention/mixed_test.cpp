@@ -77,6 +77,18 @@ TEST(MixedHeads, LocalHeadsBlockByBlockAreTheirPatterns) {
     }
 }
 
+// The whole matrix would take 34 GB.
+TEST(MixedHeads, LocalHeadsCostTheirWindowAndNotTheSquareOfTheText) {
+  at::manual_seed(9);
+  constexpr int64_t T = 65536, b = 8, i = 40003;  // the fourth of its block
+  const MixedLayer layer("mixed:local=1,window=24", 1, T);
+  const at::Tensor z = layer.by_output();
+  const at::Tensor keys = layer.k[0].select(1, 0).narrow(0, i - 3 - b, 3 * b),
+                   scores = keys.matmul(layer.q[0][i][0]) * layer.spec.scale;
+  const at::Tensor expected = at::softmax(scores, 0).matmul(layer.v[0].narrow(0, i - 3 - b, 3 * b));
+  EXPECT_LE(largest(z[0][i] - expected), 1e-14);
+}
+
 TEST(MixedHeads, CompressedHeadsHaveAsManyKeysAsTheFormulaSays) {
   const auto keys = [](int64_t tokens, int64_t kernel, int64_t stride) {
     HeadGroups g;
