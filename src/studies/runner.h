@@ -58,9 +58,10 @@ struct Runner {
   /// times the forward pass.
   double (*flops)(const Config& config);
   /// Trials with equal keys may run in one stack; empty: always alone.
-  std::string (*stack_key)(const Config& config);
+  std::string (*stack_key)(const Config& config) = [](const Config&) { return std::string(); };
   /// How many such trials fit together on the device as it is now; at least 1.
-  int64_t (*stack_limit)(const Config& config, const std::string& device);
+  int64_t (*stack_limit)(const Config& config, const std::string& device) =
+      [](const Config&, const std::string&) -> int64_t { return 1; };
   /// Carries out a stack. Returns when all are finished, or early, with checkpoints written, after `stop`.
   void (*run)(std::span<const TrialJob> jobs, const RunContext& context);
   /// Writes the trained model of a finished trial as a folder that `scan` reads; null where there is none.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "theory/harmonics.h"
+#include "theory/heads_for.h"
 
 namespace rankscope {
 
@@ -41,14 +42,7 @@ double ChoiceBound::at_log(double log_heads) const {
 double ChoiceBound::error_bar(double heads) const { return rank_ >= d_ ? 0 : sum(std::log(heads)).error; }
 
 double ChoiceBound::log10_heads_for(double error) const {
-  if (at_log(0) <= error) return 0;
-  double low = 0, high = 1;
-  while (at_log(high) > error) high *= 2;
-  for (int i = 0; i < 100 && high - low > 1e-13 * high; ++i) {
-    const double middle = 0.5 * (low + high);
-    (at_log(middle) > error ? low : high) = middle;
-  }
-  return high / std::log(10.0);
+  return log10_fewest_heads([this](double log_heads) { return at_log(log_heads); }, error);
 }
 
 }  // namespace rankscope

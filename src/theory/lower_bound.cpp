@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "theory/harmonics.h"
+#include "theory/heads_for.h"
 
 namespace rankscope {
 namespace {
@@ -81,14 +82,7 @@ double LowerBound::beyond(double log_heads) const {
 }
 
 double LowerBound::log10_heads_for(double error) const {
-  if (at_log(0) <= error) return 0;
-  double low = 0, high = 1;
-  while (at_log(high) > error) high *= 2;
-  for (int i = 0; i < 100 && high - low > 1e-13 * high; ++i) {
-    const double middle = 0.5 * (low + high);
-    (at_log(middle) > error ? low : high) = middle;
-  }
-  return high / std::log(10.0);
+  return log10_fewest_heads([this](double log_heads) { return at_log(log_heads); }, error);
 }
 
 double lower_bound(int64_t d, int64_t rank, double heads) { return LowerBound(d, rank).at(heads); }

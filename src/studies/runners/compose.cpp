@@ -280,8 +280,6 @@ extern const Runner runner_compose{
     .keys = keys(),
     .check = check,
     .flops = flops,
-    .stack_key = [](const Config&) { return std::string(); },
-    .stack_limit = [](const Config&, const std::string&) -> int64_t { return 1; },
     .run = run};
 
 }  // namespace rankscope

@@ -118,8 +118,6 @@ extern const Runner runner_explained_away{
     .keys = keys(),
     .check = check,
     .flops = flops,
-    .stack_key = [](const Config&) { return std::string(); },
-    .stack_limit = [](const Config&, const std::string&) -> int64_t { return 1; },
     .run = run};
 
 }  // namespace rankscope

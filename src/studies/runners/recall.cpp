@@ -90,8 +90,6 @@ extern const Runner runner_recall{
     .keys = keys(),
     .check = [](const Config&) {},
     .flops = flops,
-    .stack_key = [](const Config&) { return std::string(); },
-    .stack_limit = [](const Config&, const std::string&) -> int64_t { return 1; },
     .run = run};
 
 }  // namespace rankscope

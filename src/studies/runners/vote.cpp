@@ -50,8 +50,6 @@ extern const Runner runner_vote{.name = "vote",
                                 .keys = keys(),
                                 .check = check,
                                 .flops = flops,
-                                .stack_key = [](const Config&) { return std::string(); },
-                                .stack_limit = [](const Config&, const std::string&) -> int64_t { return 1; },
-                                .run = run};
+                                                                                        .run = run};
 
 }  // namespace rankscope
