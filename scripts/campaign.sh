@@ -35,4 +35,5 @@ for preset in asan-base tsan-base; do
   part cmake --build --preset $preset
   part ctest --preset $preset
 done
+part $parts/serve_threads.sh build-tsan-base/rankscope
 exit $failed
