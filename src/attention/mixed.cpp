@@ -74,6 +74,15 @@ at::Tensor slid_over(const at::Tensor& x, const at::Tensor& filter, const HeadGr
       .view({x.size(0), keys, d});
 }
 
+// The same as a matrix: [heads, n_k, T], the filter of a head in every row, `stride` further from row to row.
+at::Tensor as_matrix(const at::Tensor& filter, const HeadGroups& by, int64_t tokens) {
+  const int64_t heads = filter.size(0), keys = by.compressed_keys(tokens), wide = by.padded(tokens);
+  const at::Tensor out = at::zeros({heads, keys, wide}, filter.options());
+  out.as_strided({heads, keys, by.kernel}, {keys * wide, wide + by.stride, 1})
+      .copy_(filter.unsqueeze(1).expand({heads, keys, by.kernel}));
+  return out.narrow(2, by.padding(), tokens);
+}
+
 // Softmax over keys that a filter made of a few each, of values that another made. A query under a causal
 // mask sees a key when it has seen all that the key is made of; before the first it sees none.
 class CompressedHeads : public PreparedAttention {
@@ -90,8 +99,7 @@ class CompressedHeads : public PreparedAttention {
   // [count, heads, rows, T]
   at::Tensor pattern(int64_t first, int64_t count, int64_t first_row, int64_t rows, at::Tensor*) override {
     const int64_t T = scores_.keys();
-    if (!map_.defined())
-      map_ = slid_over(at::eye(T, k_.options()).expand({spec_.heads, T, T}), value_filter_, by_);
+    if (!map_.defined()) map_ = as_matrix(value_filter_, by_, T);
     const at::Tensor p = at::matmul(shares(first, count, first_row, rows), map_);
     const at::Tensor hidden = hidden_keys(spec_, first_row, rows, T, p);
     return hidden.defined() ? p.masked_fill(hidden, 0.0) : p;
@@ -227,8 +235,8 @@ std::vector<VariantOption> options_of_groups() {
        .low = 3,
        .high = 1 << 20,
        .meaning = "of local heads: three blocks"},
-      {.name = "kernel", .otherwise = "5", .low = 1, .high = 1 << 20, .meaning = "of compressed heads"},
-      {.name = "stride", .otherwise = "2", .low = 1, .high = 1 << 20, .meaning = "of compressed heads"}};
+      {.name = "kernel", .otherwise = "5", .low = 1, .high = 1024, .meaning = "of compressed heads"},
+      {.name = "stride", .otherwise = "2", .low = 1, .high = 1024, .meaning = "of compressed heads"}};
   for (const std::string_view kind : head_group_kinds())
     out.push_back(count_of(kind, "so many heads of this kind"));
   return out;

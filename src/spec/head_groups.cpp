@@ -11,7 +11,7 @@
 namespace rankscope {
 namespace {
 
-constexpr int64_t kMostHeads = 4096, kLongest = int64_t{1} << 20;
+constexpr int64_t kMostHeads = 4096, kWidestWindow = int64_t{1} << 20, kLongestFilter = 1024;
 
 int64_t whole_number(const std::string& name, const std::string& text, int64_t low, int64_t high) {
   int64_t value = 0;
@@ -65,9 +65,9 @@ HeadGroups head_groups(const AttentionSpec& spec) {
   std::vector<std::string> known{"window", "kernel", "stride"};
   known.insert(known.end(), head_group_kinds().begin(), head_group_kinds().end());
   for (const auto& [name, value] : told.options) {
-    if (name == "window") out.window = whole_number(name, value, 3, kLongest);
-    if (name == "kernel") out.kernel = whole_number(name, value, 1, kLongest);
-    if (name == "stride") out.stride = whole_number(name, value, 1, kLongest);
+    if (name == "window") out.window = whole_number(name, value, 3, kWidestWindow);
+    if (name == "kernel") out.kernel = whole_number(name, value, 1, kLongestFilter);
+    if (name == "stride") out.stride = whole_number(name, value, 1, kLongestFilter);
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw unknown_name("option of mixed attention", name, known);
   }

@@ -255,9 +255,9 @@ TEST(MixedHeads, CostWhatTheirKeysCost) {
 TEST(MixedHeads, RefuseWhatDoesNotFit) {
   AttentionSpec spec;
   spec.heads = spec.kv_heads = 4;
-  for (const char* variant :
-       {"mixed:full=3", "mixed:local=5", "mixed:local=-1", "mixed:loca=4", "mixed:full=4,window=2",
-        "mixed:full=4,stride=0", "mixed:full=1.5,local=2.5", "mixed:delta=4", "mixed:full=4,kernel=x"}) {
+  for (const char* variant : {"mixed:full=3", "mixed:local=5", "mixed:local=-1", "mixed:loca=4",
+                              "mixed:full=4,window=2", "mixed:full=4,stride=0", "mixed:full=4,kernel=1025",
+                              "mixed:full=1.5,local=2.5", "mixed:delta=4", "mixed:full=4,kernel=x"}) {
     spec.variant = variant;
     EXPECT_THROW(head_groups(spec), Error) << variant;
   }
