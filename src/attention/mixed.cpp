@@ -237,7 +237,7 @@ std::vector<VariantOption> options_of_groups() {
        .meaning = "of local heads: three blocks"},
       {.name = "kernel", .otherwise = "5", .low = 1, .high = 1024, .meaning = "of compressed heads"},
       {.name = "stride", .otherwise = "2", .low = 1, .high = 1024, .meaning = "of compressed heads"}};
-  for (const std::string_view kind : head_group_kinds())
+  for (const std::string& kind : head_group_kinds())
     out.push_back(count_of(kind, "so many heads of this kind"));
   return out;
 }

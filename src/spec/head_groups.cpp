@@ -30,10 +30,13 @@ void refuse_what_all_heads_share(const AttentionSpec& spec) {
 
 }  // namespace
 
-const std::vector<std::string_view>& head_group_kinds() {
-  static const std::vector<std::string_view> kinds{
-      "full", "local",  "compressed",        "decay",   "doubly_normalised", "fastmax",
-      "hard", "linear", "prefix_normalised", "sigmoid", "sink_column",       "sinkhorn"};
+const std::vector<std::string>& head_group_kinds() {
+  static const std::vector<std::string> kinds = [] {
+    std::vector<std::string> out{"full", "local", "compressed"};
+    for (const std::string& name : attention_names())
+      if (name != "softmax" && name != kMixed) out.push_back(name);
+    return out;
+  }();
   return kinds;
 }
 
@@ -72,8 +75,8 @@ HeadGroups head_groups(const AttentionSpec& spec) {
       throw unknown_name("option of mixed attention", name, known);
   }
   int64_t heads = 0;
-  for (const std::string_view kind : head_group_kinds()) {
-    const auto given = told.options.find(std::string(kind));
+  for (const std::string& kind : head_group_kinds()) {
+    const auto given = told.options.find(kind);
     if (given == told.options.end()) continue;
     const int64_t count = whole_number(given->first, given->second, 0, kMostHeads);
     if (count > 0) out.groups.push_back({given->first, heads, count});

@@ -41,8 +41,9 @@ struct HeadGroups {
   const HeadGroup& of(int64_t head) const;
 };
 
-/// The kinds a group can be of, in the order they stand in.
-const std::vector<std::string_view>& head_group_kinds();
+/// The kinds a group can be of, in the order they stand in. Those with parameters of their own are refused by
+/// the part, which knows them.
+const std::vector<std::string>& head_group_kinds();
 
 bool has_head_groups(const AttentionSpec& spec);
 /// Refuses options it does not know, counts that are not the heads of the layer, and sinks or biases by

@@ -5,6 +5,7 @@
 #include "attention/ceiling.h"
 #include "attention/patterns.h"
 #include "base/error.h"
+#include "parts/program.h"
 #include "spec/head_groups.h"
 
 namespace rankscope::test {
@@ -43,6 +44,10 @@ struct MixedLayer {
   at::Tensor q, k, v, none;
   mutable at::Tensor place;
 };
+
+bool of_another_part(const std::string& kind) {
+  return std::any_of(parts().begin(), parts().end(), [&](const Part* part) { return part->variant == kind; });
+}
 
 TEST(MixedHeads, OfFullHeadsAloneAreSoftmaxAttention) {
   at::manual_seed(1);
@@ -197,7 +202,8 @@ TEST(MixedHeads, AHeadAloneIsThatOfItsLayer) {
 
 // Central differences along a random direction, as in the contract of variants.
 TEST(MixedHeads, EveryKindOfHeadHasItsGradient) {
-  for (const std::string_view kind : head_group_kinds()) {
+  for (const std::string& kind : head_group_kinds()) {
+    if (of_another_part(kind)) continue;
     at::manual_seed(8);
     MixedLayer layer(fmt::format("mixed:{}=2,window=6", kind), 2, 12);
     std::vector<at::Tensor*> moved{&layer.q, &layer.k};
@@ -257,7 +263,7 @@ TEST(MixedHeads, RefuseWhatDoesNotFit) {
   spec.heads = spec.kv_heads = 4;
   for (const char* variant : {"mixed:full=3", "mixed:local=5", "mixed:local=-1", "mixed:loca=4",
                               "mixed:full=4,window=2", "mixed:full=4,stride=0", "mixed:full=4,kernel=1025",
-                              "mixed:full=1.5,local=2.5", "mixed:delta=4", "mixed:full=4,kernel=x"}) {
+                              "mixed:full=1.5,local=2.5", "mixed:full=4,kernel=x"}) {
     spec.variant = variant;
     EXPECT_THROW(head_groups(spec), Error) << variant;
   }
@@ -268,15 +274,18 @@ TEST(MixedHeads, RefuseWhatDoesNotFit) {
 }
 
 TEST(MixedHeads, TakeEveryKindWithoutParametersOfItsOwn) {
-  const std::vector<std::string_view> with_parameters{"delta", "differential", "hybrid_normalised",
-                                                      "relative"};
-  for (const AttentionVariant* v : attention_variants()) {
-    if (v->name == "softmax" || v->name == kMixed) continue;
-    const auto in = [&](const std::vector<std::string_view>& names) {
-      return std::find(names.begin(), names.end(), v->name) != names.end();
-    };
-    EXPECT_NE(in(head_group_kinds()), in(with_parameters)) << v->name;
+  EXPECT_EQ(head_group_kinds().size(), attention_variants().size() + 1);  // full is softmax
+  for (const std::string& kind : head_group_kinds()) {
+    BranchSpec branch{.name = "attn", .norm_name = "ln1"};
+    AttentionSpec a;
+    a.variant = fmt::format("mixed:{}=1", kind);
+    branch.part = {.name = "mixed_attention", .words = a};
+    if (of_another_part(kind))
+      EXPECT_THROW(program_of(branch, 8), Error) << kind;
+    else
+      EXPECT_NO_THROW(program_of(branch, 8)) << kind;
   }
+  EXPECT_TRUE(of_another_part("delta"));
 }
 
 }  // namespace
