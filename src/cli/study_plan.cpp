@@ -85,12 +85,9 @@ void print_plan(const Study& study, const Runner& runner, const std::vector<Axis
   io.out << fmt::format("{:<18}{:>5}  {:<10}{}\n", "trial", "stack", "FLOP", "point");
   for (const Trial& trial : trials) {
     std::vector<std::string> words;
-    for (const std::string& key : keys) {
-      const auto said = trial.config.find(key);  // a key that came later is not there at its default
-      const Scalar& value =
-          said != trial.config.end() ? said->second : find_key(runner.keys, key, study.place).otherwise;
-      words.push_back(fmt::format("{}={}", key, to_text(value)));
-    }
+    for (const std::string& key : keys)
+      words.push_back(
+          fmt::format("{}={}", key, to_text(value_or_default(trial.config, runner.keys, key, study.place))));
     const auto share = shares.find(trial.id);
     const std::string cost = share == shares.end()
                                  ? fmt::format("{:>5}  {:<10}", "done", "")

@@ -127,6 +127,12 @@ const Key& find_key(const std::vector<Key>& keys, std::string_view name, const s
   throw unknown_name("key", name, known).in(place);
 }
 
+const Scalar& value_or_default(const Config& config, const std::vector<Key>& keys, const std::string& name,
+                               const std::string& place) {
+  const auto said = config.find(name);
+  return said != config.end() ? said->second : find_key(keys, name, place).otherwise;
+}
+
 std::string text_or(const Config& config, const std::string& key, std::string otherwise) {
   return config.count(key) > 0 ? text(config, key) : std::move(otherwise);
 }

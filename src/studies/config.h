@@ -44,6 +44,10 @@ Config parse_canonical(std::string_view json, const std::vector<Key>& keys = {})
 /// The key of that name; otherwise an error that names the nearest ones.
 const Key& find_key(const std::vector<Key>& keys, std::string_view name, const std::string& place);
 
+/// What a trial has for a key: a key that came later is not in its configuration where it is at its default.
+const Scalar& value_or_default(const Config& config, const std::vector<Key>& keys, const std::string& name,
+                               const std::string& place);
+
 /// The value as `key` wants it (1e5 is a whole number), or an error that names the key.
 Scalar checked(const Key& key, Scalar value, const std::string& place);
 

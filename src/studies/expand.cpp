@@ -86,11 +86,13 @@ Axis typed(const Study& study, const std::vector<Key>& keys, Axis axis) {
   return axis;
 }
 
-std::string point_text(const std::vector<Axis>& axes, const Config& config) {
+std::string point_text(const Study& study, const Runner& runner, const std::vector<Axis>& axes,
+                       const Config& config) {
   std::vector<std::string> words;
   for (const Axis& axis : axes)
     for (const std::string& name : axis.names)
-      words.push_back(fmt::format("{}={}", name, to_text(config.at(name))));
+      words.push_back(
+          fmt::format("{}={}", name, to_text(value_or_default(config, runner.keys, name, study.place))));
   return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -99,7 +101,7 @@ void refuse_impossible(const Study& study, const Runner& runner, const std::vect
   try {
     runner.check(config);
   } catch (const Error& fault) {
-    throw usage_error(fmt::format("{}: {}", point_text(axes, config), fault.message()))
+    throw usage_error(fmt::format("{}: {}", point_text(study, runner, axes, config), fault.message()))
         .in(fault.place().empty() ? fmt::format("study {}", study.name) : fault.place())
         .hint(fault.advice());
   }

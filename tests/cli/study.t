@@ -76,6 +76,11 @@ What cannot be is refused before anything runs, by name.
     in   study quick
     try  n of at most d, or data=iid
   [2]
+  $ rankscope study run quick part=attention model=encoder rank=8
+  error: rank=8 seed=0 part=attention model=encoder: the encoder answers at its own tokens and takes no separate queries
+    in   study quick
+    try  queries=0 or model=layer
+  [2]
   $ rankscope study run quick rnak=8
   error: there is no key "rnak"
     in   rnak=8
