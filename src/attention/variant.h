@@ -24,7 +24,7 @@ struct AttentionInput {
   const at::Tensor& positions;        // [S, T] int64, of the queries
   const at::Tensor& key_positions;    // [S, T'] int64
   const at::Tensor& types;            // [S, T] int64, undefined when the input came without
-  const at::Tensor* gates = nullptr;  // [S, T', KV, g]: what the part says of each key beside it
+  const at::Tensor* gates = nullptr;  // [S, T', H, g]: what the part says of each key beside it
 };
 
 /// Patterns on demand: rows of one tile at a time, so that long contexts never hold a whole matrix.

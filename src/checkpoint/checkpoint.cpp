@@ -113,9 +113,11 @@ class Finder {
  public:
   Finder(const TensorStore& store, const Architecture& architecture, const fs::path& folder)
       : store_(store), prefix_(find_prefix(store, architecture, folder)) {
-    // A wrapper's prefix stays on the head: "model.model.embed_tokens" goes with "model.lm_head".
-    if (prefix_.ends_with(architecture.prefix))
-      outer_ = prefix_.substr(0, prefix_.size() - architecture.prefix.size());
+    // A wrapper's prefix stays on the head: "model.model.embed_tokens" goes with "model.lm_head". Another
+    // word that ends alike is none: "model.language_model.embed_tokens" goes with "lm_head".
+    if (!prefix_.ends_with(architecture.prefix)) return;
+    const std::string outer = prefix_.substr(0, prefix_.size() - architecture.prefix.size());
+    if (outer.ends_with('.')) outer_ = outer;
   }
 
   std::string name_of(const Source& source) const {

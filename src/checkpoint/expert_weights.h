@@ -1,8 +1,11 @@
-// Where the experts of a block are: one tensor each under one of two sets of names, or all in one.
+// Which blocks have experts and where these are: one tensor each under one of two sets of names, or all in
+// one.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "checkpoint/config.h"
 #include "checkpoint/weight_list.h"
 #include "parts/program.h"
 
@@ -13,6 +16,20 @@ inline void set_option(PartSpec& part, const std::string& name, double value) {
   for (const PartOption& o : part_named(part.name).options)
     if (o.name == name && value == o.otherwise) return;
   part.options[name] = value;
+}
+
+/// Layers that have one plain MLP: those the config lists, and all but every n-th (Qwen3-MoE, Qwen3-Next).
+inline std::vector<bool> dense_layers(const JsonObject& config, int64_t depth) {
+  const int64_t step = config.integer("decoder_sparse_step", 1, kMaxLayers, 1);
+  std::vector<bool> out;
+  for (int64_t i = 0; i < depth; ++i) out.push_back((i + 1) % step != 0);
+  if (!config.has("mlp_only_layers")) return out;
+  for (const Json& layer : config.at("mlp_only_layers")) {
+    if (!layer.is_number_integer() || layer < 0)
+      throw Error("\"mlp_only_layers\" should list layers, counted from 0").in(config.place());
+    if (layer < depth) out[layer.get<size_t>()] = true;
+  }
+  return out;
 }
 
 inline int64_t experts_of(const BranchSpec& branch) {

@@ -82,7 +82,7 @@ void for_each_input(const Attending& in, int64_t first, int64_t end, const Most&
     const at::Tensor key_positions = rows_of(key_tensors.positions, g.key_begin, count, K);
     const at::Tensor types = rows_of(own_tensors.types, g.begin, count, T);
     const at::Tensor gates =
-        in.gates.defined() ? samples_of(in.gates, g.key_begin, count, K, in.spec.kv_heads) : at::Tensor();
+        in.gates.defined() ? samples_of(in.gates, g.key_begin, count, K, in.spec.heads) : at::Tensor();
     each(g, {in.spec, in.weights, in.name, q, k, positions, key_positions, types, &gates});
     s += count;
   }

@@ -18,7 +18,7 @@ struct Attending {
   const at::Tensor &q, &k;  // [N, H * d_qk], [N', KV * d_qk]
   const Batch& batch;
   const Batch& keys;
-  at::Tensor gates = {};  // [N', KV * g], where the pattern reads more of a key than itself
+  at::Tensor gates = {};  // [N', H * g], where the pattern reads more of a key than itself
 };
 
 /// Samples of one length behind one another, with their patterns ready.

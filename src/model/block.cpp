@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "model/attend.h"
+#include "model/convolve.h"
+#include "model/delta_gates.h"
 #include "model/experts.h"
 #include "tensors/norm.h"
 
@@ -27,10 +29,11 @@ class Run {
   }
 
   at::Tensor run(at::Tensor x) {
-    // Attention needs all tokens, and experts are read once for all that take them.
+    // Attention and convolutions need all tokens, and experts are read once for all that take them.
     const bool in_parts = !c_.differentiated &&
                           std::none_of(program_.operations.begin(), program_.operations.end(), [](auto& o) {
-                            return o.kind == Operation::Kind::attend || o.kind == Operation::Kind::experts;
+                            return o.kind == Operation::Kind::attend || o.kind == Operation::Kind::experts ||
+                                   o.kind == Operation::Kind::convolve;
                           });
     if (!in_parts)
       return once(std::move(x), [&](const Operation& o, const at::Tensor& made) {
@@ -94,7 +97,12 @@ class Run {
         return own ? carried.mul_(value(o.second)) : carried * value(o.second);
       }
       case Operation::Kind::repeat:
-        return value(o.from).repeat_interleave(o.groups, -1);
+        return repeat_chunks(value(o.from), o.groups, o.chunk);
+      case Operation::Kind::convolve:
+        return convolve(value(o.from), c_.weights.get(o.W), c_.batch);
+      case Operation::Kind::gates:
+        return delta_gates(value(o.from), value(o.second), c_.weights.get(o.W + "_rate"),
+                           c_.weights.get(o.W + "_bias"));
       case Operation::Kind::norm:
         return apply_grouped_norm(value(o.from), o.norm, o.groups, c_.weights, o.W);
       case Operation::Kind::share:
@@ -104,7 +112,8 @@ class Run {
         std::function<void(int64_t, const at::Tensor&)> show;
         if (c_.observer.wants(site))
           show = [&](int64_t e, const at::Tensor& written) { c_.observer.see(site, written, {e}); };
-        return run_experts(value(o.from), value(o.second), o, c_.weights, c_.differentiated, show);
+        return run_experts(value(o.from), value(o.second), o.third >= 0 ? value(o.third) : at::Tensor(), o,
+                           c_.weights, c_.differentiated, show);
       }
       case Operation::Kind::beside:
         return set_beside(value(o.from), value(o.second), o.groups);

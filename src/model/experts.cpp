@@ -65,7 +65,7 @@ Expert expert_of(const Operation& o, const Weights& weights, const std::string& 
 }
 
 void for_each_taken(
-    const Operation& o, const at::Tensor& shares,
+    const Operation& o, const at::Tensor& shares, const at::Tensor& always,
     const std::function<void(const std::string&, const at::Tensor&, const at::Tensor&)>& each) {
   const at::Tensor taken = shares != 0;
   const at::Tensor any = taken.any(0).cpu();
@@ -74,27 +74,34 @@ void for_each_taken(
     const at::Tensor tokens = taken.select(1, e).nonzero().squeeze(1);
     each(expert_name(e), tokens, shares.select(1, e).index_select(0, tokens));
   }
-  if (o.always > 0) each("shared", at::arange(shares.size(0), shares.options().dtype(at::kLong)), {});
+  if (o.always > 0)
+    each("shared", at::arange(shares.size(0), shares.options().dtype(at::kLong)),
+         always.defined() ? always.squeeze(1) : always);
 }
 
-at::Tensor run_experts(const at::Tensor& x, const at::Tensor& shares, const Operation& o,
-                       const Weights& weights, bool dense,
+at::Tensor run_experts(const at::Tensor& x, const at::Tensor& shares, const at::Tensor& always,
+                       const Operation& o, const Weights& weights, bool dense,
                        const std::function<void(int64_t, const at::Tensor&)>& show) {
   at::Tensor out = at::zeros({x.size(0), o.width}, x.options());
   if (dense) {
     for (int64_t e = 0; e < shares.size(1); ++e)
       out = out + written_by(x, expert_of(o, weights, expert_name(e)), o) * shares.narrow(1, e, 1);
-    return o.always > 0 ? out + written_by(x, expert_of(o, weights, "shared"), o) : out;
+    if (o.always == 0) return out;
+    const at::Tensor written = written_by(x, expert_of(o, weights, "shared"), o);
+    return out + (always.defined() ? written * always : written);
   }
-  for_each_taken(o, shares, [&](const std::string& name, const at::Tensor& tokens, const at::Tensor& share) {
-    const at::Tensor read = share.defined() ? x.index_select(0, tokens) : x;
-    const at::Tensor written = written_by(read, expert_of(o, weights, name), o);
-    if (share.defined() && show) show(std::stoll(name.substr(name.find('.') + 1)), written);
-    if (share.defined())
-      out.index_add_(0, tokens, written * share.unsqueeze(1));
+  const auto add = [&](const std::string& name, const at::Tensor& tokens, const at::Tensor& share) {
+    const bool all = name == "shared";
+    const at::Tensor written =
+        written_by(all ? x : x.index_select(0, tokens), expert_of(o, weights, name), o);
+    if (!all && show) show(std::stoll(name.substr(name.find('.') + 1)), written);
+    const at::Tensor weighed = share.defined() ? written * share.unsqueeze(1) : written;
+    if (all)
+      out.add_(weighed);
     else
-      out.add_(written);
-  });
+      out.index_add_(0, tokens, weighed);
+  };
+  for_each_taken(o, shares, always, add);
   return out;
 }
 

@@ -20,16 +20,16 @@ struct Expert {
 Expert expert_of(const Operation& o, const Weights& weights, const std::string& name);
 
 /// Calls `each` for every expert that a token takes, with the tokens and their shares [n]: "experts.<e>", and
-/// "shared" with all tokens and undefined shares.
-void for_each_taken(const Operation& o, const at::Tensor& shares,
+/// "shared" with all tokens and their shares of it, undefined where they take it whole (`always` [N, 1] is).
+void for_each_taken(const Operation& o, const at::Tensor& shares, const at::Tensor& always,
                     const std::function<void(const std::string& name, const at::Tensor& tokens,
                                              const at::Tensor& share)>& each);
 
 /// What the experts write for x [N, d]. `dense`: every expert runs on every token, so that nothing depends on
 /// who is taken but the numbers; otherwise only those that are taken are read and run, and `show`, where
-/// given, sees what each wrote into its tokens [n, d].
-at::Tensor run_experts(const at::Tensor& x, const at::Tensor& shares, const Operation& o,
-                       const Weights& weights, bool dense,
+/// given, sees what each wrote into its tokens [n, d]. `always` [N, 1]: how much of the one that serves all.
+at::Tensor run_experts(const at::Tensor& x, const at::Tensor& shares, const at::Tensor& always,
+                       const Operation& o, const Weights& weights, bool dense,
                        const std::function<void(int64_t expert, const at::Tensor& written)>& show = {});
 
 }  // namespace rankscope

@@ -19,10 +19,17 @@ std::string tokens_by_width(const Model& m, const Block&) { return fmt::format("
 std::string by_head(int64_t heads, int64_t width) {
   return fmt::format("tokens x {} heads x {}", heads, width);
 }
-std::string queries(const Model&, const Block& b) { return by_head(b.attention().heads, b.attention().d_qk); }
-std::string keys(const Model&, const Block& b) { return by_head(b.attention().kv_heads, b.attention().d_qk); }
-std::string values(const Model&, const Block& b) {
-  return by_head(b.attention().kv_heads, b.attention().d_v);
+// As the program of the block's attention shows `site`: parts differ in what several heads share.
+std::string shown(const Model& m, const Block& b, std::string_view site) {
+  for (const Operation& o : program_of(*b.attention_branch(), m.width).operations)
+    if (o.site == site) return by_head(o.heads, o.width / o.heads);
+  return "";
+}
+std::string queries(const Model& m, const Block& b) { return shown(m, b, "attn.hook_q"); }
+std::string keys(const Model& m, const Block& b) { return shown(m, b, "attn.hook_k"); }
+std::string values(const Model& m, const Block& b) {
+  const std::string text = shown(m, b, "attn.hook_v");  // none where the values are the tokens
+  return text.empty() ? by_head(b.attention().kv_heads, b.attention().d_v) : text;
 }
 std::string mixed_values(const Model&, const Block& b) {
   return by_head(b.attention().heads, b.attention().d_v);
@@ -49,6 +56,13 @@ std::string maps(const Model& m, const Block& b) {
 
 bool always(const Model&, const Block&) { return true; }
 bool attends(const Model&, const Block& b) { return b.attention_branch() != nullptr; }
+// Behind a convolution there is no map of one token to a head's query, key or value.
+bool has_maps(const Model& m, const Block& b) {
+  if (b.attention_branch() == nullptr) return false;
+  const Program program = program_of(*b.attention_branch(), m.width);
+  return std::ranges::none_of(program.operations,
+                              [](const Operation& o) { return o.kind == Operation::Kind::convolve; });
+}
 bool pre_norm(const Model&, const Block& b) {
   return b.attention_branch() && b.attention_branch()->before.there();
 }
@@ -100,7 +114,7 @@ std::vector<SiteInfo> common_sites() {
       {"attn.hook_result", factored, part, "what each head writes: z times its part of W_O", result, attends,
        true, /*made_of=*/"attn.hook_z"},
       {"attn", weights, pass, "W_Q, W_K, W_V and W_O of the block, and the gain of its first norm", maps,
-       attends},
+       has_maps},
       {"hook_attn_out", whole, step, "what attention writes: all heads and the bias", tokens_by_width,
        attends},
       {"hook_resid_mid", whole, step, "between attention and MLP, post-norm: after the norm", tokens_by_width,

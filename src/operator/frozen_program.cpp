@@ -1,10 +1,12 @@
 // A part's program with what depends on the input held: along the way from its input to what it writes lie
-// linear maps, gains (activations, gates) and at most one mixing of tokens by patterns.
+// linear maps, gains (activations, gates), short convolutions and at most one mixing of tokens by patterns.
 #include <algorithm>
 #include <map>
 
 #include "base/error.h"
 #include "model/attend.h"
+#include "model/convolve.h"
+#include "model/delta_gates.h"
 #include "model/experts.h"
 #include "operator/gain.h"
 #include "operator/part.h"
@@ -18,8 +20,8 @@ constexpr int64_t kHiddenRows = 4096;  // rows of an MLP's hidden layer held at 
 // The patterns of a batch, and how they mix values.
 class Mixing {
  public:
-  Mixing(const Attending& in) : H_(in.spec.heads), KV_(in.spec.kv_heads), dv_(in.spec.d_v) {
-    if (!in.spec.value_map) KV_ = 1;
+  Mixing(const Attending& in, int64_t value_width)
+      : H_(in.spec.heads), KV_(value_width / in.spec.d_v), dv_(in.spec.d_v) {
     if (!in.spec.heads_fixed.empty())
       throw Error("a head that carries fixed numbers is no map of the tokens");
     const auto unlimited = [&](int64_t, int64_t) { return in.batch.count(); };
@@ -78,17 +80,18 @@ class Mixing {
     int64_t begin;
     at::Tensor pattern;  // [S, H, T, T]
   };
-  int64_t H_, KV_, dv_;
+  int64_t H_, KV_, dv_;  // KV_: heads of values
   std::vector<Group> groups_;
 };
 
 // The experts that tokens take, each with its activations and gates held.
 class TakenExperts {
  public:
-  TakenExperts(const at::Tensor& x, const at::Tensor& shares, const Operation& o, const Weights& weights)
+  TakenExperts(const at::Tensor& x, const at::Tensor& shares, const at::Tensor& always, const Operation& o,
+               const Weights& weights)
       : tokens_(x.size(0)), width_(o.width) {
     for_each_taken(
-        o, shares, [&](const std::string& name, const at::Tensor& tokens, const at::Tensor& share) {
+        o, shares, always, [&](const std::string& name, const at::Tensor& tokens, const at::Tensor& share) {
           all_.push_back(held(x.index_select(0, tokens), tokens, share, expert_of(o, weights, name), o));
         });
   }
@@ -147,11 +150,13 @@ class TakenExperts {
   std::vector<One> all_;
 };
 
-// One piece of the way: a map W with its bias, a gain, the mixing of tokens, or experts.
+// One piece of the way: a map W with its bias, a gain, the mixing of tokens, experts, or a convolution by W
+// over the samples of a batch.
 struct Link {
-  at::Tensor W, b, gain;
+  at::Tensor W = {}, b = {}, gain = {};
   const Mixing* mixing = nullptr;
   std::shared_ptr<const TakenExperts> experts = {};
+  const Batch* convolved = nullptr;
 };
 
 class Held : public FrozenProgram {
@@ -173,6 +178,7 @@ class Held : public FrozenProgram {
       for (auto link = links_.rbegin(); link != links_.rend(); ++link, own = true)
         part = link->mixing           ? link->mixing->adjoint(part)
                : link->experts        ? link->experts->adjoint(part)
+               : link->convolved      ? convolve_back(part, link->W, *link->convolved)
                : link->gain.defined() ? own ? part.mul_(link->gain) : part * link->gain
                                       : at::matmul(part, link->W);
       return part;
@@ -204,6 +210,7 @@ class Held : public FrozenProgram {
     for (auto link = from; link != to; ++link)
       z = link->mixing           ? link->mixing->apply(z).flatten(2)
           : link->experts        ? link->experts->apply(z)
+          : link->convolved      ? convolve(z, link->W, *link->convolved)
           : link->gain.defined() ? link != from ? z.mul_(link->gain) : z * link->gain
                                  : at::linear(z, link->W);
     return z;
@@ -212,7 +219,7 @@ class Held : public FrozenProgram {
   // What the links make of nothing.
   void set_bias() {
     for (auto link = links_.begin(); link != links_.end(); ++link) {
-      if (bias_.defined() && (link->mixing || link->experts))
+      if (bias_.defined() && (link->mixing || link->experts || link->convolved))
         bias_ = through(bias_.expand({1, tokens_, bias_.size(-1)}), link, link + 1).squeeze(0);
       else if (bias_.defined())
         bias_ = through(bias_, link, link + 1);
@@ -277,15 +284,20 @@ class Freezing {
         links_.push_back({{}, {}, {}, &mixing(o)});
         return o.third;
       case Operation::Kind::norm:
-        links_.push_back({{}, {}, held_norm(o), nullptr});
+        if (o.norm.acts()) links_.push_back({{}, {}, held_norm(o), nullptr});
         return o.from;
       case Operation::Kind::experts:
-        links_.push_back({{},
-                          {},
-                          {},
-                          nullptr,
-                          std::make_shared<TakenExperts>(value(o.from), value(o.second), o, weights_)});
+        links_.push_back(
+            {{},
+             {},
+             {},
+             nullptr,
+             std::make_shared<TakenExperts>(value(o.from), value(o.second), always(o), o, weights_)});
         return o.from;
+      case Operation::Kind::convolve:
+        links_.push_back({.W = weights_.get(o.W), .convolved = &batch_});
+        return o.from;
+      case Operation::Kind::gates:
       case Operation::Kind::share:
       case Operation::Kind::beside:
       case Operation::Kind::repeat:
@@ -297,7 +309,6 @@ class Freezing {
   // A norm that centres nothing is a gain once the size of its tokens is held.
   at::Tensor held_norm(const Operation& o) {
     if (o.norm.kind == NormKind::layer) throw Error("a norm on values that centres them is not frozen");
-    if (!o.norm.acts()) return at::ones({1}, value(o.from).options());
     const at::Tensor parts = value(o.from).unflatten(-1, {o.groups, -1});  // [N, groups, w]
     at::Tensor scale = norm_scale(parts, o.norm).expand_as(parts);
     if (o.norm.gain) {
@@ -314,13 +325,16 @@ class Freezing {
   at::Tensor bias_of(const Operation& o) const {
     return o.b.empty() ? at::Tensor() : weights_.get_or_none(o.b);
   }
+  // How much the tokens take of the expert that serves them all; undefined where they take it whole.
+  at::Tensor always(const Operation& o) { return o.third >= 0 ? value(o.third) : at::Tensor(); }
 
   const Mixing& mixing(const Operation& o) {
     if (!mixing_) {
       const at::Tensor q = value(o.from), k = value(o.second);
-      mixing_ = std::make_shared<Mixing>(Attending{std::get<AttentionSpec>(step_.part.words), weights_,
-                                                   step_.name, q, k, batch_, batch_,
-                                                   o.fourth >= 0 ? value(o.fourth) : at::Tensor()});
+      mixing_ = std::make_shared<Mixing>(
+          Attending{std::get<AttentionSpec>(step_.part.words), weights_, step_.name, q, k, batch_, batch_,
+                    o.fourth >= 0 ? value(o.fourth) : at::Tensor()},
+          value(o.third).size(1));
     }
     return *mixing_;
   }
@@ -339,13 +353,18 @@ class Freezing {
       case Operation::Kind::multiply:
         return value(o.from) * value(o.second);
       case Operation::Kind::repeat:
-        return value(o.from).repeat_interleave(o.groups, -1);
+        return repeat_chunks(value(o.from), o.groups, o.chunk);
+      case Operation::Kind::convolve:
+        return convolve(value(o.from), weights_.get(o.W), batch_);
+      case Operation::Kind::gates:
+        return delta_gates(value(o.from), value(o.second), weights_.get(o.W + "_rate"),
+                           weights_.get(o.W + "_bias"));
       case Operation::Kind::norm:
         return apply_grouped_norm(value(o.from), o.norm, o.groups, weights_, o.W);
       case Operation::Kind::share:
         return shares_of(value(o.from), o.sharing, weights_);
       case Operation::Kind::experts:
-        return run_experts(value(o.from), value(o.second), o, weights_, false);
+        return run_experts(value(o.from), value(o.second), always(o), o, weights_, false);
       case Operation::Kind::beside:
         return set_beside(value(o.from), value(o.second), o.groups);
       case Operation::Kind::attend:

@@ -209,14 +209,16 @@ class SplitProgram {
       case Operation::Kind::multiply:
         return product(value(o.second), value(o.from));
       case Operation::Kind::repeat:
-        return {value(o.from).x.repeat_interleave(o.groups, -1),
-                value(o.from).R.repeat_interleave(o.groups, -1), value(o.from).log_scale};
+        return {repeat_chunks(value(o.from).x, o.groups, o.chunk),
+                repeat_chunks(value(o.from).R, o.groups, o.chunk), value(o.from).log_scale};
       case Operation::Kind::attend:
         return attended(o);
       case Operation::Kind::norm:
         return normed(o);
       case Operation::Kind::beside:
         return beside(o);
+      case Operation::Kind::convolve:  // the first tokens have fewer before them, so none have all in common
+      case Operation::Kind::gates:
       case Operation::Kind::share:
       case Operation::Kind::experts:
         break;  // which experts a token takes jumps from token to token
@@ -298,7 +300,7 @@ class SplitProgram {
     if (o.kind == Operation::Kind::beside) return set_beside(whole(o.from), whole(o.second), o.groups);
     if (o.kind == Operation::Kind::activation) return apply_activation(whole(o.from).clone(), o.activation);
     if (o.kind == Operation::Kind::multiply) return whole(o.from) * whole(o.second);
-    if (o.kind == Operation::Kind::repeat) return whole(o.from).repeat_interleave(o.groups, -1);
+    if (o.kind == Operation::Kind::repeat) return repeat_chunks(whole(o.from), o.groups, o.chunk);
     return linear_or_plain(whole(o.from), map_of(o), bias_of(o));
   }
 

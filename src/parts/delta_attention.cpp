@@ -14,7 +14,7 @@ void build(PartBuilder& b) {
   const Value scores = b.linear("G", kOther, a.kv_heads * each,
                                 {.bias = true, .spread = spread, .head_axis = 0, .per_kv_head = true});
   const Value gates = b.activation(scores, Activation::sigmoid, "hook_gate");
-  output_map(b, attended(b, {}, gates));
+  output_map(b, attended(b, {}, a.heads == a.kv_heads ? gates : b.repeat(gates, a.heads / a.kv_heads, each)));
 }
 
 }  // namespace

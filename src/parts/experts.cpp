@@ -1,6 +1,6 @@
-// A mixture of experts (Mixtral, Qwen3-MoE, gpt-oss, DeepSeek): a router scores the experts, each token takes
-// the `active` best, weighed by their shares, and every expert is a gated or plain MLP of its own. One more
-// may serve every token.
+// A mixture of experts (Mixtral, Qwen3-MoE, Qwen3-Next, gpt-oss, DeepSeek): a router scores the experts, each
+// token takes the `active` best, weighed by their shares, and every expert is a gated or plain MLP of its
+// own. One more may serve every token.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -45,11 +45,16 @@ void build(PartBuilder& b) {
   const bool limited = b.option("limited") != 0;
   const Value shares = b.share(scores, sharing);
   b.show(shares, "hook_shares");
+  const auto always = static_cast<int64_t>(b.option("shared"));
+  Value always_share = -1;
+  if (always > 0 && b.option("shared_gate") != 0)
+    always_share = b.activation(b.linear("shared_gate", kInput, 1, {.spread = spread}), Activation::sigmoid);
   b.experts(kInput, shares,
             {.gated = b.option("gated") != 0,
              .biased = b.option("biased") != 0,
              .other = limited ? Activation::one_plus_7 : Activation::identity,
-             .always = static_cast<int64_t>(b.option("shared"))});
+             .always = always,
+             .always_share = always_share});
 }
 
 }  // namespace
@@ -69,7 +74,8 @@ extern const Part part_experts{
                 {"biased", 0, 0, 1, "whether each has biases"},
                 {"router_bias", 0, 0, 1, "whether the router has a bias"},
                 {"limited", 0, 0, 1, "whether what the gate multiplies is 1 + x, x between -7 and 7"},
-                {"shared", 0, 0, 1 << 22, "width of one more that every token takes whole"}},
+                {"shared", 0, 0, 1 << 22, "width of one more that every token takes whole"},
+                {"shared_gate", 0, 0, 1, "whether that one is weighed by a sigmoid of the token"}},
     .sites = {{"mlp.hook_router", "the router's score of every expert"},
               {"mlp.hook_shares", "how much a token takes of every expert, 0 where it takes none"}},
     .build = build};

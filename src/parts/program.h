@@ -38,9 +38,15 @@ struct Operation {
     multiply,    // from * second, number by number; frozen, `second` is held
     norm,        // `norm` over each of `groups` equal parts of `from`, gains <W>.w and <W>.b
     share,       // how much a token takes of each expert that `from` scores
-    experts,     // expert e of `from`, times number e of `second`, added up: only those that are taken run
+    experts,     // expert e of `from`, times number e of `second`, added up: only those that are taken run;
+                 // `third`, where there is one: the number that multiplies the one all tokens take
     beside,      // in every one of `heads` groups, `from` (shared by all) and then its part of `second`
-    repeat,      // every number of `from`, `groups` times side by side: one a head becomes one a channel
+    repeat,      // every `chunk` numbers of `from`, `groups` times side by side: one a head becomes one a
+                 // channel, a head that several share one of each
+    convolve,    // channel by channel, <W> [width, taps] over the token and those before it in its sample;
+                 // the last tap is the token's own
+    gates,       // of each head sigmoid(`from`), what is written into a state, and beside it
+                 // exp(-exp(<W>_rate) softplus(`second` + <W>_bias)), what is kept of it
     attend,  // heads of queries `from`, keys `second`, values `third`: pattern times values. `fourth`, where
              // there is one: numbers of each key that the pattern reads beside it
   } kind;
@@ -56,6 +62,8 @@ struct Operation {
   Sharing sharing = {};   // share
   NormSpec norm = {};     // norm
   int64_t groups = 1;     // norm, repeat
+  int64_t chunk = 1;      // repeat
+  int64_t taps = 0;       // convolve
   int64_t heads = 0;      // it is shown as [tokens, heads, ..]; 0: as [tokens, width]
 };
 
@@ -118,6 +126,8 @@ class PartBuilder {
   int64_t width() const { return width_; }  // of the stream
   double option(std::string_view name) const;
   int64_t width_of(Value value) const;
+  /// The norm that stands before the part or behind it.
+  const NormSpec& branch_norm() const { return branch_.before.there() ? branch_.before : branch_.behind; }
 
   struct Linear {
     bool bias = false;
@@ -132,7 +142,12 @@ class PartBuilder {
   Value linear(std::string_view letter, Value from, int64_t out, const Linear& how);
   Value activation(Value from, Activation activation, std::string_view site = {});
   Value multiply(Value carried, Value held, std::string_view site = {});
-  Value repeat(Value from, int64_t times);
+  Value repeat(Value from, int64_t times, int64_t chunk = 1);
+  /// <name> [width, taps], over a token and the taps - 1 before it; heads lie along its channels.
+  Value convolve(std::string_view name, Value from, int64_t taps, bool per_kv_head = false);
+  /// What each head writes into its state and keeps of it, from a number each; parameters <name>_rate and
+  /// <name>_bias.
+  Value gates(std::string_view name, Value write, Value keep, std::string_view site = {});
   /// `norm` over each of `groups` parts of `from`; gains <name>.w, <name>.b as long as a part, or as `from`
   /// where every part, a head, has its own.
   Value norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups = 1,
@@ -144,6 +159,7 @@ class PartBuilder {
     bool gated = true, biased = false;
     Activation other = Activation::identity;  // on what the activated gate multiplies
     int64_t always = 0;                       // width of one that every token takes whole; 0: none
+    Value always_share = -1;                  // what multiplies that one, a number a token; none: 1
   };
   /// MLPs "experts.<e>", as many as there are shares, of the words of the branch.
   Value experts(Value from, Value shares, const Experts& how);

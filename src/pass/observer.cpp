@@ -36,6 +36,8 @@ Observer::Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const
     if (site.shown_by == ShownBy::output) output_ = &site;
     if (layer == 0 && site.shown_by == ShownBy::input) continue;  // seen after embedding
     if (!cross_ && !site.like.empty()) continue;
+    // What runs shows what it has; weights are shown by the pass, which has to ask.
+    if (site.form == SiteForm::weights && !site.present(spec, block)) continue;
     const Site at{.name = full_name(site),
                   .layer = layer,
                   .depth = site.shown_by == ShownBy::output ? layer + 1 : layer,

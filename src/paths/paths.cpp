@@ -11,6 +11,7 @@
 #include "operator/frozen.h"
 #include "operator/paths.h"
 #include "operator/rerun.h"
+#include "parts/program.h"
 #include "pass/manifest.h"
 #include "pass/output.h"
 #include "pass/precision.h"
@@ -197,9 +198,39 @@ class FrozenPaths {
   std::map<std::tuple<std::string, int, int, int>, size_t> places_;
 };
 
+std::vector<int64_t> heads_by_layer(const ModelSpec& spec) {
+  std::vector<int64_t> out;
+  for (const BlockSpec& block : spec.blocks) out.push_back(block.attention().heads);
+  return out;
+}
+
+// Paths that are drawn choose among as many heads in every layer.
+void require_equal_heads(const ModelSpec& spec) {
+  const std::vector<int64_t> heads = heads_by_layer(spec);
+  const auto [least, most] = std::minmax_element(heads.begin(), heads.end());
+  if (*least != *most)
+    throw Error(fmt::format("paths are drawn where every layer has as many heads, and these have {} and {}",
+                            *least, *most))
+        .hint("leave out --semantics and --chained: frozen paths are summed exactly");
+}
+
+// A chain of patterns says how tokens mix where nothing else mixes them.
+void require_patterns_alone(const ModelSpec& spec) {
+  for (int64_t l = 0; l < spec.depth(); ++l) {
+    const BranchSpec& branch = *spec.blocks[static_cast<size_t>(l)].attention_branch();
+    for (const Operation& o : program_of(branch, spec.width).operations)
+      if (o.kind == Operation::Kind::convolve)
+        throw Error(
+            fmt::format("--chained multiplies attention matrices, and in layer {} a convolution mixes the "
+                        "tokens, too",
+                        l))
+            .hint("leave out --chained: frozen paths follow both");
+  }
+}
+
 // Counting and carrying, side by side.
 Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
-  const PathCounts counts = path_counts(spec.depth(), spec.blocks.front().attention().heads);
+  const PathCounts counts = path_counts(heads_by_layer(spec));
   int most = 0;
   double share = -1;
   for (const Row& r : table.rows)
@@ -238,6 +269,8 @@ ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& pr
         "--chained multiplies attention matrices: there is nothing to grade, read by part or run again");
 
   const ScannedModel model(request.scan, request.init);
+  if (request.chained) require_patterns_alone(model.spec());
+  if (request.chained || semantics != Semantics::frozen) require_equal_heads(model.spec());
   const ScanInput input = model.input();
   const auto source = model.source(request.scan.dtype, request.scan.seed);
   const std::vector<Batch> batches = make_batches(input.samples, model.spec(), request.scan.batch_size);

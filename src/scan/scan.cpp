@@ -11,6 +11,7 @@
 #include "collapse/parts.h"
 #include "importance/importance.h"
 #include "model/random_source.h"
+#include "model/sites.h"
 #include "model/streams.h"
 #include "pass/file_hashes.h"
 #include "pass/input.h"
@@ -203,6 +204,7 @@ class Scan {
   void show_first_sample() {
     const bool seen = std::any_of(plan_.lenses.begin(), plan_.lenses.end(),
                                   [](const Lens* lens) { return reads(*lens, "attn.hook_pattern"); });
+    if (seen) note_layers_without_patterns();
     const auto file = [&](const std::string& stream) -> std::optional<std::filesystem::path> {
       if (!seen || !request_.patterns || stream.empty()) return seen ? request_.patterns : std::nullopt;
       return request_.patterns->parent_path() /
@@ -219,6 +221,19 @@ class Scan {
     report_sample_ = std::make_unique<ReportSample>(spec(), report_length(plan_.inputs.front()), keys,
                                                     plan_.layers, file(""), result_.notes);
     plan_.report_sample = report_sample_.get();
+  }
+
+  // A sentence on patterns must not seem to speak of layers that have none.
+  void note_layers_without_patterns() {
+    const SiteInfo& pattern = site_named("attn.hook_pattern");
+    std::vector<size_t> without;
+    for (size_t l = 0; l < spec().blocks.size(); ++l)
+      if (!pattern.present(spec(), spec().blocks[l])) without.push_back(l);
+    if (!without.empty() && without.size() < spec().blocks.size())
+      result_.notes.push_back(fmt::format(
+          "{} of {} layers, the first of them layer {}, have no attention pattern: what is said of "
+          "patterns and sinks is said of the others",
+          without.size(), spec().blocks.size(), without.front()));
   }
 
   void paths_of_report_sample() {

@@ -14,6 +14,7 @@
 #include "checkpoint/load.h"
 #include "model/block.h"
 #include "model/embed_and_unembed.h"
+#include "model/sites.h"
 #include "model/streams.h"
 #include "pass/input.h"
 #include "tensors/norm.h"
@@ -246,8 +247,9 @@ class Verifier : public BlockObserver {
       gauges_.emplace(site, std::move(gauge));
     };
     gauges_.clear();
-    open("attn.hook_pattern", fmt::format("{}attentions.{}", s.prefix, l),
-         {count(s), block.attention().heads, s.saved.tokens, s.saved.tokens});
+    if (has_pattern(block))
+      open("attn.hook_pattern", fmt::format("{}attentions.{}", s.prefix, patterns_before(s, l)),
+           {count(s), block.attention().heads, s.saved.tokens, s.saved.tokens});
     if (!spec_.sources.empty() && s.spec.name.empty())
       open("cross.hook_pattern", fmt::format("cross_attentions.{}", l),
            {count(s), block.attention().heads, s.saved.tokens, streams_.front().saved.tokens});
@@ -261,6 +263,14 @@ class Verifier : public BlockObserver {
     }
     for (const auto& [site, gauge] : gauges_) results_.push_back(gauge.result());
     gauges_.clear();
+  }
+
+  // Hugging Face numbers the matrices that there are: layers without one (linear attention) do not count.
+  static bool has_pattern(const BlockSpec& block) {
+    return site_named("attn.hook_pattern").present({}, block);
+  }
+  static int64_t patterns_before(const Checked& s, int64_t layer) {
+    return std::count_if(s.spec.blocks.begin(), s.spec.blocks.begin() + layer, has_pattern);
   }
 
   Gauge* gauge_of(std::string_view site) const {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "spec/variant_text.h"
 
 namespace rankscope {
 namespace {
@@ -185,7 +186,9 @@ ModelSpec with_attention(ModelSpec spec, std::string_view from, std::string_view
   for (size_t l = 0; l < spec.blocks.size(); ++l)
     for (BranchSpec& b : spec.blocks[l].branches) {
       AttentionSpec* a = b.attention();
-      if (a == nullptr || !layers[l] || a->variant != from) continue;
+      // "delta" means every delta rule, "delta:epsilon=1e-06" that one.
+      if (a == nullptr || !layers[l] || (a->variant != from && read_variant(a->variant).name != from))
+        continue;
       a->variant = to;
       found = true;
     }

@@ -128,6 +128,14 @@ at::Tensor apply_activation(at::Tensor x, Activation activation, bool in_place) 
   return x;
 }
 
+at::Tensor repeat_chunks(const at::Tensor& x, int64_t times, int64_t chunk) {
+  // Not repeat_interleave, which reads its count back from the device.
+  const at::Tensor chunks = x.unflatten(-1, {x.size(-1) / chunk, 1, chunk});
+  std::vector<int64_t> every = chunks.sizes().vec();
+  every[every.size() - 2] = times;
+  return chunks.expand(every).flatten(-3);
+}
+
 at::Tensor set_beside(const at::Tensor& shared, const at::Tensor& own, int64_t heads) {
   std::vector<int64_t> every = shared.sizes().vec();
   every.insert(every.end() - 1, heads);

@@ -32,6 +32,9 @@ at::Tensor norm_scale(const at::Tensor& x, const NormSpec& norm);
 /// `own`.
 at::Tensor set_beside(const at::Tensor& shared, const at::Tensor& own, int64_t heads);
 
+/// Every `chunk` numbers of x [.., n], `times` times side by side.
+at::Tensor repeat_chunks(const at::Tensor& x, int64_t times, int64_t chunk);
+
 /// `in_place`: x itself is used up where the function allows it.
 at::Tensor apply_activation(at::Tensor x, Activation activation, bool in_place = true);
 

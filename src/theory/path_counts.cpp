@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace rankscope {
 
@@ -20,6 +21,30 @@ PathCounts path_counts(int64_t layers, int64_t heads) {
   out.mean = L * p;
   out.deviation = std::sqrt(L * p * (1 - p));
   out.mode = std::min(layers, (layers + 1) * heads / (heads + 1));
+  return out;
+}
+
+PathCounts path_counts(std::span<const int64_t> heads) {
+  if (std::ranges::adjacent_find(heads, std::not_equal_to{}) == heads.end())
+    return path_counts(static_cast<int64_t>(heads.size()), heads.empty() ? 1 : heads.front());
+  PathCounts out;
+  double variance = 0;
+  out.share = {1.0};
+  for (const int64_t count : heads) {
+    const double H = static_cast<double>(count), p = H / (H + 1);
+    out.share.push_back(0);
+    for (size_t k = out.share.size() - 1; k > 0; --k)
+      out.share[k] = out.share[k] * (1 - p) + out.share[k - 1] * p;
+    out.share[0] *= 1 - p;
+    out.log10_total += std::log10(1 + H);
+    out.mean += p;
+    variance += p * (1 - p);
+  }
+  out.deviation = std::sqrt(variance);
+  for (size_t k = 0; k < out.share.size(); ++k) {
+    out.log10_count.push_back(out.log10_total + std::log10(out.share[k]));
+    if (out.share[k] >= out.share[static_cast<size_t>(out.mode)]) out.mode = static_cast<int64_t>(k);
+  }
   return out;
 }
 

@@ -16,6 +16,9 @@ struct PathCounts {
 };
 
 PathCounts path_counts(int64_t layers, int64_t heads);
+/// The same for layers that differ in their heads: as many paths of length k as there are choices of k layers
+/// and of a head in each. The shares are those of a sum of coins that fall with H_l / (H_l + 1).
+PathCounts path_counts(std::span<const int64_t> heads);
 
 /// Natural logarithms, by length, of the published model of what paths weigh: e_k H^k R0 c^-(3^k - 1), where
 /// e_k sums, over all choices of k layers, (1 - alpha) of those taken times alpha of the others: alpha_l is

@@ -94,6 +94,8 @@ const Saved kSaved[] = {
     {"phi3", "phi3", HeadKind::linear, false},
     {"qwen3-moe", "mixtral", HeadKind::linear, false},
     {"qwen3", "qwen3", HeadKind::linear, true},
+    {"qwen3-next", "qwen3_next", HeadKind::linear, false},
+    {"qwen3-5", "qwen3_next", HeadKind::linear, true},
     {"smollm3", "smollm3", HeadKind::linear, true},
     {"stablelm-parallel", "stablelm", HeadKind::linear, false},
     {"stablelm", "stablelm", HeadKind::linear, false},

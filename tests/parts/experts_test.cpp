@@ -108,8 +108,31 @@ TEST(Experts, OnlyThoseThatAreTakenHaveToRun) {
   const at::Tensor x = at::randn({11, spec.width}, at::kDouble);
   const at::Tensor shares = shares_of(at::linear(x, w.get("mlp.W_router")), {.active = 3}, w);
   const Operation& o = program.operations.back();
-  const at::Tensor dense = run_experts(x, shares, o, w, true), sparse = run_experts(x, shares, o, w, false);
+  const at::Tensor dense = run_experts(x, shares, {}, o, w, true),
+                   sparse = run_experts(x, shares, {}, o, w, false);
   EXPECT_LT((dense - sparse).abs().max().item<double>(), 1e-14 * dense.abs().max().item<double>());
+}
+
+// The one that serves all, weighed by a sigmoid of the token, trained dense and scanned sparse.
+TEST(Experts, OneThatAllTakeMayHaveAGate) {
+  ModelSpec spec = mixture(5, 3, true);
+  auto& options = spec.blocks[0].mlp_branch()->part.options;
+  Weights without_w, with_w;
+  const Seen without = run(spec, without_w);
+  options["shared"] = 7;
+  options["shared_gate"] = 1;
+  const Seen with = run(spec, with_w);
+  const auto map = [&](const char* name) { return with_w.fetch(std::string("mlp.shared.") + name); };
+  const at::Tensor& x = with.read;
+  const at::Tensor shared =
+      at::linear(at::silu(at::linear(x, map("W_gate"))) * at::linear(x, map("W_in")), map("W_out"));
+  const at::Tensor gate = at::sigmoid(at::linear(x, with_w.get("mlp.W_shared_gate")));
+  const double size = with.out.abs().max().item<double>();
+  EXPECT_LT((with.out - without.out - shared * gate).abs().max().item<double>(), 1e-13 * size);
+  const Program program = program_of(*spec.blocks[0].mlp_branch(), spec.width);
+  const at::Tensor shares = shares_of(with.router, {.active = 3}, with_w);
+  const at::Tensor dense = run_experts(x, shares, gate, program.operations.back(), with_w, true);
+  EXPECT_LT((dense - with.out).abs().max().item<double>(), 1e-13 * size);
 }
 
 TEST(Experts, OneOfOneIsAGatedMlp) {

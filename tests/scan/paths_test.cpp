@@ -46,6 +46,38 @@ TEST(PathReadings, UpToTheLastLengthIsTheOutput) {
   }
 }
 
+// Three layers of four heads that keep a state and one of three heads: (1 + 4)^3 (1 + 3) = 10^2.7 paths, of
+// which 192 of 500 go through all four layers and 208 through three.
+TEST(PathReadings, LayersThatDifferInTheirHeadsAreSummedAndNotDrawn) {
+  PathsRequest request = on_fixture("qwen3-next");
+  const ScanResult r = measure_paths(request, {});
+  EXPECT_LT(value(r, "upto", "output_kl", 4), 1e-12);
+  double share = value(r, "bias", "path_share", -1);
+  for (int k = 0; k <= 4; ++k) share += value(r, "only", "path_share", k);
+  EXPECT_NEAR(share, 1.0, 1e-12);
+  EXPECT_NE(r.verdict[0].sentence.find("most paths have length 3 (42 % of 10^2.7)"), std::string::npos)
+      << r.verdict[0].sentence;
+  request.by = "head";
+  const ScanResult heads = measure_paths(request, {});
+  for (int l = 0; l < 4; ++l)
+    for (int h = 0; h < 4; ++h)
+      EXPECT_EQ(find(heads, "through", "path_norm", -1, l, h) != nullptr, l != 2 || h < 3);
+  request.by = "length";
+  request.semantics = "rerun";
+  const auto refused = [&](const char* why) {
+    try {
+      measure_paths(request, {});
+      ADD_FAILURE() << why;
+    } catch (const Error& e) {
+      EXPECT_NE(e.message().find(why), std::string::npos) << e.what();
+    }
+  };
+  refused("paths are drawn where every layer has as many heads, and these have 3 and 4");
+  request.semantics = "frozen";
+  request.chained = true;
+  refused("in layer 0 a convolution mixes the tokens, too");
+}
+
 TEST(PathReadings, ByLayerAndByHeadNameWhatTheyWentThrough) {
   PathsRequest request = on_fixture("bert");
   request.by = "layer";

@@ -27,6 +27,20 @@ TEST(PathCounts, AgreeWithThePublishedTable) {
   }
 }
 
+// By hand: (1 + 2 x) (1 + x) (1 + 3 x) = 1 + 6 x + 11 x^2 + 6 x^3.
+TEST(PathCounts, OfLayersThatDifferAreTheCoefficientsOfTheirProduct) {
+  const std::vector<int64_t> heads{2, 1, 3};
+  const PathCounts c = path_counts(heads);
+  const double known[] = {1, 6, 11, 6};
+  for (size_t k = 0; k < 4; ++k) {
+    EXPECT_NEAR(std::pow(10, c.log10_count[k]), known[k], 1e-13 * known[k] * 24);
+    EXPECT_NEAR(c.share[k], known[k] / 24, 1e-15);
+  }
+  EXPECT_EQ(c.mode, 2);
+  EXPECT_NEAR(c.mean, 2.0 / 3 + 1.0 / 2 + 3.0 / 4, 1e-15);
+  EXPECT_EQ(path_counts(std::vector<int64_t>{2, 2, 2}).share, path_counts(3, 2).share);
+}
+
 TEST(PathCounts, SharesSumToOneAndCountsToTheTotal) {
   const PathCounts c = path_counts(6, 2);
   double shares = 0, paths = 0;

@@ -7,20 +7,6 @@
 namespace rankscope {
 namespace {
 
-// Layers that have one plain MLP: those Qwen3-MoE lists, and all but every n-th.
-std::vector<bool> dense_layers(const JsonObject& config, int64_t depth) {
-  const int64_t step = config.integer("decoder_sparse_step", 1, kMaxLayers, 1);
-  std::vector<bool> out;
-  for (int64_t i = 0; i < depth; ++i) out.push_back((i + 1) % step != 0);
-  if (!config.has("mlp_only_layers")) return out;
-  for (const Json& layer : config.at("mlp_only_layers")) {
-    if (!layer.is_number_integer() || layer < 0)
-      throw Error("\"mlp_only_layers\" should list layers, counted from 0").in(config.place());
-    if (layer < depth) out[layer.get<size_t>()] = true;
-  }
-  return out;
-}
-
 ModelSpec mixtral_spec(const JsonObject& config) {
   const bool qwen = model_type_of(config) == "qwen3_moe";
   ModelSpec s = rotary_decoder(config, "mixtral");

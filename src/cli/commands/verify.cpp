@@ -64,8 +64,8 @@ std::function<int(Io&)> prepare_verify(CLI::App& app) {
   app.footer(
       "The file holds, as Hugging Face returns them: input_ids (or pixel_values), attention_mask, "
       "token_type_ids,\n"
-      "hidden_states.0 to L, attentions.0 to L-1, last_hidden_state, logits. What is not there is not "
-      "compared.\n\n" +
+      "hidden_states.0 to L, attentions.0 to L-1 (of layers that have a pattern), last_hidden_state, "
+      "logits.\nWhat is not there is not compared.\n\n" +
       app.get_footer());
   return [o](Io& io) { return run_verify(*o, io); };
 }

@@ -33,8 +33,12 @@ double branch_flops(const BranchSpec& branch, int64_t width, int64_t tokens, int
                  linear(count, hidden, o.width);
         break;
       }
+      case Operation::Kind::convolve:
+        total += linear(count, o.taps, o.width);
+        break;
       case Operation::Kind::activation:
       case Operation::Kind::beside:
+      case Operation::Kind::gates:
       case Operation::Kind::multiply:
       case Operation::Kind::norm:
       case Operation::Kind::repeat:

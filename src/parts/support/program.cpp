@@ -156,9 +156,39 @@ Value PartBuilder::multiply(Value carried, Value held, std::string_view site) {
               .site = site_named_after(branch_, site)});
 }
 
-Value PartBuilder::repeat(Value from, int64_t times) {
+Value PartBuilder::repeat(Value from, int64_t times, int64_t chunk) {
+  return add({.kind = Operation::Kind::repeat,
+              .from = from,
+              .width = width_of(from) * times,
+              .groups = times,
+              .chunk = chunk});
+}
+
+Value PartBuilder::convolve(std::string_view name, Value from, int64_t taps, bool per_kv_head) {
+  const std::string W = fmt::format("{}.{}", branch_.name, name);
+  program_.parameters.push_back({.name = W,
+                                 .shape = {width_of(from), taps},
+                                 .role = Role::matrix,
+                                 .spread = 1 / std::sqrt(static_cast<double>(taps)),
+                                 .head_axis = 0,
+                                 .per_kv_head = per_kv_head});
   return add(
-      {.kind = Operation::Kind::repeat, .from = from, .width = width_of(from) * times, .groups = times});
+      {.kind = Operation::Kind::convolve, .from = from, .W = W, .width = width_of(from), .taps = taps});
+}
+
+Value PartBuilder::gates(std::string_view name, Value write, Value keep, std::string_view site) {
+  for (const char* end : {"_rate", "_bias"})
+    program_.parameters.push_back({.name = fmt::format("{}.{}{}", branch_.name, name, end),
+                                   .shape = {width_of(keep)},
+                                   .role = Role::bias,
+                                   .head_axis = 0});
+  return add({.kind = Operation::Kind::gates,
+              .from = write,
+              .second = keep,
+              .W = fmt::format("{}.{}", branch_.name, name),
+              .width = 2 * width_of(write),
+              .site = site_named_after(branch_, site),
+              .heads = attention().heads});
 }
 
 Value PartBuilder::norm(std::string_view name, Value from, const NormSpec& norm, int64_t groups,
@@ -227,6 +257,7 @@ Value PartBuilder::experts(Value from, Value shares, const Experts& how) {
   o.gated = how.gated;
   o.biased = how.biased;
   o.always = how.always;
+  o.third = how.always_share;
   return add(std::move(o));
 }
 
