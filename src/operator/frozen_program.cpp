@@ -325,6 +325,7 @@ class Freezing {
   at::Tensor bias_of(const Operation& o) const {
     return o.b.empty() ? at::Tensor() : weights_.get_or_none(o.b);
   }
+  int64_t width_of(Value v) { return v >= kFirstMade ? program_.made(v).width : value(v).size(1); }
   // How much the tokens take of the expert that serves them all; undefined where they take it whole.
   at::Tensor always(const Operation& o) { return o.third >= 0 ? value(o.third) : at::Tensor(); }
 
@@ -334,7 +335,7 @@ class Freezing {
       mixing_ = std::make_shared<Mixing>(
           Attending{std::get<AttentionSpec>(step_.part.words), weights_, step_.name, q, k, batch_, batch_,
                     o.fourth >= 0 ? value(o.fourth) : at::Tensor()},
-          value(o.third).size(1));
+          width_of(o.third));
     }
     return *mixing_;
   }
