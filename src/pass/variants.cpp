@@ -15,12 +15,25 @@ namespace rankscope {
 
 namespace {
 
-// The part that attends by `variant`, a name with options. One that has parameters of its own cannot stand in
-// for one that has not; empty where any part will do.
-std::string_view part_for(const std::string& variant, const ModelSpec& spec) {
+// The first attention that goes by `variant`; that of the first block where none does.
+BranchSpec attention_by(const std::string& variant, const ModelSpec& spec) {
+  for (const BlockSpec& block : spec.blocks)
+    if (block.attention_branch() &&
+        read_variant(block.attention().variant).name == read_variant(variant).name)
+      return *block.attention_branch();
+  return *spec.blocks.front().attention_branch();
+}
+
+// The part that attends by `variant`, a name with options, where `from` did. One that has parameters of its
+// own cannot stand in for one that has not; empty where any part will do.
+std::string part_for(const std::string& variant, const std::string& from, const ModelSpec& spec) {
+  BranchSpec branch = attention_by(from, spec);
+  if (part_named(branch.part.name).variant == read_variant(variant).name) return branch.part.name;
   for (const Part* part : parts()) {
     if (part->variant.empty() || part->variant != read_variant(variant).name) continue;
-    BranchSpec branch = *spec.blocks.front().attention_branch();
+    if (branch.part.name != "attention")
+      throw usage_error(fmt::format("{} attention is a part of its own, and cannot stand in for the part {}",
+                                    part->variant, branch.part.name));
     const auto names_of = [&] {
       std::vector<std::string> names;
       for (const Parameter& p : program_of(branch, spec.width).parameters) names.push_back(p.name);
@@ -32,7 +45,7 @@ std::string_view part_for(const std::string& variant, const ModelSpec& spec) {
     std::vector<std::string> missing;
     for (const std::string& name : names_of())
       if (std::find(there.begin(), there.end(), name) == there.end()) missing.push_back(name);
-    if (missing.empty()) return part->name;
+    if (missing.empty()) return std::string(part->name);
     throw usage_error(fmt::format("{} attention has parameters that the checkpoint has not: {}",
                                   part->variant, fmt::join(missing, ", ")))
         .hint("rankscope study trains networks with them");
@@ -52,7 +65,7 @@ ModelSpec with_replacement(const ModelSpec& spec, const std::string& text) {
   const auto& known = attention_names();
   if (std::find(known.begin(), known.end(), name) == known.end())
     throw unknown_name("attention variant", name, known).in("--replace " + text);
-  const std::string_view part = part_for(to, spec);
+  const std::string part = part_for(to, from, spec);
   const std::string layers = at == std::string::npos ? "" : text.substr(at + 2);
   ModelSpec out =
       with_attention(spec, from, to, parse_layers(layers, spec.depth(), "--replace " + printable(text)));
