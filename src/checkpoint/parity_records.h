@@ -12,6 +12,7 @@ struct ParityRecord {
   std::string_view fixture;       // a folder of tests/fixtures/models/
   std::string_view architecture;  // a file of checkpoint/arch/
   double float32, float64;        // the largest difference, in either arithmetic
+  bool formulas = false;          // beside the published formulas, not the original's code
 };
 
 std::span<const ParityRecord> parity_records();

@@ -62,7 +62,7 @@ TEST(Rerun, SubPathsOfTheOnlyHeadAreTheNetwork) {
 }
 
 TEST(Rerun, OneHeadEqualsTheBlockWithTheOthersOff) {
-  for (const char* fixture : {"xlnet", "llama", "gpt2", "bert"}) {
+  for (const char* fixture : {"xlnet", "llama", "gpt2", "bert", "qwen3-next"}) {
     const Loaded m = load(fixture, "float64");
     const PathRunner runner(m.spec, *m.source, m.batch);
     const int64_t H = m.spec.blocks[0].attention().heads;

@@ -29,6 +29,7 @@ struct InspectOptions {
 struct Agreement {
   double float32 = 0, float64 = 0;
   int64_t fixtures = 0;
+  bool formulas = false;
 };
 
 Agreement agreement_of(const Architecture& a) {
@@ -37,10 +38,13 @@ Agreement agreement_of(const Architecture& a) {
     if (r.architecture != a.name) continue;
     out.float32 = std::max(out.float32, r.float32);
     out.float64 = std::max(out.float64, r.float64);
+    out.formulas = out.formulas || r.formulas;
     ++out.fixtures;
   }
   return out;
 }
+
+const char* beside(const Agreement& g) { return g.formulas ? "the published formulas" : "the original"; }
 
 void print_architectures(bool json, std::ostream& out) {
   OrderedJson all = OrderedJson::array();
@@ -50,13 +54,13 @@ void print_architectures(bool json, std::ostream& out) {
       all.push_back({{"name", a->name}, {"summary", a->summary}, {"model_types", a->model_types}});
       if (g.fixtures > 0)
         all.back()["largest_error"] = {
-            {"float32", g.float32}, {"float64", g.float64}, {"fixtures", g.fixtures}};
+            {"float32", g.float32}, {"float64", g.float64}, {"fixtures", g.fixtures}, {"beside", beside(g)}};
       continue;
     }
     out << fmt::format("{:<12}{}\n{:<12}model_type {}", a->name, a->summary, "",
                        fmt::join(a->model_types, ", "));
     if (g.fixtures > 0)
-      out << fmt::format("; differs from the original by {:.1e} in float32, {:.1e} in float64", g.float32,
+      out << fmt::format("; differs from {} by {:.1e} in float32, {:.1e} in float64", beside(g), g.float32,
                          g.float64);
     out << '\n';
   }
