@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "model/batch_tensors.h"
 #include "model/long_pattern.h"
+#include "model/states.h"
 
 namespace rankscope {
 namespace {
@@ -118,6 +119,7 @@ class Attention {
       by_output();
     make_room();
     if (sink_.defined()) c_.observer.see(sink_site, sink_);
+    show_states(in_.name + ".hook_state");
     at::Tensor z = whole_.defined() ? whole_ : parts_.size() == 1 ? parts_.front() : at::cat(parts_);
     const AttentionSpec& a = in_.spec;
     if (!(a.heads_off.empty() && a.heads_fixed.empty()) && c_.differentiated) z = z.clone();
@@ -154,6 +156,20 @@ class Attention {
           return without_tiles(g, *without);
       g.ready = variant_.prepare(input);
       group(g);
+    });
+  }
+
+  void show_states(const std::string& site) {
+    if (&in_.batch != &in_.keys || !keeps_state(in_.spec) || !c_.observer.wants(site)) return;
+    const Most most = [&](int64_t length, int64_t) {
+      const auto count = static_cast<int64_t>(state_tokens(in_.spec.causal, length).size());
+      const int64_t bytes = heads_ * count * in_.spec.d_qk * in_.spec.d_v * in_.q.element_size();
+      return std::max<int64_t>(1, tile_bytes(in_.q) / bytes);
+    };
+    for_each_input(in_, 0, in_.batch.count(), most, [&](SampleGroup& g, const AttentionInput& input) {
+      if (!positions_ascend(in_.batch, g)) return;
+      const at::Tensor states = states_of(input, values_of(g));
+      c_.observer.see(site, states, {g.first, 0, states.size(2)});
     });
   }
 

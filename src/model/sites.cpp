@@ -7,6 +7,7 @@
 
 #include "attention/variant.h"
 #include "base/error.h"
+#include "model/states.h"
 #include "parts/program.h"
 
 namespace rankscope {
@@ -39,6 +40,10 @@ std::string pairs(const Model&, const Block& b) {
 }
 std::string sinks(const Model&, const Block& b) {
   return fmt::format("tokens x {} heads", b.attention().heads);
+}
+std::string states(const Model&, const Block& b) {
+  return fmt::format("{} heads x ({} a state) x {}", b.attention().heads, b.attention().d_qk,
+                     b.attention().d_v);
 }
 std::string result(const Model& m, const Block& b) { return by_head(b.attention().heads, m.width); }
 // The width of an MLP's hidden layer; 0 where it has none.
@@ -74,6 +79,9 @@ bool has_pattern(const Model&, const Block& b) {
 }
 bool has_mixer(const Model& m, const Block& b) { return b.attention_branch() && !has_pattern(m, b); }
 bool has_sinks(const Model&, const Block& b) { return b.attention_branch() && b.attention().sinks; }
+bool has_state(const Model&, const Block& b) {
+  return b.attention_branch() && b.attention_branch()->reads.empty() && keeps_state(b.attention());
+}
 bool has_mlp(const Model&, const Block& b) { return b.mlp_branch() != nullptr; }
 bool pre_norm_mlp(const Model&, const Block& b) { return b.mlp_branch() && b.mlp_branch()->before.there(); }
 bool has_hidden(const Model& m, const Block& b) { return hidden_width(m, b) > 0; }
@@ -107,6 +115,15 @@ std::vector<SiteInfo> common_sites() {
        has_mixer},
       {"attn.hook_sink", whole, part, "what each query gives to the learned sink of a head", sinks,
        has_sinks},
+      {"attn.hook_state",
+       tiles,
+       part,
+       "what linear attention holds after 2, 4, 8, ... and after all tokens: states one below the other",
+       states,
+       has_state,
+       true,
+       {},
+       /*finite=*/false},  // the rows are no tokens; what heads carry is watched
       {"attn.hook_z", whole, part,
        "what the output map reads: attention times values, gated where there is a gate; 0 for heads taken "
        "out",

@@ -23,7 +23,8 @@ Value gated(PartBuilder& b, Value carried, Value x, int64_t heads, int head_axis
                                  .head_axis = head_axis,
                                  .per_kv_head = kv});
   const Activation kind = b.option("silu") != 0 ? Activation::silu : Activation::sigmoid;
-  const Value gate = b.activation(scores, kind, "hook_gate");
+  const Value gate = b.activation(scores, kind);
+  b.show(gate, "hook_gate", heads);
   return b.multiply(carried, by_head ? b.repeat(gate, width / heads) : gate);
 }
 

@@ -38,6 +38,9 @@ Observer::Observer(const PassPlan& plan, int layer, const ModelSpec& spec, const
     if (!cross_ && !site.like.empty()) continue;
     // What runs shows what it has; weights are shown by the pass, which has to ask.
     if (site.form == SiteForm::weights && !site.present(spec, block)) continue;
+    // Several parts may have a site of that name; a block has one of them.
+    if (std::any_of(sites_.begin(), sites_.end(), [&](const Watched& w) { return w.site.name == site.name; }))
+      continue;
     const Site at{.name = full_name(site),
                   .layer = layer,
                   .depth = site.shown_by == ShownBy::output ? layer + 1 : layer,

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "lenses/support/on_device.h"
+#include "model/states.h"
 #include "support/lens_run.h"
 
 namespace rankscope::testing {
@@ -68,6 +69,12 @@ Inputs widened(const Inputs& in) {
 
 enum class Feeding { one_batch, one_sample_each, tiles };
 
+// States of two rows, as many as a lens looks at, one below the other.
+at::Tensor as_states(const at::Tensor& patterns, bool causal) {
+  const int64_t T = patterns.size(3), rows = 2 * static_cast<int64_t>(state_tokens(causal, T).size());
+  return patterns.index_select(2, at::arange(rows, patterns.options().dtype(at::kLong)).remainder(T));
+}
+
 void feed(Seeing& seeing, const Lens& lens, const Inputs& in, Feeding feeding) {
   const auto takes = [&](SiteForm form) {
     return std::any_of(lens.sites.begin(), lens.sites.end(),
@@ -82,8 +89,8 @@ void feed(Seeing& seeing, const Lens& lens, const Inputs& in, Feeding feeding) {
                         static_cast<int64_t>(first));
     const Packing packing = packed.packing();
     const at::Tensor x = in.x.narrow(0, before, N), z = in.z.narrow(0, before, N);
-    // What learned sinks or experts take is a number per head or expert, from 0 to 1.
-    const bool shares = lens.name == "learned_sinks" || lens.name == "routing";
+    // What learned sinks or experts take, or gates let pass, is a number per head or expert, from 0 to 1.
+    const bool shares = lens.name == "learned_sinks" || lens.name == "routing" || lens.name == "gates";
     const at::Tensor seen = shares ? x.narrow(1, 0, kHeads).clamp(0.0, 1.0) : x;
     if (takes(SiteForm::whole)) seeing.whole({seen, packing});
     if (takes(SiteForm::factored)) seeing.factored({z, in.W_O, x, packing});
@@ -96,8 +103,9 @@ void feed(Seeing& seeing, const Lens& lens, const Inputs& in, Feeding feeding) {
       while (end < count && in.lengths[first + end] == in.lengths[first + s]) ++end;
       const std::vector<at::Tensor> run(in.patterns.begin() + static_cast<std::ptrdiff_t>(first + s),
                                         in.patterns.begin() + static_cast<std::ptrdiff_t>(first + end));
-      const at::Tensor whole = at::stack(run);
-      const int64_t T = whole.size(3);
+      const at::Tensor whole =
+          lens.name == "states" ? as_states(at::stack(run), in.mask.causal) : at::stack(run);
+      const int64_t T = whole.size(2);
       if (feeding == Feeding::tiles) {
         for (size_t k = s; k < end; ++k)
           for (int64_t row = 0; row < T; row += 3) {
@@ -120,14 +128,14 @@ void feed(Seeing& seeing, const Lens& lens, const Inputs& in, Feeding feeding) {
   if (takes(SiteForm::weights)) seeing.weights({in.block, in.weights});
 }
 
-// A network whose attention has a law of its rank, which a lens may report.
-const ModelSpec& with_rank_law() {
-  static const ModelSpec spec = [] {
-    ModelSpec s;
-    s.blocks.push_back(classic_block(NormPlace::pre, {}, {.variant = "linear", .d_qk = 2}, ""));
-    return s;
-  }();
-  return spec;
+// A network whose attention has what the lens may report: a law of its rank, of its columns, two gates.
+ModelSpec with_what_it_reads(const Lens& lens) {
+  ModelSpec s;
+  const std::string kind = lens.name == "column_sums" ? "doubly_normalised"
+                           : lens.name == "gates"     ? "delta"
+                                                      : "linear";
+  s.blocks.push_back(classic_block(NormPlace::pre, {}, {.variant = kind, .d_qk = 2}, ""));
+  return s;
 }
 
 // The second of two blocks: what the lens left at the first is there.
@@ -135,7 +143,8 @@ Collected run(const Lens& lens, const Inputs& in, Feeding feeding) {
   Seeing first(lens);
   feed(first, lens, in, feeding);
   first.finish();
-  LensContext context{with_rank_law(), 0, 17, 0, 0.3};
+  const ModelSpec spec = with_what_it_reads(lens);
+  LensContext context{spec, 0, 17, 0, 0.3};
   context.before = first.left();
   Seeing second(lens, context);
   feed(second, lens, in, feeding);
