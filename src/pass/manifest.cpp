@@ -10,6 +10,7 @@
 #include "model/sites.h"
 #include "pass/file_hashes.h"
 #include "pass/metrics.h"
+#include "spec/head_groups.h"
 #include "tensors/torch_compat.h"
 
 namespace rankscope {
@@ -78,6 +79,23 @@ Json thresholds_of(const Thresholds& set) {
   return out;
 }
 
+// By layer the kind of each head, null where they are of one kind; null where no layer mixes them.
+Json head_kinds(const ModelSpec& spec) {
+  Json layers = Json::array();
+  bool mixed = false;
+  for (const BlockSpec& block : spec.blocks) {
+    Json kinds;
+    const BranchSpec* b = block.attention_branch();
+    if (b != nullptr && has_head_groups(*b->attention())) {
+      const HeadGroups groups = head_groups(*b->attention());
+      for (int64_t h = 0; h < b->attention()->heads; ++h) kinds.push_back(groups.of(h).kind);
+      mixed = true;
+    }
+    layers.push_back(kinds);
+  }
+  return mixed ? layers : Json();
+}
+
 // What the model calls itself: of a fine-tuned one this is often what it came from, so a telling folder
 // counts more.
 std::string name_in(const Checkpoint* checkpoint) {
@@ -110,7 +128,7 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
   if (!input.encoder.empty() && request.show) shown["encoder"] = input.encoder_tokens;
   std::vector<Sample> all = input.encoder;  // those of the encoder first
   all.insert(all.end(), input.samples.begin(), input.samples.end());
-  return {
+  Json manifest{
       {"schema", kResultSchema},
       {"rankscope", std::string(version())},
       {"torch", torch_version()},
@@ -141,6 +159,8 @@ Json make_manifest(const ScanRequest& request, const Checkpoint* checkpoint, con
       {"wall_seconds", seconds},
       {"peak_memory_bytes", static_cast<int64_t>(usage.ru_maxrss) * 1024},
   };
+  if (Json kinds = head_kinds(result.spec); !kinds.is_null()) manifest["head_kinds"] = std::move(kinds);
+  return manifest;
 }
 
 }  // namespace rankscope

@@ -68,6 +68,17 @@ TEST(Pass, BatchesDoNotMatter) {
   }
 }
 
+// attn.hook_gate is a site of gated attention and of delta rules.
+TEST(Pass, ASiteThatSeveralPartsDeclareIsReadOnce) {
+  ModelSpec spec = tiny_spec(NormPlace::pre, 1);
+  spec.blocks[0].attention_branch()->part.name = "gated_attention";
+  const auto source = random_source(spec, 1, "float32", "cpu");
+  int64_t rows = 0;
+  for (const Row& r : run(plan_of(spec, *source, {})).table.rows)
+    rows += r.metric.str() == "gate_mean" && r.head == 2;
+  EXPECT_EQ(rows, 1);
+}
+
 TEST(Pass, ReportsEveryDepthOfTheResidualStream) {
   const ModelSpec spec = tiny_spec(NormPlace::pre);
   const auto source = random_source(spec, 1, "float32", "cpu");

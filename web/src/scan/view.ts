@@ -11,6 +11,7 @@ import { HeadPage } from "./head";
 import { headline } from "./headline";
 import { HeadMap } from "./heads";
 import { importance } from "./importance";
+import { kind } from "./kind";
 import { manifest } from "./manifest";
 import { operator } from "./operator";
 import { paths, readings } from "./paths";
@@ -53,6 +54,8 @@ function details(scan: Scan, several: boolean, choose: HTMLElement | null): { se
   const worth = importance(scan);
   if (worth) sections.push(section("importance", "What can go", worth));
   if (!page.empty) sections.push(section("head", "One head", choose && h("div", { class: "controls" }, choose), page.element));
+  const special = kind(scan);
+  if (special) sections.push(section("kind", "This kind of attention", special));
   const sunk = sinks(scan, open);
   if (sunk) sections.push(section("sinks", "Sinks and massive activations", sunk));
   const linear = operator(scan);
