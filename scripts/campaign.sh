@@ -35,5 +35,5 @@ for preset in asan-base tsan-base; do
   part cmake --build --preset $preset
   part ctest --preset $preset
 done
-part $parts/serve_threads.sh build-tsan-base/rankscope
+part $parts/serve_threads.py build-tsan-base/rankscope tests/fixtures 24000
 exit $failed
