@@ -142,6 +142,7 @@ class Scan {
     plan_.sink = request_.thresholds["sink"];
     if (request_.null_models) add_null_models();
     for (const Variant& v : plan_.variants) names_.push_back(v.name);
+    note_layers_without_patterns();
     if (request_.show) show_first_sample();
     states_ = run_pass(plan_, result_.table, result_.notes, progress_);
     std::vector<const FinalState*> others;
@@ -202,9 +203,7 @@ class Scan {
 
   // Only what some lens reads anyway: a report must not make a scan dearer than it was asked to be.
   void show_first_sample() {
-    const bool seen = std::any_of(plan_.lenses.begin(), plan_.lenses.end(),
-                                  [](const Lens* lens) { return reads(*lens, "attn.hook_pattern"); });
-    if (seen) note_layers_without_patterns();
+    const bool seen = patterns_are_read();
     const auto file = [&](const std::string& stream) -> std::optional<std::filesystem::path> {
       if (!seen || !request_.patterns || stream.empty()) return seen ? request_.patterns : std::nullopt;
       return request_.patterns->parent_path() /
@@ -223,8 +222,14 @@ class Scan {
     plan_.report_sample = report_sample_.get();
   }
 
+  bool patterns_are_read() const {
+    return std::any_of(plan_.lenses.begin(), plan_.lenses.end(),
+                       [](const Lens* lens) { return reads(*lens, "attn.hook_pattern"); });
+  }
+
   // A sentence on patterns must not seem to speak of layers that have none.
   void note_layers_without_patterns() {
+    if (!patterns_are_read()) return;
     const SiteInfo& pattern = site_named("attn.hook_pattern");
     std::vector<size_t> without;
     for (size_t l = 0; l < spec().blocks.size(); ++l)
