@@ -194,7 +194,11 @@ void place_more(Checkpoint::Place& place, const Finder& finder, std::vector<std:
   }
 }
 
-Error missing_tensors(const std::vector<std::string>& names, const fs::path& folder) {
+// Several parameters may be parts of one tensor.
+Error missing_tensors(const std::vector<std::string>& wanted, const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const std::string& name : wanted)
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   const size_t shown = std::min<size_t>(5, names.size());
   std::string list =
       fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));

@@ -41,6 +41,13 @@ uint64_t header_length(std::span<const std::byte> head, uint64_t file_size, cons
         .hint("download the file again");
   uint64_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) length |= std::to_integer<uint64_t>(head[i]) << (8 * i);
+  constexpr std::string_view kPointer = "version ";  // how such a file begins
+  if (std::equal(kPointer.begin(), kPointer.end(), head.begin(), [](char a, std::byte b) {
+        return static_cast<unsigned char>(a) == std::to_integer<unsigned>(b);
+      }))
+    throw Error("this is what Git LFS leaves in place of the file")
+        .in(place)
+        .hint("git lfs pull, or download the file itself");
   if (length == 0) throw Error("the header's length is 0").in(place + ", byte 0");
   if (length > file_size - kLengthBytes)
     throw Error(
@@ -169,9 +176,11 @@ std::vector<fs::path> other_weights(const fs::path& folder) {
   if (present(folder / "pytorch_model.bin") || present(folder / "pytorch_model.bin.index.json"))
     throw Error("the weights are in the .bin format, which can run code when it is read")
         .in(folder.string())
-        .hint(fmt::format("python -c \"from transformers import AutoModel; AutoModel.from_pretrained('{}')"
-                          ".save_pretrained('OUT', safe_serialization=True)\"",
-                          folder.string()));
+        .hint(fmt::format(
+            "python -c \"import glob, torch, safetensors.torch as s; w = {{}}; [w.update(torch.load(f, "
+            "weights_only=True)) for f in glob.glob('{0}/pytorch_model*.bin')]; s.save_file({{k: "
+            "v.clone() for k, v in w.items()}}, '{0}/model.safetensors')\"",
+            folder.string()));
   if (candidates > 1)
     throw Error(
         fmt::format("there is no model.safetensors, and which of the {} other .safetensors files is the "

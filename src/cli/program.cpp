@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 
@@ -53,7 +54,12 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&fault) != nullptr) {
     const std::string said = fault.what();  // "The following argument was not expected: x"
-    error = usage_error(fmt::format("there is no place for {}", printable(said.substr(said.find(": ") + 2))));
+    const std::string word = said.substr(said.find(": ") + 2);
+    error = usage_error(fmt::format("there is no place for {}", printable(word)));
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(word, ignored) &&
+        std::find(known.begin(), known.end(), "--text") != known.end())
+      return std::move(error).hint("--text " + printable(word));
   }
   return std::move(error).hint("rankscope " + app.get_name() + " --help");
 }

@@ -231,6 +231,17 @@ class Collapse {
     return out;
   }
 
+  // The pairs, in the order of their ratios, that a part moves against the others.
+  std::string other_way(const std::vector<Pair>& all, bool down) const {
+    const auto against = [&](const Pair& p) { return down ? p.ratio() > 1 : p.ratio() < 1; };
+    const auto count = std::count_if(all.begin(), all.end(), against);
+    if (count == 0) return "";
+    const Pair& most = down ? all.back() : all.front();
+    return fmt::format("; {} of them the other way, at most from {} to {} ({} and {})", count,
+                       residual_text(most.fallen), residual_text(most.held), most.without->name,
+                       most.with->name);
+  }
+
   // What a part does to the last residual: pairs that differ in it alone, where either ends above the
   // rounding floor.
   void who_holds_the_rank_up() {
@@ -259,10 +270,9 @@ class Collapse {
                                                     : (many ? "do little" : "does little");
       f.sentence = fmt::format(
           "{} {}: times {:.2g} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most "
-          "from {} to {} "
-          "({} and {})",
+          "from {} to {} ({} and {}){}",
           what, verb, middle, all.size(), many ? "them" : "it", 1 / kMuch, kMuch, residual_text(shown.fallen),
-          residual_text(shown.held), shown.without->name, shown.with->name);
+          residual_text(shown.held), shown.without->name, shown.with->name, other_way(all, middle < 1));
       f.value = shown.held;
       f.baseline = shown.fallen;
       f.threshold = kMuch;

@@ -153,8 +153,8 @@ extern const Lens lens_circuits{
     .cost = "about 0.05 forward passes at T = 128",
     .sites = {{"attn", SiteForm::weights}},
     .metrics = {{.name = "qk_pr",
-                 .formula =
-                     "tr(W)^2 / ||W||_F^2, W = W_Q^T W_K with norm gains folded in (under RoPE: at offset 0)",
+                 .formula = "tr(W)^2 / ||W||_F^2, W = W_Q^T W_K with the gain of a norm in front folded in "
+                            "(post-norm: none; under RoPE: at offset 0)",
                  .meaning =
                      "directions in which a token scores tokens like itself alike; at most the head's width",
                  .version = 2},
@@ -163,7 +163,8 @@ extern const Lens lens_circuits{
                  .meaning = "directions a head compares; low: it looks at few features",
                  .version = 2},
                 {.name = "ov_effective_rank",
-                 .formula = "exp(entropy of sigma / sum sigma) of W_O W_V with norm gains folded in",
+                 .formula = "exp(entropy of sigma / sum sigma) of W_O W_V with the gain of a norm in front "
+                            "folded in (post-norm: none)",
                  .meaning = "directions a head moves; low: it could be narrower",
                  .version = 2},
                 {.name = "qk_stable_rank",

@@ -225,10 +225,11 @@ extern const Lens lens_margins{
     .metrics =
         {{.name = "sink_margin",
           .formula =
-              "median over queries of log(a / (1 - a)) + log(t - 1), a what the query gives the strongest "
-              "key, "
-              "t the keys it sees; the strongest key has the largest mean of a t among those that a quarter "
-              "of the queries see",
+              "median over queries (at most 64 evenly spaced ones; the lower of two in the middle) of "
+              "log(a / (1 - a)) + log(t - 1), a what the query gives the strongest key, t the keys it sees; "
+              "the "
+              "strongest key has the largest mean of a t, over these queries, among those that a quarter of "
+              "them see",
           .meaning = "nats above uniform attention, at any length: 0 uniform, 3 a sink",
           .low = -1e3,
           .high = 1e3},

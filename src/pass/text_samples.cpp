@@ -101,10 +101,18 @@ class TextReader {
     }
   }
 
+  static bool ends_a_sentence(const std::string& line) {
+    const size_t last = line.find_last_not_of(" \t\r");
+    // Beyond ASCII: a closing quote or the full stop of another script.
+    return last != std::string::npos &&
+           (std::string_view(".?!:;\"')]}>").find(line[last]) != std::string_view::npos ||
+            (line[last] & 0x80) != 0);
+  }
+
   // By the first few: what a text is shows early, and it may have a million lines.
   Kind kind_of(const std::vector<TextSample>& texts) {
     if (request_.lines || texts.empty()) return Kind::as_they_are;
-    int64_t all = 0, in_long = 0, count_long = 0;
+    int64_t all = 0, in_long = 0, count_long = 0, ended = 0;
     const std::span<const TextSample> first(texts.data(), std::min(texts.size(), kLookedAt));
     for (const TextSample& text : first) {
       const int64_t content = content_of(encode(text));
@@ -112,6 +120,7 @@ class TextReader {
       if (content < enough_) continue;
       in_long += content;
       ++count_long;
+      ended += ends_a_sentence(text.text);
     }
     const bool plain = texts.front().line;
     if (!plain)
@@ -119,7 +128,9 @@ class TextReader {
                  ? Kind::long_ones
                  : Kind::as_they_are;
     if (all < enough_) return Kind::as_they_are;  // a line or two to try things with
-    return count_long >= kEnoughSamples && 2 * in_long >= all ? Kind::long_ones : Kind::prose;
+    // Long lines that stop in the middle of a sentence are one prose that was wrapped.
+    return count_long >= kEnoughSamples && 2 * in_long >= all && 3 * ended >= count_long ? Kind::long_ones
+                                                                                         : Kind::prose;
   }
 
   // As many lines as all windows together can hold.

@@ -43,6 +43,24 @@ std::string read_stream(std::istream& in, const std::string& name) {
   return out;
 }
 
+// Bytes that begin no character of UTF-8 and belong to none.
+size_t misplaced_bytes(std::string_view text) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    const size_t more = first < 0x80 ? 0 : first >= 0xC2 && first < 0xE0 ? 1 : first < 0xF0 ? 2 : 3;
+    size_t followed = 0;
+    while (followed < more && i + 1 + followed < text.size() &&
+           (static_cast<unsigned char>(text[i + 1 + followed]) & 0xC0) == 0x80)
+      ++followed;
+    if (first >= 0x80 && (first < 0xC2 || first > 0xF4 || followed < more))
+      ++wrong;
+    else
+      i += more;
+  }
+  return wrong;
+}
+
 // What is certainly no text, by how it begins; nothing else has a byte of zeros.
 void refuse_binary(std::string_view content, const std::string& path) {
   const std::string name = name_of(path);
@@ -59,12 +77,26 @@ void refuse_binary(std::string_view content, const std::string& path) {
   if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
     throw Error("this text is in UTF-16, and UTF-8 is read here")
         .in(name)
-        .hint(fmt::format("iconv -f UTF-16 -t UTF-8 {}", printable(name)));
+        .hint(fmt::format("iconv -f UTF-16 -t UTF-8 {} > utf8.txt", printable(name)));
   if (content.starts_with("%PDF") || content.starts_with("PK\x03\x04") ||
       content.find('\0') != std::string_view::npos)
     throw Error("this is not a text: it holds binary data")
         .in(name)
         .hint("give plain text in UTF-8, JSONL, CSV or TSV");
+  // A byte or two that went wrong are replaced later; a text in another encoding has one in every other line.
+  if (1000 * misplaced_bytes(content) > content.size())
+    throw Error("this text is not in UTF-8")
+        .in(name)
+        .hint(fmt::format("iconv -f ISO-8859-1 -t UTF-8 {} > utf8.txt", printable(name)));
+  const size_t first = content.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && content[first] == '[') {
+    const Json json = Json::parse(content.begin(), content.end(), nullptr, false);
+    if (json.is_array() && !json.empty() && json.front().is_object())
+      throw Error("this is one JSON array, and texts are read one a line")
+          .in(name)
+          .hint(fmt::format("jq -c '.[]' {} > texts.jsonl, then --text texts.jsonl --column NAME",
+                            printable(name)));
+  }
 }
 
 std::string read_bytes(const std::string& path) {

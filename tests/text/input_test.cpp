@@ -81,6 +81,11 @@ TEST_F(Input, WhatIsNoTextIsRefusedByName) {
   EXPECT_EQ(of("a.txt", std::string("text\0more", 9)).find("error: this is not a text: it holds binary data\n"), 0u);
   EXPECT_EQ(of("a.pdf", "%PDF-1.7\n").find("error: this is not a text"), 0u);
   EXPECT_EQ(of("a.txt", "PARIS is a city\n"), "no error");
+  EXPECT_EQ(of("a.txt", "Les enfants \xE9taient \xE0 l'\xE9" "cole.\n").find("error: this text is not in UTF-8\n"), 0u);
+  EXPECT_EQ(of("a.txt", "Les enfants étaient à l'école. 한국어 😀\n"), "no error");
+  EXPECT_EQ(of("a.txt", std::string(2000, 'a') + "\xE9\n"), "no error");  // one byte that went wrong
+  EXPECT_EQ(of("a.json", "[{\"text\": \"x\"}, {\"text\": \"y\"}]\n").find("error: this is one JSON array"), 0u);
+  EXPECT_EQ(of("a.txt", "[sic] is Latin\n"), "no error");
 }
 
 TEST_F(Input, JsonlHasTextsAndPairs) {

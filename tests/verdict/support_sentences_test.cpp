@@ -59,6 +59,12 @@ TEST_F(Verdict, APartWithoutWhichRankIsLostHoldsItUpThoughTheResidualStands) {
                                    "0.75 a layer"});
 }
 
+TEST_F(Verdict, OfOnePlaceNoChangeALayerIsSaid) {
+  residuals("full", {0.5});
+  residuals("-norm", {0.48});
+  EXPECT_EQ(said("support").front().find("a layer"), std::string::npos) << said("support").front();
+}
+
 TEST_F(Verdict, BetweenTheThresholdsASharesMeaningIsNotKnown) {
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
   residuals("-position", {0.33, 0.33, 0.33, 0.33, 0.33, 0.33});

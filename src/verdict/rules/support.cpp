@@ -46,7 +46,7 @@ struct Left {
   const Row *without = nullptr, *full = nullptr;  // where least is left
   const Place* place = nullptr;
   double ratio = INFINITY, error = kNone;
-  double slope = 0;  // of log ratio a place
+  double slope = kNone;  // of log ratio a place; none of one place
 };
 
 template <class Rows>
@@ -164,10 +164,11 @@ class Support {
     const double half = c_.limit("collapse_ratio"), most = c_.limit("kept");
     const std::string text = fmt::format(
         "without {}, and nothing else removed, {} of the full network's {} is left at {} ({} against {}; "
-        "thresholds {} "
-        "and {}), times {} a layer",
+        "thresholds {} and {}){}",
         them_, number(left->ratio), left->name, c_.path.one(left->place->layer), with_error(*left->without),
-        with_error(*left->full), number(half), number(most), number(std::exp(left->slope)));
+        with_error(*left->full), number(half), number(most),
+        std::isnan(left->slope) ? std::string()
+                                : fmt::format(", times {} a layer", number(std::exp(left->slope))));
     const int64_t n = std::min(left->without->n, left->full->n);
     const bool low = side(left->ratio, left->error, n, half) == Side::below,
                kept = side(left->ratio, left->error, n, most) == Side::above;
