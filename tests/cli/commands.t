@@ -114,7 +114,7 @@ lenses: what can be measured, what it means, what it costs.
   $ rankscope lenses --sites | grep -A2 -e ^attn.hook_pattern -e ^ln_final
   attn.hook_pattern          8 heads x queries x keys, tiles
     attention: how much each query takes of each key (blocks 0-5)
-    read by attention, eigen, margins, pattern_spectra, sinks
+    read by attention, column_sums, eigen, margins, pattern_spectra, sinks
   --
   ln_final.hook_normalized   tokens x 128, whole
     after the norm behind the last block
