@@ -67,7 +67,7 @@ constexpr std::string_view kGateBinMeaning = "one of ten bins of a histogram: th
 extern const Lens lens_gates{
     .name = "gates",
     .summary = "How open the gates of attention are, as a histogram by head",
-    .cost = "about 0.1 forward passes at T = 128",
+    .cost = "about 0.02 forward passes at T = 128",
     .sites = {{"attn.hook_gate", SiteForm::whole}},
     .metrics = {{.name = "gate_mean",
                  .formula =
