@@ -101,18 +101,26 @@ class TextReader {
     }
   }
 
-  static bool ends_a_sentence(const std::string& line) {
-    const size_t last = line.find_last_not_of(" \t\r");
-    // Beyond ASCII: a closing quote or the full stop of another script.
-    return last != std::string::npos &&
-           (std::string_view(".?!:;\"')]}>").find(line[last]) != std::string_view::npos ||
-            (line[last] & 0x80) != 0);
+  // Whether a quarter of the lines go on in small letters with what the line before did not end: one prose
+  // that was wrapped. Texts all in small letters cannot be told from it.
+  static bool wrapped(std::span<const TextSample> lines) {
+    size_t open = 0, small = 0;
+    bool ended = true;
+    for (const TextSample& line : lines) {
+      const bool goes_on = !line.text.empty() && line.text.front() >= 'a' && line.text.front() <= 'z';
+      small += goes_on;
+      open += goes_on && !ended;
+      const size_t last = line.text.find_last_not_of(" \t\r");
+      ended = last == std::string::npos ||
+              std::string_view(".?!:;\"')]}>").find(line.text[last]) != std::string_view::npos;
+    }
+    return 4 * open >= lines.size() && 10 * small < 9 * lines.size();
   }
 
   // By the first few: what a text is shows early, and it may have a million lines.
   Kind kind_of(const std::vector<TextSample>& texts) {
     if (request_.lines || texts.empty()) return Kind::as_they_are;
-    int64_t all = 0, in_long = 0, count_long = 0, ended = 0;
+    int64_t all = 0, in_long = 0, count_long = 0;
     const std::span<const TextSample> first(texts.data(), std::min(texts.size(), kLookedAt));
     for (const TextSample& text : first) {
       const int64_t content = content_of(encode(text));
@@ -120,7 +128,6 @@ class TextReader {
       if (content < enough_) continue;
       in_long += content;
       ++count_long;
-      ended += ends_a_sentence(text.text);
     }
     const bool plain = texts.front().line;
     if (!plain)
@@ -128,9 +135,8 @@ class TextReader {
                  ? Kind::long_ones
                  : Kind::as_they_are;
     if (all < enough_) return Kind::as_they_are;  // a line or two to try things with
-    // Long lines that stop in the middle of a sentence are one prose that was wrapped.
-    return count_long >= kEnoughSamples && 2 * in_long >= all && 3 * ended >= count_long ? Kind::long_ones
-                                                                                         : Kind::prose;
+    return count_long >= kEnoughSamples && 2 * in_long >= all && !wrapped(first) ? Kind::long_ones
+                                                                                 : Kind::prose;
   }
 
   // As many lines as all windows together can hold.

@@ -67,7 +67,9 @@ TEST(MixedHeads, ALocalHeadSeesItsBlockAndThoseBesideIt) {
     const int64_t r = i % b, from = std::max<int64_t>(0, i - b - r), to = std::min(T, i + 2 * b - r);
     ASSERT_GT(p[i].narrow(0, from, to - from).min().item<double>(), 0.0) << i;
     ASSERT_EQ((p[i] != 0).sum().item<int64_t>(), to - from) << i;
-    if (i >= b && i < T - 2 * b) ASSERT_EQ(to - from, 63);
+    if (i >= b && i < T - 2 * b) {
+      ASSERT_EQ(to - from, 63);
+    }
   }
   EXPECT_EQ(rank_of(p, 1e-12), T);  // a band of blocks has no lower ceiling
 }
@@ -238,7 +240,9 @@ TEST(MixedHeads, EveryKindOfHeadHasItsGradient) {
         if (found[i].defined()) slope += (found[i] * direction[i]).sum().item<double>();
     }
     EXPECT_NEAR(slope, difference, 1e-6 * (1 + std::abs(slope))) << kind;
-    if (kind != "hard") EXPECT_NE(slope, 0.0) << kind;
+    if (kind != "hard") {
+      EXPECT_NE(slope, 0.0) << kind;
+    }
   }
 }
 

@@ -105,6 +105,9 @@ Prose is joined, whatever its lines are; single short samples are left out and c
   content tokens at ln1.hook_normalized, 6 samples
     note      the lines are those of a prose: they were joined into 6 windows of
               up to 128 tokens (--lines takes each line as a sample)
+  $ fold -s -w 120 "$TREE/models/builtin/demo.txt" > wide.txt; rankscope scan --text wide.txt --samples 6 --lens residual | grep -A1 note
+    note      the lines are those of a prose: they were joined into 6 windows of
+              up to 128 tokens (--lines takes each line as a sample)
   $ (echo 'CHAPTER I'; head -6 "$TREE/models/builtin/demo.txt") > lines.txt; rankscope scan --text lines.txt --lens residual > out.txt; grep -o '[a-z]* tokens at.*' out.txt; sed -n '/note/,$p' out.txt
   content tokens at ln1.hook_normalized, 6 samples
     note      1 of 7 samples have fewer than 32 tokens and were left out (--lines
