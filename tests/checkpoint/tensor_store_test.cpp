@@ -88,9 +88,12 @@ TEST(TensorStore, NamesTheConversionOfBinFiles) {
   put(folder / "pytorch_model.bin", "x");
   const Error error = refusal(folder);
   EXPECT_EQ(error.message(), "the weights are in the .bin format, which can run code when it is read");
-  EXPECT_EQ(error.advice(), "python -c \"from transformers import AutoModel; AutoModel.from_pretrained('" +
-                                folder.path().string() +
-                                "').save_pretrained('OUT', safe_serialization=True)\"");
+  const std::string at = folder.path().string();  // where tokenizer and config stay beside the new file
+  EXPECT_EQ(error.advice(),
+            "python -c \"import glob, torch, safetensors.torch as s; w = {}; [w.update(torch.load(f, "
+            "weights_only=True)) for f in glob.glob('" +
+                at + "/pytorch_model*.bin')]; s.save_file({k: v.clone() for k, v in w.items()}, '" + at +
+                "/model.safetensors')\"");
 }
 
 TEST(TensorStore, NamesTheShardThatIsMissing) {

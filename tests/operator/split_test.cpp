@@ -16,12 +16,14 @@ at::Tensor start(const ModelSpec& spec, WeightSource& source, const Batch& batch
   return embed(batch, spec, source.load("embed"), source);
 }
 
-/// Whether the split arithmetic has a form for every part: the choice of experts has none, and rows of a
-/// pattern must sum to one.
+/// Whether the split arithmetic has a form for every part: the choice of experts and attention that keeps a
+/// state have none, and rows of a pattern must sum to one.
 bool is_split(const ModelSpec& spec) {
   for (const BlockSpec& block : spec.blocks)
     for (const BranchSpec& b : block.branches)
-      if (b.part.name == "experts" || (b.attention() != nullptr && b.attention()->sinks)) return false;
+      if (b.part.name == "experts" || b.part.name == "gated_delta_attention" ||
+          (b.attention() != nullptr && b.attention()->sinks))
+        return false;
   return true;
 }
 

@@ -91,8 +91,7 @@ TEST_F(Verdict, ANoisyVariantDecidesNothing) {
   EXPECT_EQ(said("support"), Lines{"? not known whether the MLP skip holds the rank up: without it, and "
                                    "nothing else removed, 0.6 of the full "
                                    "network's residual is left at layer 0 (0.3 ± 0.2 against 0.5 ± 0.0005; "
-                                   "thresholds 0.5 and 0.8), times 1 a "
-                                   "layer"});
+                                   "thresholds 0.5 and 0.8)"});
 }
 
 TEST_F(Verdict, AVariantWithoutResidualsDecidesNothing) {
