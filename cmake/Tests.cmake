@@ -90,6 +90,12 @@ if(RANKSCOPE_ENGINE AND RANKSCOPE_TEXT_LIBRARIES)
     "RANKSCOPE_BUILT_WITH=${RANKSCOPE_BUILT_WITH}")
 endif()
 
+# The longest first, so that none is left alone at the end.
+if(TEST cli)
+  set_tests_properties(cli PROPERTIES COST 300)
+  set_tests_properties(web PROPERTIES COST 200)
+endif()
+
 # A real pretrained model, fetched once into the build folder.
 if(RANKSCOPE_ENGINE AND RANKSCOPE_TEXT_LIBRARIES)
   add_test(NAME fetch_minilm COMMAND ${CMAKE_SOURCE_DIR}/scripts/fetch-minilm.sh ${CMAKE_BINARY_DIR}/minilm)

@@ -166,21 +166,16 @@ ModelSpec with_rank(ModelSpec spec, std::string_view ranks) {
       throw usage_error(fmt::format("\"{}\" is not a rank", printable(item))).hint("write qk=8 or ov=16");
     // A rank at or above the head's width changes nothing and stays out of the spec, so that it compares
     // equal.
-    int64_t widest = 0;
     const auto cut = [&](StreamSpec& stream) {
       for (BlockSpec& block : stream.blocks)
         for (BranchSpec& b : block.branches) {
           AttentionSpec* a = b.attention();
-          if (a) widest = std::max(widest, qk ? a->d_qk : a->d_v);
           if (a && qk && rank < a->d_qk) a->truncate_qk = rank;
           if (a && ov && rank < a->d_v) a->truncate_ov = rank;
         }
     };
     for (StreamSpec& s : spec.sources) cut(s);
     cut(spec);
-    if (widest > 0 && rank > widest)
-      throw usage_error(fmt::format("{} cuts nothing: heads are {} wide", printable(item), widest))
-          .hint(fmt::format("a rank of at most {}", widest));
   }
   return spec;
 }

@@ -137,7 +137,7 @@ Formats that need a conversion first: one line says which.
   $ . ./fresh.sh; mv m/model.safetensors m/pytorch_model.bin; rankscope inspect m
   error: the weights are in the .bin format, which can run code when it is read
     in   m
-    try  python -c "from transformers import AutoModel; AutoModel.from_pretrained('m').save_pretrained('OUT', safe_serialization=True)"
+    try  python -c "import glob, torch, safetensors.torch as s; w = {}; [w.update(torch.load(f, weights_only=True)) for f in glob.glob('m/pytorch_model*.bin')]; s.save_file({k: v.clone() for k, v in w.items()}, 'm/model.safetensors')"
   [1]
   $ rm -rf m; mkdir m; echo '{}' > m/adapter_config.json; rankscope scan m
   error: this is an adapter: it holds changes to a model, not a model

@@ -27,7 +27,8 @@ Every combination of parts on the same tokens, and who holds the rank up.
    N to N (-attention-skip+mlp-skip and -mlp-skip)
    support the MLP with its skip does little: times N (median of N pairs
    that differ in it alone; thresholds N and N), at most from N to
-   N (-mlp and full)
+   N (-mlp and full); N of them the other way, at most from N
+   to N (-attention-skip+mlp+norm and -attention-skip+norm)
    support the norm takes rank away: times N (median of N pairs that differ
    in it alone; thresholds N and N), at most from N to N
    (-attention-skip+mlp-skip+norm and -attention-skip+mlp-skip)
@@ -54,7 +55,8 @@ Further factors on request: norms whose statistics are held at the whole network
    and -mlp-skip+position)
    support the MLP with its skip does little: times N (median of N pairs
    that differ in it alone; thresholds N and N), at most from N to
-   N (-mlp and full)
+   N (-mlp and full); N of them the other way, at most from N
+   to N (-attention-skip+mlp+norm and -attention-skip+norm)
    support the norm takes rank away: times N (median of N pairs that differ
    in it alone; thresholds N and N), at most from N to the
    rounding floor (N) (-attention-skip+mlp-skip+norm+position and
@@ -62,7 +64,9 @@ Further factors on request: norms whose statistics are held at the whole network
    support the positions do little: times N (median of N pairs that differ
    in them alone; thresholds N and N), at most from the rounding
    floor (N) to N (-attention-skip+mlp-skip+position and
-   -attention-skip+mlp-skip)
+   -attention-skip+mlp-skip); N of them the other way, at most from
+   N to N (-mlp-skip+position+norm-statistics and
+   -mlp-skip+norm-statistics)
 
 The paper's four networks, column by column; the split arithmetic goes on where float32 stalls.
 
