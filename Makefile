@@ -39,8 +39,8 @@ demo: deps-build configure  ## the built-in model as it is and without its skips
 test:  ## build and run every test
 	@$(MAKE) --no-print-directory TESTS=ON deps-test configure
 	@cmake --build $(BUILD) --parallel $(JOBS)
-	@# Two tests at once: a thread that waits must not take the core of another test's.
-	@OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 ctest --test-dir $(BUILD) --output-on-failure -j2
+	@# Three at once on two cores, since some wait; a thread that waits must not take the core of another test's.
+	@OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=0 ctest --test-dir $(BUILD) --output-on-failure -j3
 	@echo "All tests passed. Details: $(BUILD)/Testing/Temporary/LastTest.log"
 
 compilers: deps-compilers  ## what needs no LibTorch by GCC 12, Clang 16 and 19, each file alone, warnings as errors
