@@ -65,8 +65,8 @@ struct Building {
 };
 
 void take(Building& b, const Row& r) {
-  b.profile.samples = std::max(b.profile.samples, r.n);
   const auto is = [&](std::string_view name) { return r.metric == name; };
+  if (!is("expert_rank")) b.profile.samples = std::max(b.profile.samples, r.n);  // that one counts tokens
   if (is("output_kl") || is("output_error")) {
     b.profile.output_kl = r.value;
     b.profile.in_nats = r.site == "unembed.hook_out";  // older tables have output_kl for both

@@ -46,6 +46,13 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "\n");
 }
 
+TEST(Terminal, TokensOfAnExpertAreNotCountedAsSamples) {
+  ResultTable t;
+  add_variant(t, "full", 2, 0.2, 0.0);
+  t.rows.push_back({"full", "blocks.0.mlp", 0, 3, "expert_rank", 2, kNone, 17, 0, "all", ""});
+  EXPECT_NE(print(t).find(", 8 samples\n"), std::string::npos);
+}
+
 TEST(Terminal, TheCeilingOfARankStandsBehindIt) {
   ResultTable t;
   for (int32_t head = 0; head < 2; ++head) {
