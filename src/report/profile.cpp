@@ -66,7 +66,8 @@ struct Building {
 
 void take(Building& b, const Row& r) {
   const auto is = [&](std::string_view name) { return r.metric == name; };
-  if (!is("expert_rank")) b.profile.samples = std::max(b.profile.samples, r.n);  // that one counts tokens
+  if (!is("expert_rank") && !is("expert_rank_rel"))  // these count an expert's tokens
+    b.profile.samples = std::max(b.profile.samples, r.n);
   if (is("output_kl") || is("output_error")) {
     b.profile.output_kl = r.value;
     b.profile.in_nats = r.site == "unembed.hook_out";  // older tables have output_kl for both

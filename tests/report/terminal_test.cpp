@@ -49,7 +49,8 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
 TEST(Terminal, TokensOfAnExpertAreNotCountedAsSamples) {
   ResultTable t;
   add_variant(t, "full", 2, 0.2, 0.0);
-  t.rows.push_back({"full", "blocks.0.mlp", 0, 3, "expert_rank", 2, kNone, 17, 0, "all", ""});
+  for (const char* metric : {"expert_rank", "expert_rank_rel"})
+    t.rows.push_back({"full", "blocks.0.mlp", 0, 3, metric, 2, kNone, 17, 0, "all", ""});
   EXPECT_NE(print(t).find(", 8 samples\n"), std::string::npos);
 }
 
