@@ -225,18 +225,25 @@ at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
 }
 
 VariantOption count_of(std::string_view kind, std::string_view meaning) {
-  return {.name = kind, .otherwise = "0", .low = 0, .high = 4096, .meaning = meaning};
+  return {.name = kind, .otherwise = "0", .low = 0, .high = kMostGroupHeads, .meaning = meaning};
 }
 
 std::vector<VariantOption> options_of_groups() {
-  std::vector<VariantOption> out{
-      {.name = "window",
-       .otherwise = "64",
-       .low = 3,
-       .high = 1 << 20,
-       .meaning = "of local heads: three blocks"},
-      {.name = "kernel", .otherwise = "5", .low = 1, .high = 1024, .meaning = "of compressed heads"},
-      {.name = "stride", .otherwise = "2", .low = 1, .high = 1024, .meaning = "of compressed heads"}};
+  std::vector<VariantOption> out{{.name = "window",
+                                  .otherwise = "64",
+                                  .low = 3,
+                                  .high = kWidestWindow,
+                                  .meaning = "of local heads: three blocks"},
+                                 {.name = "kernel",
+                                  .otherwise = "5",
+                                  .low = 1,
+                                  .high = kLongestFilter,
+                                  .meaning = "of compressed heads"},
+                                 {.name = "stride",
+                                  .otherwise = "2",
+                                  .low = 1,
+                                  .high = kLongestFilter,
+                                  .meaning = "of compressed heads"}};
   for (const std::string& kind : head_group_kinds())
     out.push_back(count_of(kind, "so many heads of this kind"));
   return out;

@@ -11,8 +11,6 @@
 namespace rankscope {
 namespace {
 
-constexpr int64_t kMostHeads = 4096, kWidestWindow = int64_t{1} << 20, kLongestFilter = 1024;
-
 int64_t whole_number(const std::string& name, const std::string& text, int64_t low, int64_t high) {
   int64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -78,7 +76,7 @@ HeadGroups head_groups(const AttentionSpec& spec) {
   for (const std::string& kind : head_group_kinds()) {
     const auto given = told.options.find(kind);
     if (given == told.options.end()) continue;
-    const int64_t count = whole_number(given->first, given->second, 0, kMostHeads);
+    const int64_t count = whole_number(given->first, given->second, 0, kMostGroupHeads);
     if (count > 0) out.groups.push_back({given->first, heads, count});
     heads += count;
   }

@@ -21,6 +21,7 @@
 namespace rankscope {
 
 constexpr std::string_view kMixed = "mixed";  // the variant
+constexpr int64_t kMostGroupHeads = 4096, kWidestWindow = int64_t{1} << 20, kLongestFilter = 1024;
 
 struct HeadGroup {
   std::string kind;  // "full", "local", "compressed", "fastmax", ...

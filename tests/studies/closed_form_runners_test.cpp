@@ -2,29 +2,16 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "studies/study.h"
+#include "studies/run_one.h"
 
 namespace rankscope {
 extern const Runner runner_features, runner_representation, runner_vote;
 namespace {
 
-std::map<std::string, double> result(const Runner& runner, const Config& given) {
-  const Config config = complete(runner.keys, given, "test");
-  runner.check(config);
-  const std::vector<TrialJob> jobs{{trial_id(runner.name, config), config, {}}};
-  const std::atomic<bool> stop{false};
-  RunContext context;
-  context.stop = &stop;
-  std::map<std::string, double> out;
-  context.finished = [&](size_t, const Outcome& outcome) { out = outcome.values; };
-  runner.run(jobs, context);
-  return out;
-}
-
 double random_heads_error(const char* construction, int64_t d, int64_t heads) {
   double sum = 0;
   for (int64_t seed = 0; seed < 5; ++seed)
-    sum += result(runner_features,
+    sum += test::outcome_of(runner_features,
                   {{"construction", std::string(construction)}, {"d", d}, {"heads", heads}, {"seed", seed}})
                .at("mse");
   return sum / 5;
@@ -40,13 +27,13 @@ TEST(FeaturesRunner, FindsTheErrorsOfEveryConstruction) {
 }
 
 TEST(FeaturesRunner, StaysAboveTheBound) {
-  const auto values = result(runner_features, {{"d", int64_t{8}}, {"heads", int64_t{64}}});
+  const auto values = test::outcome_of(runner_features, {{"d", int64_t{8}}, {"heads", int64_t{64}}});
   EXPECT_GT(values.at("mse"), values.at("lower_bound"));
 }
 
 TEST(RepresentationRunner, HasThePeaksOfTheFigureAndTheCorrectOnes) {
   const auto peak = [](const char* normalisation, int64_t d) {
-    return result(runner_representation, {{"normalisation", std::string(normalisation)}, {"d", d}}).at("u");
+    return test::outcome_of(runner_representation, {{"normalisation", std::string(normalisation)}, {"d", d}}).at("u");
   };
   EXPECT_NEAR(peak("published", 4), 1.349e8, 0.0005e8);
   EXPECT_NEAR(peak("published", 8), 6.029e16, 0.0005e16);
@@ -55,18 +42,18 @@ TEST(RepresentationRunner, HasThePeaksOfTheFigureAndTheCorrectOnes) {
 }
 
 TEST(RepresentationRunner, AnEvenDegreeIsRefused) {
-  EXPECT_THROW(result(runner_representation, {{"degree", int64_t{10}}}), Error);
+  EXPECT_THROW(test::outcome_of(runner_representation, {{"degree", int64_t{10}}}), Error);
 }
 
 TEST(VoteRunner, CountsTheVotesOfTwoPointsAndTheAdvantageAmongMore) {
-  EXPECT_NEAR(result(runner_vote, {{"heads", int64_t{4096}}}).at("mse"), 0.120, 0.002);
-  const auto values = result(runner_vote, {{"d", int64_t{16}}, {"n", int64_t{8}}});
+  EXPECT_NEAR(test::outcome_of(runner_vote, {{"heads", int64_t{4096}}}).at("mse"), 0.120, 0.002);
+  const auto values = test::outcome_of(runner_vote, {{"d", int64_t{16}}, {"n", int64_t{8}}});
   EXPECT_FALSE(values.contains("mse"));
   EXPECT_NEAR(values.at("advantage"), 0.060, 0.0005 + 4 * values.at("advantage_stderr"));
 }
 
 TEST(VoteRunner, MorePointsThanDimensionsAreRefused) {
-  EXPECT_THROW(result(runner_vote, {{"d", int64_t{4}}, {"n", int64_t{8}}}), Error);
+  EXPECT_THROW(test::outcome_of(runner_vote, {{"d", int64_t{4}}, {"n", int64_t{8}}}), Error);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "studies/study.h"
+#include "studies/run_one.h"
 
 namespace rankscope {
 extern const Runner runner_compose, runner_gate_samples;
@@ -11,21 +11,8 @@ namespace {
 
 using Values = std::map<std::string, double>;
 
-Values outcome_of(const Runner& runner, const Config& given) {
-  const Config config = complete(runner.keys, given, "test");
-  runner.check(config);
-  const std::vector<TrialJob> jobs{{trial_id(runner.name, config), config, {}}};
-  const std::atomic<bool> stop{false};
-  RunContext context;
-  context.stop = &stop;
-  Values out;
-  context.finished = [&](size_t, const Outcome& outcome) { out = outcome.values; };
-  runner.run(jobs, context);
-  return out;
-}
-
 Values composed(int64_t functions, const std::string& order, int64_t width = 0) {
-  return outcome_of(runner_compose, {{"functions", functions}, {"order", order}, {"width", width}});
+  return test::outcome_of(runner_compose, {{"functions", functions}, {"order", order}, {"width", width}});
 }
 
 TEST(ComposeRunner, OneLayerMoreThanFunctionsMakesNoMistake) {
@@ -62,7 +49,7 @@ TEST(ComposeRunner, AStateIsOneMessageAndLosesTheAnswerUnlessItIsWide) {
 
 TEST(ComposeRunner, TheTheoremIsVacuousAtEveryLengthThereIs) {
   const auto bound = [](double log2_tokens) {
-    return outcome_of(
+    return test::outcome_of(
         runner_compose,
         {{"reading", std::string("bound")}, {"functions", int64_t{1}}, {"log2_tokens", log2_tokens}});
   };
@@ -83,7 +70,7 @@ TEST(ComposeRunner, RefusesOrdersItCannotRun) {
 }
 
 Values fitted(const char* experts, int64_t atoms) {
-  return outcome_of(runner_gate_samples, {{"experts", std::string(experts)},
+  return test::outcome_of(runner_gate_samples, {{"experts", std::string(experts)},
                                           {"atoms", atoms},
                                           {"replicates", int64_t{4}},
                                           {"samples", int64_t{1000}}});

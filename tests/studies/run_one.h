@@ -1,0 +1,25 @@
+// One trial of a runner, without a store.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <string>
+
+#include "studies/study.h"
+
+namespace rankscope::test {
+
+inline std::map<std::string, double> outcome_of(const Runner& runner, const Config& given) {
+  const Config config = complete(runner.keys, given, "test");
+  runner.check(config);
+  const std::vector<TrialJob> jobs{{trial_id(runner.name, config), config, {}}};
+  const std::atomic<bool> stop{false};
+  RunContext context;
+  context.stop = &stop;
+  std::map<std::string, double> out;
+  context.finished = [&](size_t, const Outcome& outcome) { out = outcome.values; };
+  runner.run(jobs, context);
+  return out;
+}
+
+}  // namespace rankscope::test
