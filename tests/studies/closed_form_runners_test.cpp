@@ -11,8 +11,9 @@ namespace {
 double random_heads_error(const char* construction, int64_t d, int64_t heads) {
   double sum = 0;
   for (int64_t seed = 0; seed < 5; ++seed)
-    sum += test::outcome_of(runner_features,
-                  {{"construction", std::string(construction)}, {"d", d}, {"heads", heads}, {"seed", seed}})
+    sum += test::outcome_of(
+               runner_features,
+               {{"construction", std::string(construction)}, {"d", d}, {"heads", heads}, {"seed", seed}})
                .at("mse");
   return sum / 5;
 }
@@ -33,7 +34,8 @@ TEST(FeaturesRunner, StaysAboveTheBound) {
 
 TEST(RepresentationRunner, HasThePeaksOfTheFigureAndTheCorrectOnes) {
   const auto peak = [](const char* normalisation, int64_t d) {
-    return test::outcome_of(runner_representation, {{"normalisation", std::string(normalisation)}, {"d", d}}).at("u");
+    return test::outcome_of(runner_representation, {{"normalisation", std::string(normalisation)}, {"d", d}})
+        .at("u");
   };
   EXPECT_NEAR(peak("published", 4), 1.349e8, 0.0005e8);
   EXPECT_NEAR(peak("published", 8), 6.029e16, 0.0005e16);

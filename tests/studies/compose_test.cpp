@@ -71,9 +71,9 @@ TEST(ComposeRunner, RefusesOrdersItCannotRun) {
 
 Values fitted(const char* experts, int64_t atoms) {
   return test::outcome_of(runner_gate_samples, {{"experts", std::string(experts)},
-                                          {"atoms", atoms},
-                                          {"replicates", int64_t{4}},
-                                          {"samples", int64_t{1000}}});
+                                                {"atoms", atoms},
+                                                {"replicates", int64_t{4}},
+                                                {"samples", int64_t{1000}}});
 }
 
 // Least squares on a model that is right and identified: errors fall as one over the square root of the
