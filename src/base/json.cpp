@@ -13,16 +13,22 @@ namespace rankscope {
 
 namespace {
 constexpr int kDeepest = 64;
-}
+// Values, names and ends of lists: a vocabulary of a million tokens has half as many. Sixty bytes each, where
+// the text has three: memory is bounded by this, not by the size of the file.
+constexpr size_t kMostEvents = size_t{1} << 24;
+}  // namespace
 
 Json parse_json(std::string_view text, const std::string& place) {
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+  size_t events = 0;
+  const auto modest = [&](int depth, Json::parse_event_t, Json&) {
+    if (++events > kMostEvents)
+      throw Error(fmt::format("this JSON holds more than {} values and names", kMostEvents)).in(place);
     if (depth > kDeepest)
       throw Error(fmt::format("this JSON is nested more than {} deep", kDeepest)).in(place);
     return true;
   };
   try {
-    return Json::parse(text.begin(), text.end(), shallow);
+    return Json::parse(text.begin(), text.end(), modest);
   } catch (const Json::parse_error& e) {
     const size_t at = std::min<size_t>(e.byte == 0 ? 0 : e.byte - 1, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');

@@ -60,7 +60,7 @@ Answers hide(std::vector<Sample>& samples, int64_t mask, uint64_t seed) {
 std::string mask_spelling(const fs::path& file) {
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) return {};
-  const Json all = read_json(file);
+  const Json all = read_json(file, 64 << 20);
   const auto it = all.is_object() ? all.find("mask_token") : all.end();
   if (!all.is_object() || it == all.end()) return {};
   if (it->is_string()) return it->get<std::string>();

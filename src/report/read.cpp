@@ -111,7 +111,7 @@ SavedResults read_results(const fs::path& folder, Samples samples) {
   SavedResults out;
   out.name = folder_name(folder);
   const fs::path manifest = folder / "manifest.json";
-  out.manifest = read_json(manifest);
+  out.manifest = read_json(manifest, 64 << 20);
   const JsonObject object(out.manifest, manifest.string());
   require_known_schema(object);
   out.verdict = sentences(out.manifest, manifest.string());

@@ -31,6 +31,14 @@ TEST(ParseJson, RefusesDeepNesting) {
   EXPECT_NO_THROW(parse_json(std::string(60, '[') + std::string(60, ']'), "c.json"));
 }
 
+TEST(ParseJson, RefusesMoreValuesThanMemoryIsMeantFor) {
+  std::string text = "[0";
+  text.reserve(size_t{1} << 26);
+  while (text.size() < size_t{1} << 25) text += ",0";  // 2^24 values and the list
+  EXPECT_EQ(error_of([&] { parse_json(text + "]", "c.json"); }).message(),
+            "this JSON holds more than 16777216 values and names");
+}
+
 TEST(ParseJson, RefusesNumbersBeyondDouble) {
   EXPECT_EQ(error_of([] { parse_json("[1e999]", "c"); }).message(),
             "this JSON holds a number too large to read");
