@@ -77,8 +77,9 @@ std::string FolderPages::tag_of(const fs::path& folder) {
     const auto time = fs::last_write_time(file, fault).time_since_epoch().count();
     tag = tag * 1'000'003 + fs::hash_value(file) + size * 31 + static_cast<size_t>(time);
   };
-  for (const char* name : {"metrics.csv", "samples.csv", "manifest.json", "arrays.safetensors", "study.json",
-                           "trials.csv", "published.csv", "study.db", "study.db-wal", "study.db-shm"})
+  for (const char* name :
+       {"metrics.csv", "samples.csv", "manifest.json", "arrays.safetensors", "study.json", "trials.csv",
+        "published.csv", "study.db", "study.db-wal", "study.db-shm", "study.db-journal"})
     add(folder / name);
   std::error_code ignored;
   if (require(folder / "trials", fs::file_type::directory))

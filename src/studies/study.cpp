@@ -244,9 +244,14 @@ toml::table parsed(std::string_view text, const std::string& place) {
 void broken_toml() { throw BrokenToml{}; }
 
 Study parse_study(std::string_view toml, const std::string& name, const std::string& place) {
+  if (toml.size() > kLargestStudy)
+    throw usage_error(
+        fmt::format("a study has {} bytes at most, but this one {}", kLargestStudy, toml.size()))
+        .in(place);
   const toml::table file = parsed(toml, place);
   const Reader top(file, place, "");
-  top.only({"title", "question", "paper", "runner", "fixed", "grid", "protocol", "figure", "published", "reference"});
+  top.only({"title", "question", "paper", "runner", "fixed", "grid", "protocol", "figure", "published",
+            "reference"});
   Study study;
   study.name = name;
   study.place = place;

@@ -4,8 +4,11 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "base/error.h"
@@ -14,6 +17,7 @@ namespace rankscope {
 namespace {
 
 constexpr int kWaitMilliseconds = 60000;  // for another process that writes
+constexpr int kLargestValue = 16 << 20;   // bytes; a study's file has a mebibyte at most, results have less
 
 Error fault(sqlite3* db, const std::filesystem::path& path) {
   const int code = db == nullptr ? SQLITE_NOMEM : sqlite3_errcode(db);
@@ -39,7 +43,9 @@ Error fault(sqlite3* db, const std::filesystem::path& path) {
     case SQLITE_BUSY:
       return Error("another process keeps the store locked").in(path.string()).hint("rankscope study status");
     default:
-      return Error(fmt::format("the store: {}", said)).in(path.string());
+      return Error(fmt::format("the store: {}", said))
+          .in(path.string())
+          .hint("rankscope does not write stores like this one: take one that it wrote");
   }
 }
 
@@ -98,7 +104,24 @@ void Transaction::commit() {
 
 namespace {
 
+// A journal that ends in the name of a file makes SQLite remove that file, wherever it is, once it has put
+// the database right: so it ends a change of several databases at once, which we never make.
+void refuse_journal_that_removes(const std::filesystem::path& path) {
+  constexpr std::array<unsigned char, 8> kMark{0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+  const std::string journal = path.string() + "-journal";
+  std::ifstream file(journal, std::ios::binary);
+  if (!file.seekg(-static_cast<std::streamoff>(kMark.size()), std::ios::end)) return;  // none, or too short
+  std::array<char, kMark.size()> last{};
+  const auto same = [](char a, unsigned char b) { return static_cast<unsigned char>(a) == b; };
+  if (!file.read(last.data(), last.size()) || !std::equal(last.begin(), last.end(), kMark.begin(), same))
+    return;
+  throw Error("this journal names another file, which would be removed")
+      .in(journal)
+      .hint("do not use this store: rankscope did not write it");
+}
+
 sqlite3* opened(const std::string& name, int flags, const std::filesystem::path& path) {
+  refuse_journal_that_removes(path);
   sqlite3* db = nullptr;
   if (sqlite3_open_v2(name.c_str(), &db, flags | SQLITE_OPEN_FULLMUTEX, nullptr) != SQLITE_OK) {
     const Error error = fault(db, path);
@@ -112,13 +135,17 @@ sqlite3* opened(const std::string& name, int flags, const std::filesystem::path&
        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER, SQLITE_DBCONFIG_ENABLE_VIEW})
     sqlite3_db_config(db, setting, 0, nullptr);
   sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_limit(db, SQLITE_LIMIT_LENGTH, kLargestValue);  // also of values that are computed as they are read
   return db;
 }
+
+// Some builds of SQLite take a name that begins with "file:" for a URI; an absolute one never does.
+std::string as_name(const std::filesystem::path& path) { return std::filesystem::absolute(path).string(); }
 
 // A file name as a URI: whatever is not plain is escaped.
 std::string as_uri(const std::filesystem::path& path, const char* parameters) {
   std::string out = "file:";
-  for (const unsigned char c : std::filesystem::absolute(path).string())
+  for (const unsigned char c : as_name(path))
     out += std::isalnum(c) != 0 || c == '/' || c == '-' || c == '_' || c == '.'
                ? std::string(1, static_cast<char>(c))
                : fmt::format("%{:02x}", c);
@@ -128,21 +155,21 @@ std::string as_uri(const std::filesystem::path& path, const char* parameters) {
 }  // namespace
 
 sqlite3* open_database(const std::filesystem::path& path, bool create) {
-  return opened(path.string(), SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), path);
+  return opened(as_name(path), SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0), path);
 }
 
 sqlite3* look_at_database(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (::access(folder.c_str(), W_OK) ==
       0) {  // a process that was killed may have left something to put right
-    sqlite3* db = opened(path.string(), SQLITE_OPEN_READWRITE, path);
+    sqlite3* db = opened(as_name(path), SQLITE_OPEN_READWRITE, path);
     sqlite3_exec(db, "PRAGMA query_only = ON", nullptr, nullptr, nullptr);
     return db;
   }
   // SQLite wants to write an index of the log beside it. Without a log there is nothing to miss.
   std::error_code missing;
   const auto left_in_log = std::filesystem::file_size(path.string() + "-wal", missing);
-  if (!missing && left_in_log > 0) return opened(path.string(), SQLITE_OPEN_READONLY, path);
+  if (!missing && left_in_log > 0) return opened(as_name(path), SQLITE_OPEN_READONLY, path);
   return opened(as_uri(path, "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, path);
 }
 

@@ -168,7 +168,7 @@ Store::Store(const fs::path& folder, Access access) : folder_(folder), db_(std::
   if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());
   held_ = std::make_unique<HeldFolder>(folder);
   if (create) held_->make({"trials"});
-  for (const char* name : {"study.db", "study.db-wal", "study.db-shm"})
+  for (const char* name : {"study.db", "study.db-wal", "study.db-shm", "study.db-journal"})
     if (fs::exists(fs::symlink_status(folder / name)) && !held_->has_file({name}))
       throw Error("this is not a regular file").in((folder / name).string());
   db_->handle = access == Access::look ? look_at_database(db_->path) : open_database(db_->path, create);
@@ -223,6 +223,10 @@ Study Store::study() const {
   const std::scoped_lock lock(db_->mutex);
   const std::string name = meta_value(db_->handle, db_->path, "study");
   if (name.empty()) throw Error("the store holds no study yet").in(folder_.string());
+  if (printable(name, name.size()) != name)  // it is printed, and becomes part of names
+    throw Error(fmt::format("the study of this store has the name \"{}\", which is none", printable(name)))
+        .in(db_->path.string())
+        .hint("do not use this store: rankscope did not write it");
   return parse_study(meta_value(db_->handle, db_->path, "study_toml"), name,
                      meta_value(db_->handle, db_->path, "study_place"));
 }

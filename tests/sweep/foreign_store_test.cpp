@@ -198,6 +198,59 @@ TEST_F(ForeignStore, OneWhoseWriterWasKilledHalfWayCanBeLookedAt) {
   EXPECT_EQ(store.trials().front().reason, "");
 }
 
+// The end of a journal may name a file, which SQLite removes when it has put the database right.
+TEST_F(ForeignStore, AJournalThatNamesAFileToRemoveIsRefused) {
+  const std::string victim = (elsewhere / "result.json").string();
+  const std::string mark = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+  const auto number = [](uint64_t n) {
+    std::string out;
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(n >> shift & 0xFF);
+    return out;
+  };
+  uint64_t sum = 0;
+  for (const unsigned char c : victim) sum += c;
+  constexpr uint64_t kSector = 512, kPage = 4096, kLockedByte = 1 << 30;
+  std::string journal = mark + number(0) + number(0) + number(fs::file_size(root / "study.db") / kPage) +
+                        number(kSector) + number(kPage);
+  journal.resize(kSector, '\0');
+  put(root / "study.db-journal",
+      journal + number(kLockedByte / kPage + 1) + victim + number(victim.size()) + number(sum) + mark);
+  const auto refused = [](auto&& open) { return error_of(open).message(); };
+  const std::string why = "this journal names another file, which would be removed";
+  EXPECT_EQ(refused([&] { Store::look_at(root); }), why);
+  EXPECT_EQ(refused([&] { Store store(root); }), why);
+  EXPECT_EQ(refused([&] { Store store(root, true); }), why);
+  expect_elsewhere_untouched();
+}
+
+TEST_F(ForeignStore, AJournalThatIsAPipeIsNotWaitedFor) {
+  ASSERT_EQ(::mkfifo((root / "study.db-journal").c_str(), 0600), 0);
+  EXPECT_EQ(error_of([&] { Store::look_at(root); }).message(), "this is not a regular file");
+}
+
+// Whether it is stored or computed as it is read.
+TEST_F(ForeignStore, AValueLargerThanAnyOfOursIsRefusedBeforeItTakesMemory) {
+  change(root,
+         "ALTER TABLE trials RENAME COLUMN reason TO was; ALTER TABLE trials ADD COLUMN reason TEXT AS "
+         "(hex(zeroblob(100000000)))");
+  EXPECT_EQ(error_of([&] { Store::look_at(root).trials(); }).message(), "the store: string or blob too big");
+}
+
+TEST_F(ForeignStore, AStudyWithoutAPrintableNameIsRefused) {
+  change(root, "UPDATE meta SET value = char(27) || '[2J' WHERE key = 'study'");
+  EXPECT_EQ(error_of([&] { Store::look_at(root).study(); }).message(),
+            "the study of this store has the name \"\\x1b[2J\", which is none");
+}
+
+// SQLite may read such a name as an address, and would put the database elsewhere.
+TEST_F(ForeignStore, AFolderWhoseNameBeginsLikeAnAddressIsAFolder) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  { Store store("file:there", true); }
+  fs::current_path(before);
+  EXPECT_TRUE(fs::exists(folder / "file:there" / "study.db"));
+}
+
 TEST_F(ForeignStore, LookingChangesNothing) {
   const Store store = Store::look_at(root);
   EXPECT_EQ(store.counts().pending, 4);

@@ -53,6 +53,12 @@ TEST(Study, AnOverridePicksCoupledPointsOrStandsAlone) {
             (std::vector<std::string>{"unit r8 h2 s5", "unit r4 h1 s5"}));
 }
 
+TEST(Study, OneOfMoreThanAMebibyteIsNotRead) {
+  const Error error = error_of([] { study(kStudy + std::string(1 << 20, '#')); });
+  EXPECT_EQ(error.message(), fmt::format("a study has 1048576 bytes at most, but this one {}",
+                                         std::string_view(kStudy).size() + (1 << 20)));
+}
+
 TEST(Study, SaysItselfInOneLine) {
   EXPECT_EQ(spec_text(study(without_fixed_heads()), {given("norm=unit"), given("lr=1e-3")}),
             "fake d=16 steps=3 norm=unit {heads,rank}={16,1},{2,8} seed=0,1 lr=0.001");
