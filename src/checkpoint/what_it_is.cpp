@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/find_models.h"
+
 namespace rankscope {
 namespace fs = std::filesystem;
 namespace {
@@ -64,16 +66,14 @@ Error a_file(const fs::path& path) {
 
 Error a_folder(const fs::path& path) {
   std::set<std::string> endings;
-  std::vector<std::string> models;  // folders further down that hold one
   std::error_code ignored;
   size_t seen = 0;
   for (const auto& entry : fs::directory_iterator(path, ignored)) {
     if (++seen > 10'000) break;
     if (entry.is_regular_file(ignored)) endings.insert(entry.path().extension().string());
-    if (entry.is_directory(ignored) && fs::exists(entry.path() / "config.json", ignored))
-      models.push_back(entry.path().string());
   }
-  std::sort(models.begin(), models.end());
+  std::vector<std::string> models;
+  for (const fs::path& model : models_below(path)) models.push_back(printable(model.string(), 400));
   if (models.size() > 1) {
     const size_t shown = std::min<size_t>(models.size(), 4);
     return Error(fmt::format("this folder holds {} models, and it is not clear which one is meant",

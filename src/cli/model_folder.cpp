@@ -2,41 +2,29 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <ostream>
 #include <vector>
 
 #include "base/error.h"
+#include "checkpoint/find_models.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
-namespace {
-
-constexpr size_t kMostEntries = 10'000;  // of a folder that is looked through
-
-std::vector<fs::path> models_in(const fs::path& folder) {
-  std::vector<fs::path> out;
-  std::error_code ignored;
-  size_t seen = 0;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (++seen > kMostEntries) break;
-    if (entry.is_directory(ignored) && fs::exists(entry.path() / "config.json", ignored))
-      out.push_back(entry.path());
-  }
-  return out;
-}
-
-}  // namespace
 
 fs::path model_folder(const fs::path& given, Io& io) {
   std::error_code ignored;
   const bool adapter = fs::exists(given / "adapter_config.json", ignored);
   if (!fs::is_directory(given, ignored) || adapter || fs::exists(given / "config.json", ignored))
     return given;
-  std::vector<fs::path> found = models_in(given);
-  if (found.empty()) found = models_in(given / "snapshots");
+  const std::vector<fs::path> found = models_below(given);
   if (found.size() != 1) return given;
+  const fs::path below = found.front().lexically_relative(given);
+  const auto levels = std::distance(below.begin(), below.end());
   if (!io.quiet)
-    io.err << fmt::format("the model is one folder down: {}\n", printable(found.front().string()));
+    io.err << fmt::format("the model is {} down: {}\n",
+                          levels == 1 ? "one folder" : fmt::format("{} folders", levels),
+                          printable(found.front().string(), 400));
   return found.front();
 }
 

@@ -8,8 +8,8 @@
 
 namespace rankscope {
 
-/// `given`, or the one model that lies in it: a folder down, or where a hub's cache keeps it (snapshots/X).
-/// Says so on io.err. What is no model at all comes back as it is: whoever opens it says what it is instead.
+/// `given`, or the one model that lies below it (checkpoint/find_models.h). Says so on io.err. What is no
+/// model at all comes back as it is: whoever opens it says what it is instead.
 std::filesystem::path model_folder(const std::filesystem::path& given, Io& io);
 
 }  // namespace rankscope

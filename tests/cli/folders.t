@@ -6,7 +6,21 @@ What people give for a model: the folder around it, a name on a hub, a file of a
   ...
   $ rankscope inspect download 2>/dev/null | head -1 > found; rankscope inspect download/model | head -1 | diff - found
   $ mkdir -p hub/models--x--y/snapshots; cp -r download/model hub/models--x--y/snapshots/abc; rankscope inspect hub/models--x--y 2>&1 >/dev/null
-  the model is one folder down: hub/models--x--y/snapshots/abc
+  the model is 2 folders down: hub/models--x--y/snapshots/abc
+  $ mkdir home; cp -r hub home; rankscope inspect home 2>&1 >/dev/null
+  the model is 4 folders down: home/hub/models--x--y/snapshots/abc
+  $ cp -r hub/models--x--y hub/models--z; rankscope inspect hub
+  error: this folder holds 2 models, and it is not clear which one is meant
+    in   hub
+    try  hub/models--x--y/snapshots/abc, hub/models--z/snapshots/abc
+  [1]
+
+Of several snapshots the one that a hub's cache calls its own; what it says is no path.
+
+  $ cd hub/models--z; cp -r snapshots/abc snapshots/def; rankscope inspect . 2>&1 | tail -1; mkdir refs; printf 'def\n' > refs/main; rankscope inspect . 2>&1 >/dev/null; printf '../abc' > refs/main; rankscope inspect . 2>&1 | tail -1
+    try  ./snapshots/abc, ./snapshots/def
+  the model is 2 folders down: ./snapshots/def
+    try  ./snapshots/abc, ./snapshots/def
   $ rankscope scan download --random-tokens --samples 1 --lens residual --quiet | head -1 | cut -d' ' -f1
   full
   $ rankscope inspect several
