@@ -77,6 +77,34 @@ ModelSpec with_replacement(const ModelSpec& spec, const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+// A rank that no head's map is above cuts nothing: it was meant for another model.
+void require_cut(const std::string& ranks, const ModelSpec& spec) {
+  for (size_t at = 0; at <= ranks.size();) {
+    const size_t end = std::min(ranks.find('+', at), ranks.size());
+    const std::string item = ranks.substr(at, end - at);
+    at = end + 1;
+    if (with_rank(spec, item) != spec) continue;
+    int64_t widest = 0;
+    const auto look = [&](const StreamSpec& stream) {
+      for (const BlockSpec& block : stream.blocks)
+        for (const BranchSpec& b : block.branches)
+          if (b.attention())
+            widest = std::max(widest, item[0] == 'q' ? b.attention()->d_qk : b.attention()->d_v);
+    };
+    look(spec);
+    for (const StreamSpec& s : spec.sources) look(s);
+    const std::string map = item.substr(0, 2);
+    throw usage_error(fmt::format("there is nothing to cut: the {} maps of this model have rank {} at most",
+                                  map == "qk" ? "QK" : "OV", widest))
+        .in("--rank " + printable(ranks))
+        .hint(widest > 1 ? fmt::format("{0}=1 to {0}={1}, or {0}=auto", map, widest - 1) : "");
+  }
+}
+
+}  // namespace
+
 std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& spec) {
   std::vector<Variant> variants{{"full", spec, 0, 0}};
   const auto add = [&](std::string name, ModelSpec edited) {
@@ -89,6 +117,7 @@ std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& 
     if (is_rank_curve(ranks)) continue;
     if (ranks != "qk=auto" && ranks != "ov=auto") {
       add("rank:" + ranks, with_rank(spec, ranks));
+      require_cut(ranks, spec);
       continue;
     }
     int64_t widest = 0;

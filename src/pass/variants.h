@@ -9,7 +9,8 @@
 namespace rankscope {
 
 /// "full", then one per --off ("-skip+mlp") and --rank ("rank:qk=8"; qk=auto is 1, 2, 4, ... below the head's
-/// width). A variant that names nothing the model has is kept and compares equal to full.
+/// width). A part that the model does not have leaves a variant that compares equal to full; a rank that cuts
+/// nothing is a usage error.
 std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& spec);
 
 /// Whether the words of a --rank ask for a curve (importance/rank_curves.h) instead of a variant: several

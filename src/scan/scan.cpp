@@ -42,6 +42,8 @@ class Scan {
       : request_(request),
         progress_(progress),
         model_(without_off(request), request.init),
+        baseline_(request.baseline ? std::make_unique<Checkpoint>(*request.baseline) : nullptr),
+        plan_(asked_plan()),
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
@@ -57,6 +59,7 @@ class Scan {
                             (request.model / spec().sources.front().name).string()));
     if (request.null_models && !request.init.empty())
       throw usage_error("--null lays a network beside its random twin, and --init is one").in(request.init);
+    if (baseline_) check_baseline();
     if (model_.checkpoint() != nullptr)
       hashes_ = std::make_unique<BackgroundHashes>(weight_files(*model_.checkpoint()));
   }
@@ -64,7 +67,7 @@ class Scan {
   ScanResult run() {
     const auto start = std::chrono::steady_clock::now();
     main_pass();
-    if (request_.baseline) baseline();
+    if (baseline_) baseline();
     const Ablation at{*source_,  input_.samples, plan_.inputs.front(), plan_.layers, request_.thresholds,
                       progress_, request_.device};
     if (request_.ablate.find("heads") != std::string::npos || request_.ablate == "all")
@@ -118,24 +121,47 @@ class Scan {
   }
 
   // --layers counts the blocks of every stream.
-  void choose_layers(PassPlan& plan, const ModelSpec& spec, const std::string& text) const {
+  static std::vector<bool> chosen_layers(const ModelSpec& spec, const std::string& text) {
     int64_t most = spec.depth();
     for (const StreamSpec& s : spec.sources) most = std::max(most, s.depth());
-    const std::vector<bool> chosen = parse_layers(text, most);
+    return parse_layers(text, most);
+  }
+
+  void choose_layers(PassPlan& plan, const ModelSpec& spec, const std::string& text) const {
+    const std::vector<bool> chosen = chosen_layers(spec, text);
     const auto first = [&](int64_t n) { return std::vector(chosen.begin(), chosen.begin() + n); };
     plan.layers = first(spec.depth());
     for (size_t k = 0; k < spec.sources.size(); ++k) plan.streams[k].layers = first(spec.sources[k].depth());
   }
 
+  static bool stands_alone(std::string_view part) {
+    return part == kTokens || part == kLength || part == kFisher;
+  }
+
+  // What the words of the request say. Made before the input is read, so that a mistyped name is told first.
+  PassPlan asked_plan() const {
+    ScanRequest parts = request_;
+    std::erase_if(parts.off, stands_alone);
+    for (const std::string& off : parts.off)
+      for (const std::string part : {kTokens, kLength, kFisher})
+        if (const size_t at = ("+" + off + "+").find("+" + part + "+"); at != std::string::npos) {
+          std::string others = off;
+          others.erase(at == 0 ? 0 : at - 1, part.size() + 1);
+          throw usage_error(fmt::format("{} measures the network as it is, and joins no other part", part))
+              .in("--off " + off)
+              .hint(fmt::format("each by itself: --off {} --off {}", part, others));
+        }
+    PassPlan plan;
+    plan.variants = make_variants(parts, spec());
+    plan.lenses = choose_lenses(request_.lenses);
+    chosen_layers(spec(), request_.layers);
+    return plan;
+  }
+
   void main_pass() {
     source_ = model_.source(request_.dtype, request_.seed);
-    ScanRequest parts = request_;
-    std::erase_if(parts.off,
-                  [](const std::string& p) { return p == kTokens || p == kLength || p == kFisher; });
-    plan_.variants = make_variants(parts, spec());
     plan_.sources = {source_.get()};
     add_input(plan_, spec(), input_.samples, input_.encoder);
-    plan_.lenses = choose_lenses(request_.lenses);
     choose_layers(plan_, spec(), request_.layers);
     plan_.seed = request_.seed;
     plan_.device = request_.device;
@@ -307,16 +333,19 @@ class Scan {
     }
   }
 
-  void baseline() {
-    const Checkpoint other(*request_.baseline);
-    const auto source = checkpoint_source(other, request_.dtype, request_.device);
-    if (other.spec().embedding.vocabulary == 0 && spec().embedding.vocabulary > 0)
+  void check_baseline() const {
+    if (baseline_->spec().embedding.vocabulary == 0 && spec().embedding.vocabulary > 0)
       throw usage_error("the baseline reads images, the model tokens").in(request_.baseline->string());
-    if (other.spec().sources.size() != spec().sources.size())
+    if (baseline_->spec().sources.size() != spec().sources.size())
       throw usage_error(
           "one of the model and its baseline has an encoder beside a decoder, the other has not")
           .in(request_.baseline->string());
     if (request_.init.empty()) require_same_vocabulary(request_.model, *request_.baseline, input_.samples);
+  }
+
+  void baseline() {
+    const Checkpoint& other = *baseline_;
+    const auto source = checkpoint_source(other, request_.dtype, request_.device);
     PassPlan plan;
     plan.variants = {{"baseline", other.spec(), 0, 0}};
     plan.sources = {source.get()};
@@ -350,11 +379,12 @@ class Scan {
   const ScanRequest& request_;
   const ProgressCallback& progress_;
   ScannedModel model_;
+  std::unique_ptr<Checkpoint> baseline_;
+  PassPlan plan_;
   ScanInput input_;
   std::unique_ptr<WeightSource> source_, random_;
   std::unique_ptr<ReportSample> report_sample_;
   std::vector<std::unique_ptr<ReportSample>> stream_samples_;
-  PassPlan plan_;
   std::vector<FinalState> states_;
   std::vector<std::string> names_;
   ScanResult result_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "spec/variant_text.h"
@@ -44,17 +45,40 @@ struct Place {
   int64_t layer = 0, number = 0;
 };
 
+// Two numbers in some other spelling ("head:5.3", "L5.H3", "5-3") as they should be written, "head:L5H3"; one
+// or none says nothing, and neither do three.
+std::optional<std::string> respelled(std::string_view text, std::string_view kind, char letter) {
+  std::vector<int64_t> numbers;
+  while (!text.empty()) {
+    int64_t number = 0;
+    if (take_number(text, number))
+      numbers.push_back(number);
+    else
+      text.remove_prefix(1);
+  }
+  if (numbers.size() != 2) return std::nullopt;
+  return fmt::format("{}:L{}{}{}", kind, numbers[0], letter, numbers[1]);
+}
+
 Place place_of(ModelSpec& spec, std::string_view part, char letter, const char* what, const char* example) {
   Place p;
+  const std::string_view kind = part.substr(0, part.find(':'));
   std::string_view rest = part.substr(part.find(':') + 1);
+  const auto misspelled = [&] {
+    return usage_error(fmt::format("\"{}\" does not name {}", printable(part), what))
+        .hint(fmt::format("write {}", respelled(part, kind, letter).value_or(example)));
+  };
   if (const size_t dot = rest.find('.'); dot != std::string_view::npos) {
     p.stream = rest.substr(0, dot);
     rest.remove_prefix(dot + 1);
+    if (std::any_of(p.stream.begin(), p.stream.end(), [](char c) { return c >= '0' && c <= '9'; }))
+      throw misspelled();
     const std::vector<std::string> known = stream_names(spec);
     if (known.empty())
       throw usage_error(
           fmt::format("this network has one stream, and none called \"{}\"", printable(p.stream)))
-          .in(fmt::format("--off {}", printable(part)));
+          .in(fmt::format("--off {}", printable(part)))
+          .hint(fmt::format("--off {}", respelled(part, kind, letter).value_or(example)));
     if (std::find(known.begin(), known.end(), p.stream) == known.end())
       throw unknown_name("stream", p.stream, known);
   }
@@ -65,8 +89,7 @@ Place place_of(ModelSpec& spec, std::string_view part, char letter, const char* 
   };
   if (!next('L') || !take_number(rest, p.layer) || !next(letter) || !take_number(rest, p.number) ||
       !rest.empty())
-    throw usage_error(fmt::format("\"{}\" does not name {}", printable(part), what))
-        .hint(fmt::format("write {}", example));
+    throw misspelled();
   StreamSpec* stream = &spec;
   for (StreamSpec& s : spec.sources)
     if (s.name == p.stream) stream = &s;
@@ -135,6 +158,10 @@ void remove_part(ModelSpec& spec, std::string_view part) {
   if (part.substr(0, 7) == "expert:") return remove_expert(spec, part);
   const auto& known = part_names();
   if (std::find(known.begin(), known.end(), part) == known.end()) {
+    const auto head = respelled(part, "head", 'H');
+    if (head || part.substr(0, 4) == "head")
+      throw usage_error(fmt::format("there is no part \"{}\"", printable(part)))
+          .hint(fmt::format("a head is written {}", head.value_or("head:L5H3, layer and number in it")));
     std::vector<std::string> all = known;
     all.emplace_back("head:L5H3");
     all.emplace_back("expert:L3E5");

@@ -101,6 +101,33 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
   error: "head:5" does not name a head
     try  write head:L5H3
   [2]
+  $ for part in head:2.1 head:2:1 head:l2h1 head:L2.H1 expert:2.1 L2H1 blocks.2.head.1; do rankscope scan bert --random-tokens --off $part 2>&1 | tail -1; done
+    try  write head:L2H1
+    try  write head:L2H1
+    try  write head:L2H1
+    try  write head:L2H1
+    try  write expert:L2E1
+    try  a head is written head:L2H1
+    try  a head is written head:L2H1
+  $ rankscope scan bert --random-tokens --off heads
+  error: there is no part "heads"
+    try  a head is written head:L5H3, layer and number in it
+  [2]
+  $ rankscope scan bert --random-tokens --off head:encoder.L2H1
+  error: this network has one stream, and none called "encoder"
+    in   --off head:encoder.L2H1
+    try  --off head:L2H1
+  [2]
+  $ rankscope scan bert --random-tokens --off mlp+tokens+skip
+  error: tokens measures the network as it is, and joins no other part
+    in   --off mlp+tokens+skip
+    try  each by itself: --off tokens --off mlp+skip
+  [2]
+  $ rankscope scan bert --random-tokens --rank qk=3+ov=10
+  error: there is nothing to cut: the OV maps of this model have rank 10 at most
+    in   --rank qk=3+ov=10
+    try  ov=1 to ov=9, or ov=auto
+  [2]
   $ rankscope scan bert --random-tokens --rank qv=8
   error: "qv=8" is not a rank
     try  write qk=8 or ov=16
@@ -147,6 +174,16 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
   error: --device-memory bounds the memory of a GPU
     try  --device cuda
   [2]
+
+A name that is mistyped is told before the input is asked for, and a baseline is opened before the work.
+
+  $ for words in '--off skp' '--lens residul' '--rank kq=3' '--layers 9' '--replace softmax=liner' '--baseline nowhere'; do rankscope scan bert $words 2>&1 | head -1; done
+  error: there is no part "skp"
+  error: there is no lens "residul"
+  error: "kq=3" is not a rank
+  error: there is no layer 9: the model has 3, counted from 0
+  error: there is no attention variant "liner"
+  error: there is no such folder
 
 One input, of the kind the model reads.
 

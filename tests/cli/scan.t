@@ -65,16 +65,16 @@ What is left out takes no room; a lens without a table says where its numbers ar
 
 A variant that changes nothing is said to change nothing.
 
-  $ rankscope scan bert --token-ids ids.txt --rank ov=999 --off position+norm --lens residual | grep -A6 '^variants\|^  note' | sh masked | grep -v "verdict\|not known"
+  $ rankscope scan bert --token-ids ids.txt --replace softmax=softmax --off position+norm --lens residual | grep -A6 '^variants\|^  note' | sh masked | grep -v "verdict\|not known"
   variants side by side
   variant output_kl residual first last
   full N ~ N N
-  rank:ov=N N ~ N N
+  replace:softmax=softmax N ~ N N
   -position+norm N ~ N N
   output_kl: divergence of the output from that of full, in nats
 
   --
-   note rank:ov=N takes nothing out of this model
+   note replace:softmax=softmax takes nothing out of this model
 
 The same seed gives the same numbers, another seed others.
 
