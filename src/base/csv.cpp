@@ -41,7 +41,8 @@ bool is_guarded_formula(std::string_view text) {
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view text, std::string place) : text_(text), place_(std::move(place)) {
+CsvReader::CsvReader(std::string_view text, std::string place, char separator)
+    : text_(text), place_(std::move(place)), separator_(separator) {
   if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // what some spreadsheets put in front
 }
 
@@ -49,6 +50,7 @@ std::string CsvReader::where() const { return fmt::format("{}, line {}", place_,
 
 std::string CsvReader::cell() {
   std::string out;
+  const std::string ends{separator_, '\r', '\n'};
   if (at_ < text_.size() && text_[at_] == '"') {
     for (++at_;; ++at_) {
       if (at_ >= text_.size()) throw Error("a quoted cell does not end").in(where());
@@ -56,11 +58,11 @@ std::string CsvReader::cell() {
       line_ += text_[at_] == '\n';
       out += text_[at_];
     }
-    if (at_ < text_.size() && std::string_view(",\r\n").find(text_[at_]) == std::string_view::npos)
+    if (at_ < text_.size() && ends.find(text_[at_]) == std::string::npos)
       throw Error("text follows a quoted cell").in(where());
     return out;
   }
-  const size_t end = std::min(text_.find_first_of(",\r\n", at_), text_.size());
+  const size_t end = std::min(text_.find_first_of(ends, at_), text_.size());
   out = text_.substr(at_, end - at_);
   at_ = end;
   return out;
@@ -74,7 +76,7 @@ bool CsvReader::next(std::vector<std::string>& cells) {
   while (true) {
     cells.push_back(cell());
     if (cells.back().starts_with('\'') && is_guarded_formula(cells.back())) cells.back().erase(0, 1);
-    if (at_ >= text_.size() || text_[at_] != ',') break;
+    if (at_ >= text_.size() || text_[at_] != separator_) break;
     ++at_;
   }
   if (columns_ == 0) columns_ = cells.size();

@@ -156,18 +156,38 @@ Json parse_line(const Line& line) {
   }
 }
 
-TextSample read_object(const Line& line, const std::string& key) {
+// Names the fields that could be meant.
+Error no_such_field(const Json& json, const std::string& key, const Line& line, bool may_choose) {
+  constexpr size_t kNamed = 20;
+  std::vector<std::string> all, texts;
+  for (const auto& [name, value] : json.items()) {
+    if (all.size() < kNamed) all.push_back(printable(name, 40));
+    if (texts.size() < kNamed && value.is_string()) texts.push_back(printable(name, 40));
+  }
+  const std::string hint = all.empty() ? "the object is empty"
+                           : texts.empty()
+                               ? fmt::format("none of its fields holds a text: {}", fmt::join(all, ", "))
+                           : may_choose ? fmt::format("--column NAME, one of {}", fmt::join(texts, ", "))
+                                        : fmt::format("its fields are {}", fmt::join(all, ", "));
+  return Error(fmt::format("there is no field \"{}\"", printable(key, 40)),
+               may_choose ? ErrorKind::usage : ErrorKind::run)
+      .in(line.place)
+      .hint(hint);
+}
+
+TextSample read_object(const Line& line, const std::string& key, bool may_choose) {
   const Json json = parse_line(line);
   const JsonObject object(json, line.place);
+  if (!object.has(key.c_str())) throw no_such_field(json, key, line, may_choose);
   TextSample out{object.string(key.c_str()), std::nullopt, line.place};
   if (object.has("text_pair")) out.pair = object.string("text_pair");
   return out;
 }
 
 std::vector<TextSample> read_objects(std::string_view content, const std::string& name,
-                                     const std::string& key = "text") {
+                                     const std::string& key = "text", bool may_choose = false) {
   std::vector<TextSample> out;
-  for (const Line& line : lines_of(content, name)) out.push_back(read_object(line, key));
+  for (const Line& line : lines_of(content, name)) out.push_back(read_object(line, key, may_choose));
   if (out.empty()) throw Error("the file has no samples").in(name).hint("give one {\"text\": ...} per line");
   return out;
 }
@@ -193,9 +213,17 @@ size_t column_of(const std::vector<std::string>& columns, const std::string& wan
   return static_cast<size_t>(at - columns.begin());
 }
 
+// What stands between the cells of the first line: a comma, unless it has none and has something else.
+char separator_of(std::string_view content) {
+  const std::string_view first = content.substr(0, content.find('\n'));
+  for (const char c : {',', ';', '\t'})
+    if (first.find(c) != first.npos) return c;
+  return ',';
+}
+
 std::vector<TextSample> read_csv_column(std::string_view content, const std::string& name,
                                         const std::string& column) {
-  CsvReader reader(content, name);
+  CsvReader reader(content, name, separator_of(content));
   std::vector<std::string> cells;
   if (!reader.next(cells)) throw Error("the table is empty").in(name);
   const size_t at = column_of(cells, column, name);
@@ -287,7 +315,7 @@ std::vector<int64_t> ids_from_words(const Line& line) {
 std::vector<TextSample> read_text(const std::string& path, bool whole, const std::string& column) {
   const std::string content = read_all(path), name = name_of(path);
   if (path.ends_with(".jsonl") || (path == "-" && looks_like_jsonl(content)))
-    return read_objects(content, name, column.empty() ? "text" : column);
+    return read_objects(content, name, column.empty() ? "text" : column, true);
   if (path.ends_with(".csv")) return read_csv_column(content, name, column);
   if (path.ends_with(".tsv")) return read_tsv_column(content, name, column);
   if (!column.empty())

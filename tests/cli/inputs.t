@@ -91,6 +91,25 @@ Tables have columns.
   [2]
   $ rankscope scan --text table.csv --column body --lens residual | grep -o '[a-z]* tokens at.*'
   content tokens at ln1.hook_normalized, 2 samples
+  $ printf '"id";"body"\r\n1;"the whale; the sea, the ship"\r\n2;the ship\r\n' > semicolons.csv; rankscope scan --text semicolons.csv
+  error: this is a table: which of its columns holds the texts?
+    in   semicolons.csv
+    try  --column NAME, one of id, body
+  [2]
+  $ rankscope scan --text semicolons.csv --column body --lens residual | grep -o '[a-z]* tokens at.*'
+  content tokens at ln1.hook_normalized, 2 samples
+  $ printf '{"content": "the whale swims in the sea", "title": "Whale", "n": 4}\n' > other.jsonl; rankscope scan --text other.jsonl
+  error: there is no field "text"
+    in   other.jsonl, line 1
+    try  --column NAME, one of content, title
+  [2]
+  $ rankscope scan --text other.jsonl --column content --lens residual | grep -o '[a-z]* tokens at.*'
+  content tokens at ln1.hook_normalized, 1 sample
+  $ rankscope tokenize builtin --jsonl other.jsonl
+  error: there is no field "text"
+    in   other.jsonl, line 1
+    try  its fields are content, n, title
+  [1]
   $ printf 'id\tbody\n1\tthe whale swims in the sea\n' > table.tsv; rankscope scan --text table.tsv --column bdoy
   error: there is no column "bdoy"
     in   table.tsv

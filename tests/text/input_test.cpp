@@ -74,17 +74,29 @@ TEST_F(Input, WhatIsNoTextIsRefusedByName) {
   const auto of = [&](const char* name, const std::string& content) {
     return error([&] { read_text(file(name, content)); });
   };
-  EXPECT_EQ(of("a.parquet", "PAR1\x15\x04").find("error: this is a Parquet file, which is not read here\n"), 0u);
+  EXPECT_EQ(of("a.parquet", "PAR1\x15\x04").find("error: this is a Parquet file, which is not read here\n"),
+            0u);
   EXPECT_NE(of("a.parquet", "PAR1").find("pandas.read_parquet("), std::string::npos);
   EXPECT_EQ(of("a.gz", "\x1F\x8B\x08").find("error: this file is compressed\n"), 0u);
-  EXPECT_EQ(of("a.txt", "\xFF\xFE" "a").find("error: this text is in UTF-16"), 0u);
-  EXPECT_EQ(of("a.txt", std::string("text\0more", 9)).find("error: this is not a text: it holds binary data\n"), 0u);
+  EXPECT_EQ(of("a.txt",
+               "\xFF\xFE"
+               "a")
+                .find("error: this text is in UTF-16"),
+            0u);
+  EXPECT_EQ(
+      of("a.txt", std::string("text\0more", 9)).find("error: this is not a text: it holds binary data\n"),
+      0u);
   EXPECT_EQ(of("a.pdf", "%PDF-1.7\n").find("error: this is not a text"), 0u);
   EXPECT_EQ(of("a.txt", "PARIS is a city\n"), "no error");
-  EXPECT_EQ(of("a.txt", "Les enfants \xE9taient \xE0 l'\xE9" "cole.\n").find("error: this text is not in UTF-8\n"), 0u);
+  EXPECT_EQ(of("a.txt",
+               "Les enfants \xE9taient \xE0 l'\xE9"
+               "cole.\n")
+                .find("error: this text is not in UTF-8\n"),
+            0u);
   EXPECT_EQ(of("a.txt", "Les enfants étaient à l'école. 한국어 😀\n"), "no error");
   EXPECT_EQ(of("a.txt", std::string(2000, 'a') + "\xE9\n"), "no error");  // one byte that went wrong
-  EXPECT_EQ(of("a.json", "[{\"text\": \"x\"}, {\"text\": \"y\"}]\n").find("error: this is one JSON array"), 0u);
+  EXPECT_EQ(of("a.json", "[{\"text\": \"x\"}, {\"text\": \"y\"}]\n").find("error: this is one JSON array"),
+            0u);
   EXPECT_EQ(of("a.txt", "[sic] is Latin\n"), "no error");
 }
 
@@ -107,8 +119,14 @@ TEST_F(Input, TextErrorsNameFileAndLine) {
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"text\": \"a\", \"n\": 1e999}")); }),
             "error: this JSON holds a number too large to read\n  in   F/a.jsonl, line 1\n");
   EXPECT_EQ(read_text(file("a.jsonl", "{\"text\": \"\"}")).at(0).text, "");
-  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"txt\": \"\"}")); }),
-            "error: the key \"text\" is missing\n  in   F/a.jsonl, line 1\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"txt\": \"\", \"n\": 1, \"body\": \"b\"}")); }),
+            "error: there is no field \"text\"\n  in   F/a.jsonl, line 1\n  try  --column NAME, one of body, "
+            "txt\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{\"n\": 1}")); }),
+            "error: there is no field \"text\"\n  in   F/a.jsonl, line 1\n  try  none of its fields holds a "
+            "text: n\n");
+  EXPECT_EQ(error([&] { read_text(file("a.jsonl", "{}")); }),
+            "error: there is no field \"text\"\n  in   F/a.jsonl, line 1\n  try  the object is empty\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "\n{\"text\": 7}")); }),
             "error: \"text\" should be a string\n  in   F/a.jsonl, line 2\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "[1]")); }),

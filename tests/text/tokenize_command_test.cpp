@@ -52,7 +52,9 @@ TEST_F(TokenizeCommand, TakesATextAndShowsTokens) {
 
 TEST_F(TokenizeCommand, SaysWhatIsWrongWithTheInput) {
   const Result r = run("{\"txt\": 1}", bert);
-  EXPECT_EQ(r.output, "error: the key \"text\" is missing\n  in   standard input, line 1\n");
+  EXPECT_EQ(r.output,
+            "error: there is no field \"text\"\n  in   standard input, line 1\n  try  none of its fields "
+            "holds a text: txt\n");
   EXPECT_EQ(r.code, 1);
   EXPECT_EQ(run("", bert + " --text a --jsonl b").code, 2);
 }
