@@ -52,11 +52,21 @@ TEST_F(Verdict, APartWithoutWhichRankIsLostHoldsItUpThoughTheResidualStands) {
     for (const char* variant : {"full", "-skip"})
       add(variant, fmt::format("blocks.{}.hook_resid_post", l), l, -1, "effective_rank_centered_rel_trimmed",
           variant[0] == 'f' ? 0.64 : 0.64 * std::pow(0.75, l), "content");
-  EXPECT_EQ(said("support"), Lines{"the skips hold part of the rank up: without them, and nothing else "
+  EXPECT_EQ(said("support"), Lines{"the skips hold most of the rank up: without them, and nothing else "
                                    "removed, 0.237 of the full network's "
                                    "effective rank is left at layer 5 (0.152 ± 0.00015 against 0.64 ± "
                                    "0.00064; thresholds 0.5 and 0.8), times "
                                    "0.75 a layer"});
+}
+
+TEST_F(Verdict, APartWithoutWhichNextToNoRankIsLeftHoldsNearlyAllOfItUp) {
+  residuals("full", {0.8, 0.8, 0.8, 0.8, 0.8, 0.8});
+  residuals("-skip", {0.7, 0.7, 0.6, 0.6, 0.55, 0.51});
+  for (const char* variant : {"full", "-skip"})
+    add(variant, "blocks.5.hook_resid_post", 5, -1, "effective_rank_centered_rel_trimmed",
+        variant[0] == 'f' ? 0.5 : 0.03, "content");
+  EXPECT_EQ(said("support").front().substr(0, 91),
+            "the skips hold nearly all of the rank up: without them, and nothing else removed, 0.06 of t");
 }
 
 TEST_F(Verdict, OfOnePlaceNoChangeALayerIsSaid) {

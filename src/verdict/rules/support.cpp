@@ -172,7 +172,9 @@ class Support {
     const int64_t n = std::min(left->without->n, left->full->n);
     const bool low = side(left->ratio, left->error, n, half) == Side::below,
                kept = side(left->ratio, left->error, n, most) == Side::above;
-    about(low    ? c_.say("support", fmt::format("{} {} part of the rank up: {}", part_.name, hold_, text))
+    // Less than half is left, so more than half rests on the part.
+    const char* share = left->ratio < 0.1 ? "nearly all" : "most";
+    about(low ? c_.say("support", fmt::format("{} {} {} of the rank up: {}", part_.name, hold_, share, text))
           : kept ? c_.say("support", fmt::format("{} {} not hold the rank up: {}", part_.name,
                                                  part_.plural ? "do" : "does", text))
                  : c_.say("support",
