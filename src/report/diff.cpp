@@ -171,8 +171,10 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
     Change c{r.variant, r.site, r.metric, r.tokens, r.layer, r.head, r.value, partner->second->value};
     c.stream = r.stream;
     rows_b.erase(partner);
+    const bool same = c.a == c.b || (std::isnan(c.a) && std::isnan(c.b));
+    out.differing += !same;
     if (is_index(r.metric.str())) {
-      out.moved += c.a != c.b;
+      out.moved += !same;
       continue;
     }
     if (!std::isfinite(c.a) || !std::isfinite(c.b)) continue;
@@ -229,6 +231,8 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
     line(fmt::format("{} rows are only in the first, {} only in the second", diff.only_a, diff.only_b));
   for (const std::string& note : diff.notes)
     for (const std::string& text : wrap("note: " + terminal_text(note, 400), style.width)) line(text);
+  if (diff.differing + diff.only_a + diff.only_b == 0)
+    return line("they are identical: every number is the same");
   out << '\n';
   table("layers", [](const Change& c) { return c.head < 0; });
   table("heads", [](const Change& c) { return c.head >= 0; });

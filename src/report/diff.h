@@ -34,6 +34,7 @@ struct ScanDiff {
   std::vector<std::string> notes = {};  // metrics of which the two hold different versions
   size_t comparisons = 0;               // changes behind which pairs of samples stand
   double expected_by_chance = 0;        // that many of them would be clear if nothing had changed
+  size_t differing = 0;                 // rows whose numbers are not the same, clearly or not
   size_t moved = 0;                     // positions, tokens and channels that differ: named, never ranked
 };
 

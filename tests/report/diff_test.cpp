@@ -46,6 +46,30 @@ TEST(Diff, ErrorsArePaired) {
   EXPECT_LT(c.stderr_, arithmetic_mean(a).stderr_ / 100);
 }
 
+TEST(Diff, IdenticalScansAreCalledSoAndOneDigitIsEnoughToDiffer) {
+  const auto said = [](const ScanDiff& diff) {
+    std::ostringstream out;
+    print_diff(diff, 3, {}, out);
+    return out.str();
+  };
+  SavedResults a = scan("a", {1, 5, 2, 9}, 8), b = a;
+  for (SavedResults* r : {&a, &b}) {
+    r->table.rows.push_back(
+        {"full", "blocks.0.attn.hook_pattern", 0, 1, "sink_position", 3, kNone, 4, 1, "all"});
+    r->table.rows.push_back(
+        {"full", "blocks.0.hook_resid_post", 0, -1, "entropy", kNone, kNone, 4, 1, "all"});
+  }
+  EXPECT_EQ(said(compare(a, b)),
+            "a -> a: 3 rows compared pair by pair\nthey are identical: every number is the same\n");
+  for (size_t row = 0; row < b.table.rows.size(); ++row) {
+    SavedResults other = b;
+    other.table.rows[row].value = 2;
+    EXPECT_EQ(said(compare(a, other)).find("identical"), std::string::npos) << row;
+  }
+  b.table.rows.pop_back();
+  EXPECT_EQ(said(compare(a, b)).find("identical"), std::string::npos);
+}
+
 TEST(Diff, GeometricMeansKeepTheirOwnError) {
   // Every sample a tenth larger: the geometric mean is, too, and there is nothing to be unsure about.
   const std::vector<double> a{1, 5, 2, 9}, b{1.1, 5.5, 2.2, 9.9};
