@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "base/table.h"
 #include "report/names.h"
 #include "report/text.h"
@@ -89,9 +91,61 @@ Error no_curve(const CellTable& table, const std::string& metric) {
       .hint("rankscope report shows it beside the rest");
 }
 
+// Some of the names, those nearest to `name` first; in their own order where there is none.
+std::string some_of(const std::vector<std::string>& known, const std::string& name) {
+  constexpr size_t kNamed = 12;
+  std::vector<std::string> shown;
+  const size_t count = std::min(known.size(), kNamed);
+  for (const std::string& near :
+       name.empty() ? std::vector(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(count))
+                    : nearest(name, known, kNamed))
+    shown.push_back(printable(near, 40));
+  return fmt::format("{}{}", fmt::join(shown, ", "), known.size() > kNamed ? ", ..." : "");
+}
+
+// Columns in which every cell that is filled is a number.
+std::vector<std::string> numbered(const CellTable& table) {
+  std::vector<std::string> out;
+  for (size_t c = 0; c < table.columns.size(); ++c)
+    if (std::all_of(table.rows.begin(), table.rows.end(),
+                    [&](const auto& row) { return row[c].empty() || as_number(row[c]); }))
+      out.push_back(table.columns[c]);
+  return out;
+}
+
+// What can be drawn of a table: headings of scan's table and metrics where they stand in rows, else columns.
+std::vector<std::string> drawable(const CellTable& table) {
+  const auto metric = table.find("metric");
+  if (!metric) return numbered(table);
+  std::set<std::string> names;
+  for (const auto& row : table.rows) names.insert(row[*metric]);
+  std::vector<std::string> out;
+  for (const ShortName& s : short_names())
+    if (names.contains(std::string(s.metrics.front()))) out.emplace_back(s.name);
+  out.insert(out.end(), names.begin(), names.end());
+  return out;
+}
+
+// What --y and --x must name, and what a table has for them.
+void require_names(const std::vector<CellTable>& tables, const FigureRequest& request) {
+  for (const CellTable& table : tables) {
+    if (request.y.empty())
+      throw usage_error("--y is required: what to draw")
+          .hint("--y NAME, one of " + some_of(drawable(table), ""));
+    if (!table.find("metric") && !table.find(request.y))
+      throw usage_error(fmt::format("there is no column \"{}\"", printable(request.y)))
+          .in("--y")
+          .hint(some_of(table.columns, request.y));
+    if (request.x.empty() && !table.find("depth"))
+      throw usage_error("--x is required: this table has no depth")
+          .hint("--x NAME, one of " + some_of(numbered(table), ""));
+  }
+}
+
 }  // namespace
 
 void spell_out(std::vector<CellTable>& tables, NamedFigure& f) {
+  require_names(tables, f.request);
   const std::string asked = f.request.y, label = f.style.y_label;
   for (CellTable& table : tables) {
     f.request.y = asked, f.style.y_label = label;

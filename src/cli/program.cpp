@@ -93,6 +93,10 @@ void print_overview(std::ostream& out) {
 }
 
 int dispatch(std::vector<std::string> arguments, Io& io) {
+  if (arguments.size() > 1 && arguments.front() == "help") {  // help scan: scan --help
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
   io.arguments = arguments;
   if (arguments.empty() || arguments.front() == "--help" || arguments.front() == "-h" ||
       arguments.front() == "help") {

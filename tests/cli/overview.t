@@ -28,6 +28,13 @@ The program alone says what it can do.
   rankscope 0.1.0: shows where attention gains and loses rank
   $ rankscope help | head -1
   rankscope 0.1.0: shows where attention gains and loses rank
+  $ rankscope help scan | sed -n 2p; rankscope help study run | sed -n 2p
+  Usage: rankscope scan [OPTIONS] [FOLDER]
+  Usage: rankscope study run [OPTIONS] STUDY [KEY-VALUES...]
+  $ rankscope help scna
+  error: there is no command "scna"
+    try  scan, plan, bench   (rankscope --help shows all 17)
+  [2]
   $ rankscope --version
   rankscope 0.1.0
 

@@ -37,7 +37,21 @@ A metric of content tokens alone, one without a depth: what is there is drawn. O
   [1]
   $ rm more.csv
 
-What is not there is named, with what is.
+What is not there is named, with what is; so is what is no table.
+
+  $ rankscope plot metrics.csv
+  error: --y is required: what to draw
+    try  --y NAME, one of residual_l1inf_rel
+  [2]
+  $ echo 'It was the best of times, it was the worst of times' > prose.txt; rankscope plot prose.txt --y loss
+  error: this is no table: it has one line, and no rows below it
+    in   prose.txt
+    try  give a table (.csv) whose first line names its columns, or a folder that --out wrote
+  [1]
+  $ echo 'it was the age of wisdom' >> prose.txt; rankscope plot prose.txt --y loss 2>&1 | head -1
+  error: this is no table: expected 2 cells, but the row has 1
+  $ printf 'A heading\n\nand a line\n' > prose.txt; rankscope plot prose.txt --y loss 2>&1 | head -1; rm prose.txt
+  error: this is no table: its first line names no columns, but is "A heading"
 
   $ rankscope plot metrics.csv --y residual_l1inf_rle
   error: there is no metric "residual_l1inf_rle"
@@ -66,6 +80,13 @@ What is not there is named, with what is.
 Tables of studies have their results in columns; rows with the same x become their mean.
 
   $ cp "$TREE"/tests/cli/tables/trials.csv .
+  $ rankscope plot trials.csv --y loss 2>&1 | sed 's/try .*test_mse.*/try  test_mse among others/'
+  error: there is no column "loss"
+    in   --y
+    try  test_mse among others
+  $ rankscope plot trials.csv --y test_mse 2>&1 | sed 's/one of .*rank.*/one of rank and others/'
+  error: --x is required: this table has no depth
+    try  --x NAME, one of rank and others
   $ rankscope plot trials.csv --x rank --y test_mse --by state --log-x | tail -2
                1                           rank (log)                            2
              ● done

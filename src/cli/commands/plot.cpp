@@ -63,6 +63,28 @@ fs::path table_of(const std::string& name) {
   throw Error("there is no metrics.csv and no trials.csv").in(name);
 }
 
+// A text that happens to have commas reads as a table, too: of one line, or of lines with one cell.
+CellTable read_table(const std::string& name) {
+  const fs::path file = table_of(name);
+  const auto no_table = [&](const std::string& what) {
+    return Error(what)
+        .in(file.string())
+        .hint("give a table (.csv) whose first line names its columns, or a folder that --out wrote");
+  };
+  CellTable table;
+  try {
+    table = read_csv(file);
+  } catch (const Error& e) {
+    if (file.extension() == ".csv" || !fs::is_regular_file(file)) throw;
+    throw no_table(fmt::format("this is no table: {}", e.message()));
+  }
+  if (table.columns.size() < 2)
+    throw no_table(fmt::format("this is no table: its first line names no columns, but is \"{}\"",
+                               printable(table.columns.front(), 40)));
+  if (table.rows.empty()) throw no_table("this is no table: it has one line, and no rows below it");
+  return table;
+}
+
 bool has_streams(const CellTable& table) {
   const auto at = table.find("stream");
   return at && std::any_of(table.rows.begin(), table.rows.end(),
@@ -119,7 +141,7 @@ int run_plot(PlotOptions& o, Io& io) {
     request.where.emplace_back(text.substr(0, at), text.substr(at + 1));
   }
   std::vector<CellTable> tables;
-  for (const std::string& name : o.tables) tables.push_back(read_csv(table_of(name)));
+  for (const std::string& name : o.tables) tables.push_back(read_table(name));
   spell_out(tables, o.figure);
   name_curves(tables, o, request);
   std::vector<FigureCurve> curves = select_curves(tables, request);
@@ -142,8 +164,7 @@ std::function<int(Io&)> prepare_plot(CLI::App& app) {
   app.add_option("TABLE", o->tables, "CSV tables, or folders with metrics.csv or trials.csv")->required();
   app.add_option("--y", r.y,
                  "A metric, a heading of scan's table (eff.rank) or, of other tables, a column (test_mse)")
-      ->type_name("NAME")
-      ->required();
+      ->type_name("NAME");  // required, but the answer names what there is
   app.add_option("--x", r.x,
                  "A column: layer, head, rank, ...; depth when left out, and layer where there is none")
       ->type_name("COLUMN");
