@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/stats.h"
@@ -217,9 +218,18 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
         return published_value(study, one, point.config).has_value();
       });
     });
+    std::set<std::string> otherwise;
+    for (const Point& point : all)
+      if (published_value(study, table, point.config))
+        otherwise.insert(changed_protocol(study, point.config));
+    otherwise.erase("");
     const std::string note = fmt::format(
-        "{}: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.",
-        table.kind(), table.budget, table.source, table.statistic, beside, table.rows.size());
+        "{}: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.{}",
+        table.kind(), table.budget, table.source, table.statistic, beside, table.rows.size(),
+        otherwise.empty()
+            ? ""
+            : fmt::format(" Ours were trained otherwise: {}. The ratio compares different budgets.",
+                          fmt::join(otherwise, "; ")));
     for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
   }
   for (const std::string& note : precision_notes(all))

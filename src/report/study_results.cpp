@@ -66,16 +66,17 @@ class Comparable {
   std::set<std::vector<std::string>> seen_;
 };
 
-// What was published of the figure's y: x, the columns of `by`, value and note, each row once.
+// What stands beside the figure's y: x, the columns of `by`, value, note and kind (published or reference),
+// each row once.
 CellTable published_beside(const CellTable& trials, const CellTable& all, const StudyResults::Figure& figure,
                            const fs::path& file) {
   std::vector<std::string> keys{figure.x};
   keys.insert(keys.end(), figure.by.begin(), figure.by.end());
   const size_t value = column(all, "published", file);
   column(all, figure.x, file);
-  const auto metric = all.find("metric"), budget = all.find("budget");
+  const auto metric = all.find("metric"), budget = all.find("budget"), kind = all.find("kind");
   CellTable out{keys, {}};
-  out.columns.insert(out.columns.end(), {"value", "note"});
+  out.columns.insert(out.columns.end(), {"value", "note", "kind"});
   const Comparable comparable(all, trials, figure);
   std::set<std::vector<std::string>> seen;
   for (const auto& row : all.rows) {
@@ -84,9 +85,19 @@ CellTable published_beside(const CellTable& trials, const CellTable& all, const 
     for (const std::string& key : keys) cells.push_back(all.find(key) ? row[*all.find(key)] : "");
     cells.push_back(row[value]);
     cells.push_back(budget ? row[*budget] : "");
+    cells.push_back(kind ? row[*kind] : "published");
     if (seen.insert(cells).second) out.rows.push_back(std::move(cells));
   }
   return out;
+}
+
+// What our trials changed of the study's protocol, where a value stands beside them.
+std::vector<std::string> changes_beside(const CellTable& all) {
+  const auto changed = all.find("changed");
+  std::set<std::string> out;
+  for (const auto& row : all.rows)
+    if (changed && !row[*changed].empty()) out.insert(row[*changed]);
+  return {out.begin(), out.end()};
 }
 
 std::vector<std::string> names(const JsonObject& o, const char* key, const std::string& place) {
@@ -218,6 +229,7 @@ StudyResults study_results(const StudyTables& tables, const fs::path& folder) {
     column(s.trials, s.figure.x, trials);
     for (const std::string& name : s.figure.by) column(s.trials, name, trials);
   }
+  s.changed = changes_beside(tables.published);
   if (!tables.published.columns.empty())
     s.published = published_beside(s.trials, tables.published, s.figure, folder / "published.csv");
   const size_t most =
@@ -244,7 +256,7 @@ void write_study(const StudyResults& s, const TextSink& sink) {
   write_rows(s.trials, sink);
   sink(fmt::format(",\n\"published\":{{\"columns\":{},\"rows\":", quoted_list(s.published.columns)));
   write_rows(s.published, sink);
-  sink("},\n\"curves\":{");
+  sink(fmt::format("}},\n\"changed\":{},\n\"curves\":{{", quoted_list(s.changed)));
   const char* before = "";
   for (const auto& [id, c] : s.curves) {
     std::vector<std::string> columns{fmt::format("\"step\":{}", numbers(c.step))};

@@ -3,8 +3,8 @@
 //   study.json        {"title", "question", "paper", "keys": [..],
 //                      "figure": {"x", "y", "by": [..], "log_x", "log_y", "bound", "lines": [..]}}
 //   trials.csv        one row a trial: id, study, state, ..., the keys of its config, its results
-//   published.csv     the keys of the figure, metric, published (the value), budget; may be missing
-//   trials/<id>/curve.jsonl   {"step", "loss", "test_mse", ...} a line; may be missing
+//   published.csv     the keys of the figure, metric, published (the value), budget, kind, changed; may be
+//   missing trials/<id>/curve.jsonl   {"step", "loss", "test_mse", ...} a line; may be missing
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,9 @@ struct StudyResults {
   } figure;
   std::vector<std::string> keys;  // columns that are the trials' configuration; empty where nobody said
   CellTable trials;
-  CellTable published;  // x, the columns of `by`, value, note: those of the figure's y beside our trials
+  CellTable
+      published;  // x, the columns of `by`, value, note, kind: those of the figure's y beside our trials
+  std::vector<std::string> changed = {};     // of the study's protocol by trials that have one beside them
   std::map<std::string, StudyCurve> curves;  // by trial
 };
 

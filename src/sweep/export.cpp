@@ -106,15 +106,16 @@ CellTable summary_table(const std::vector<Point>& all, const std::vector<StoredT
   return out;
 }
 
-// Every published and every reference value (`kind` says which), also those we have nothing beside yet; a value beside each of our points that match.
+// Every published and every reference value (`kind` says which), also those we have nothing beside yet; a
+// value beside each of our points that match, with what was `changed` of the study's protocol.
 CellTable published_table(const Study& study, const std::vector<Point>& all) {
   std::vector<std::string> keys = varying(all);
   for (const Published& table : study.published)
     for (const std::string& column : table.columns)
       if (std::find(keys.begin(), keys.end(), column) == keys.end()) keys.push_back(column);
   std::vector<std::string> header = keys;
-  for (const char* name :
-       {"metric", "statistic", "published", "ours_best", "ours_mean", "seeds", "ratio", "budget", "source", "kind"})
+  for (const char* name : {"metric", "statistic", "published", "ours_best", "ours_mean", "seeds", "ratio",
+                           "budget", "source", "kind", "changed"})
     header.emplace_back(name);
   CellTable out{std::move(header), {}};
   for (const Published& table : study.published)
@@ -125,10 +126,10 @@ CellTable published_table(const Study& study, const std::vector<Point>& all) {
         std::vector<std::string> row;
         for (const std::string& key : keys) row.push_back(value_or_empty(config, key));
         const double compared = table.statistic == "mean" ? ours.mean : ours.best;
-        for (const std::string& text : {table.metric, table.statistic, cell(published.value), cell(ours.best),
-                                        cell(ours.mean), fmt::format("{}", ours.every.size()),
-                                        cell(compared / published.value), table.budget, table.source,
-                                        std::string(table.kind())})
+        for (const std::string& text :
+             {table.metric, table.statistic, cell(published.value), cell(ours.best), cell(ours.mean),
+              fmt::format("{}", ours.every.size()), cell(compared / published.value), table.budget,
+              table.source, std::string(table.kind()), changed_protocol(study, config)})
           row.push_back(text);
         out.rows.push_back(std::move(row));
       };

@@ -1,6 +1,7 @@
 #include "sweep/tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -82,6 +83,14 @@ std::optional<double> published_value(const Study& study, const Published& table
     if (same) return row.value;
   }
   return {};
+}
+
+std::string changed_protocol(const Study& study, const Config& config) {
+  std::vector<std::string> changed;
+  for (const auto& [key, value] : study.protocol)
+    if (const auto ours = config.find(key); ours != config.end() && to_text(ours->second) != to_text(value))
+      changed.push_back(fmt::format("{}={} (the study has {})", key, to_text(ours->second), to_text(value)));
+  return fmt::format("{}", fmt::join(changed, ", "));
 }
 
 std::string judgement(const Point& point) {

@@ -41,6 +41,10 @@ std::optional<double> published_value(const Study& study, const Published& table
 /// lies below its lower bound, "no selection learned" when none is better than a predictor without selection.
 std::string judgement(const Point& point);
 
+/// "steps=50 (the study has 3000)": where the point was trained otherwise than the study says, and so
+/// otherwise than what stands beside it means; empty where it was not.
+std::string changed_protocol(const Study& study, const Config& config);
+
 /// What trials on CUDA were trained in, and how far TF32 moves their gradients where `auto` measured it: a
 /// line for each precision, none for what ran on the CPU alone, where there is no choice.
 std::vector<std::string> precision_notes(const std::vector<Point>& points);

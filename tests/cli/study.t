@@ -30,7 +30,7 @@ study list: the built-in studies, without torch.
   vote
   warm-start
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -A3 '^quick'
-  quick                   Rank against heads, in five minutes
+  quick                   Rank against heads, in a minute
                           At equal parameters, do many heads of low rank reach
                           what one head of full rank does?
                           5 points x 3 seeds, runner train
@@ -38,7 +38,7 @@ study list: the built-in studies, without torch.
 --dry-run: the trials, what they cost, how they stack, how long that takes.
 
   $ rankscope study run quick rank=8..16*2 lr=1e-2 --seeds 2 --threads 2 --dry-run
-  quick: Rank against heads, in five minutes
+  quick: Rank against heads, in a minute
   train batch=256 d=16 data=ortho model=layer n=2 queries=1 start_scale=2 steps=3000 task=nearest test_sequences=16384 rank=8,16 seed=0,1 lr=0.01
 
   trial             stack  FLOP      point
@@ -52,6 +52,8 @@ study list: the built-in studies, without torch.
   start_scale=2
   $ rankscope study run quick rank=16 lr=0.01,0.03 steps=1 batch=2 test_sequences=2 --seeds 1 --threads 1 --out beside -q | tr -s ' \n' ' ' | grep -o '[0-9]* of its 5 values'; rm -r beside
   1 of its 5 values
+  $ rankscope study run quick rank=16 batch=2 test_sequences=2 --steps 1 --seeds 1 --threads 1 --out few -q | tr -s ' \n' ' ' | grep -o 'Ours were .*budgets.'; rm -r few
+  Ours were trained otherwise: batch=2 (the study has 256), steps=1 (the study has 3000), test_sequences=2 (the study has 16384). The ratio compares different budgets.
   $ rankscope study run quick --precision tf16
   error: there is no precision "tf16"
     try  tf32, auto, fp32
@@ -158,14 +160,14 @@ A small study, run, added to, looked at.
 
   $ rankscope study run quick d=4 rank=1,4 --seeds 2 --steps 20 test_sequences=64 --threads 1 --out s > shown; tail -n +1 shown | head -2
   quick: 4 trials, 4 of them new, in s
-  quick: Rank against heads, in five minutes
+  quick: Rank against heads, in a minute
   At equal parameters, do many heads of low rank reach what one head of full rank
   $ grep -A1 '^test_mse$' shown | tail -1 | tr -s ' '
   rank seeds mean s.e. median best bound
   $ rankscope study run quick d=4 rank=1,2 --seeds 2 --steps 20 test_sequences=64 --threads 1 --out s > shown
   quick: 6 trials, 2 of them new, in s
   $ rankscope study status s
-  quick: Rank against heads, in five minutes
+  quick: Rank against heads, in a minute
   6 of 6 done, 0 pending, 0 running, 0 failed
   $ rankscope study resume s -q | diff - shown && echo same
   same
@@ -202,7 +204,7 @@ Processes started together share one store (where there is an mpirun to start th
 
   $ command -v mpirun > /dev/null && start='mpirun --allow-run-as-root --oversubscribe --enable-recovery -n 3'
   > $start rankscope study run quick d=4 rank=1,2,4 --seeds 2 --steps 20 test_sequences=64 --out together -q --threads 1 > /dev/null; rankscope study status together
-  quick: Rank against heads, in five minutes
+  quick: Rank against heads, in a minute
   6 of 6 done, 0 pending, 0 running, 0 failed
   $ rankscope study export together -q; rankscope study export moved -q; cut -d, -f1,5,9-47 moved/trials.csv | sort > one; cut -d, -f1,5,9-47 together/trials.csv | sort > two; cmp one two && echo "the same numbers"
   the same numbers

@@ -36,11 +36,22 @@ TEST_F(StudyFolder, IsReadWhole) {
   EXPECT_EQ(study.figure.by, std::vector<std::string>{"layers"});
   EXPECT_EQ(study.figure.bound, "lower_bound");
   EXPECT_EQ(study.trials.rows.size(), 24u);
-  EXPECT_EQ(study.published.columns, (std::vector<std::string>{"rank", "layers", "value", "note"}));
+  EXPECT_EQ(study.published.columns, (std::vector<std::string>{"rank", "layers", "value", "note", "kind"}));
   EXPECT_EQ(study.published.rows.size(), 8u);  // another metric's value is left out
-  EXPECT_EQ(study.published.rows[0], (std::vector<std::string>{"1", "1", "0.8", "100,000 steps"}));
+  EXPECT_EQ(study.published.rows[0],
+            (std::vector<std::string>{"1", "1", "0.8", "100,000 steps", "published"}));
   EXPECT_EQ(study.curves.size(), 23u);  // one trial has not begun
   EXPECT_EQ(study.curves.at("t001").step.size(), 8u);
+}
+
+TEST_F(StudyFolder, AReferenceIsNotCalledPublishedAndAnotherBudgetIsTold) {
+  std::ofstream(file("published.csv")) << "rank,layers,metric,published,kind,changed\n"
+                                          "1,1,test_mse,0.1,reference,steps=50 (the study has 3000)\n"
+                                          "2,1,test_mse,0.2,published,\n";
+  const Json data = json(read());
+  EXPECT_EQ(data["published"]["rows"][0].back(), "reference");
+  EXPECT_EQ(data["published"]["rows"][1].back(), "published");
+  EXPECT_EQ(data["changed"], Json::array({"steps=50 (the study has 3000)"}));
 }
 
 TEST_F(StudyFolder, ALineThatIsBeingWrittenIsLeftOut) {

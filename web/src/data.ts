@@ -91,6 +91,8 @@ export interface StudyData {
   columns: string[];
   trials: (string | number | null)[][];
   published: { columns: string[]; rows: (string | number | null)[][] };
+  /** Where trials that have such a value beside them were trained otherwise than the study says. */
+  changed: string[];
   curves: Record<string, Record<string, Num[]>>; // by trial: "step" and whatever was logged
   states: Record<string, number>;
 }

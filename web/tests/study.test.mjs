@@ -1,6 +1,6 @@
 // The page of a study: figure, trials, curves and cost, held against the tables it was made from.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch, openPage } from "./browser.mjs";
@@ -55,6 +55,20 @@ test("the figure shows seeds, means, published values and the bound", async () =
     assert.equal(Number(line.split(",")[3]), Number(trial.test_mse), trial.id);
   }
   assert.equal(lines.filter((l) => l.startsWith("published")).length, 8);
+});
+
+test("a reference is not called published, and another budget is told", async () => {
+  const folder = join(temporaryFolder(), "reference");
+  cpSync(fixture, folder, { recursive: true });
+  const [header, ...rows] = readFileSync(join(fixture, "published.csv"), "utf8").trimEnd().split("\n");
+  writeFileSync(join(folder, "published.csv"), [`${header},kind,changed`, ...rows.map((r) => `${r},reference,steps=50 (the study has 3000)`), ""].join("\n"));
+  rankscope("report", folder, "--out", `${folder}.html`, "--quiet");
+  const opened = await openPage(browser, `${folder}.html`);
+  const text = await opened.page.locator('[data-figure="figure"]').innerText();
+  assert.match(text, /Rings: reference\. Our trials have steps=50 \(the study has 3000\)\./);
+  assert.doesNotMatch(text, /published/);
+  assert.deepEqual(opened.faults, []);
+  await opened.page.close();
 });
 
 test("the readout says what a point is", async () => {

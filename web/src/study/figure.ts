@@ -1,4 +1,4 @@
-// A study's figure in the paper's own axes: seeds, their mean, what was published, the bound.
+// A study's figure in the paper's own axes: seeds, their mean, what was published (or is a reference), the bound.
 import { type Curve, type CurveOptions, drawCurves } from "../charts";
 import { h, outside } from "../dom";
 import { Figure } from "../figure";
@@ -50,19 +50,24 @@ export function paperFigure(studies: Study[]): HTMLElement {
     return new Figure({
       name: i === 0 ? "figure" : `figure-${i + 1}`,
       title: outside(title),
-      about: "Our trials with every seed, published points as rings, the bound dotted.",
-      hint: ["Lines: mean over seeds. Dots: seeds.", mine.some((g) => g.published.length > 0) && "Rings: published.", f.bound !== null && `Dotted: ${f.bound}.`].filter(Boolean).join(" "),
+      about: "Our trials with every seed, published or reference points as rings, the bound dotted.",
+      hint: ["Lines: mean over seeds. Dots: seeds.", rings(mine), ...first.data.changed.map((c) => `Our trials have ${outside(c)}.`), f.bound !== null && `Dotted: ${f.bound}.`].filter(Boolean).join(" "),
       draw: (t, width) => drawCurves(mine.flatMap((g) => curvesOf(g, colours, t)), { ...axes, height: Math.max(280, Math.min(430, width * 0.5)) }, t, width, true),
       table: () => ({
         columns: ["source", "group", f.x, f.y, "trial", "note"],
         rows: mine.flatMap((g) => [
           ...g.series.flatMap((s) => s.points.map((p) => [g.study.data.name, s.key, p.x, p.y, p.trial?.id ?? "", ""])),
-          ...g.published.flatMap((s) => s.points.map((p) => ["published", s.key, p.x, p.y, "", p.note ?? ""])),
+          ...g.published.flatMap((s) => s.points.map((p) => [s.rest, s.key, p.x, p.y, "", p.note ?? ""])),
         ]),
       }),
     }).element;
   });
   return figures.length === 1 ? (figures[0] as HTMLElement) : h("div", { class: figures.length === 3 ? "trio" : "pair" }, ...figures);
+}
+
+function rings(groups: Group[]): string {
+  const kinds = [...new Set(groups.flatMap((g) => g.published.map((s) => s.rest)))];
+  return kinds.length > 0 ? `Rings: ${kinds.join(" and ")}.` : "";
 }
 
 function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {
@@ -93,13 +98,13 @@ function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {
   const known = new Set(g.series.map((s) => s.colour));
   for (const [i, s] of g.published.entries())
     out.push({
-      name: `${s.key}, published`,
-      legend: !known.has(s.colour) ? `${s.curve}, published only` : i === g.published.findIndex((p) => known.has(p.colour)) ? "published" : false,
+      name: s.key,
+      legend: !known.has(s.colour) ? `${s.curve}, ${s.rest} only` : i === g.published.findIndex((p) => known.has(p.colour) && p.rest === s.rest) ? s.rest : false,
       colour: colourOf(s),
       dash: "2 4",
       width: 1.4,
       hollow: true,
-      points: s.points.map((p) => ({ x: p.x, y: p.y, says: `published · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}${p.note ? ` · ${p.note}` : ""}` })),
+      points: s.points.map((p) => ({ x: p.x, y: p.y, says: `${s.rest} · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}${p.note ? ` · ${p.note}` : ""}` })),
     });
   for (const [i, s] of bounds(g, log_y).entries())
     out.push({

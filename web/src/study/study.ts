@@ -83,13 +83,14 @@ export class Study {
     });
   }
 
+  /** What stands beside ours; `rest` is its kind, published or reference. */
   published(): Series[] {
     const { columns, rows } = this.data.published;
     const at = (row: Value[], column: string): Value => row[columns.indexOf(column)] ?? null;
     return this.group(
       rows,
       at,
-      () => "",
+      (r) => String(at(r, "kind") ?? "published"),
       (r) => ({ x: asNumber(at(r, this.data.figure.x)), y: asNumber(at(r, "value")), note: String(at(r, "note") ?? "") }),
     );
   }
