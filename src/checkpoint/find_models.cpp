@@ -17,18 +17,18 @@ bool holds_model(const fs::path& folder) {
   return fs::is_regular_file(folder / "config.json", ignored);
 }
 
-// Of several snapshots the one that is current; empty where nobody says.
-fs::path current_snapshot(const fs::path& folder) {
+// Of a folder snapshots/ the one that refs/main beside it names; empty where nobody says.
+fs::path current_snapshot(const fs::path& snapshots) {
   std::error_code ignored;
-  if (!fs::is_regular_file(folder / "refs" / "main", ignored)) return {};
+  const fs::path main = snapshots / ".." / "refs" / "main";
+  if (snapshots.filename() != "snapshots" || !fs::is_regular_file(main, ignored)) return {};
   std::string hash(64, '\0');  // 40 digits
-  std::ifstream in(folder / "refs" / "main", std::ios::binary);
+  std::ifstream in(main, std::ios::binary);
   in.read(hash.data(), static_cast<std::streamsize>(hash.size()));
   hash.resize(static_cast<size_t>(in.gcount()));
   hash.erase(std::find_if_not(hash.begin(), hash.end(), [](unsigned char c) { return std::isalnum(c) != 0; }),
              hash.end());
-  const fs::path snapshot = folder / "snapshots" / hash;
-  return !hash.empty() && holds_model(snapshot) ? snapshot : fs::path();
+  return !hash.empty() && holds_model(snapshots / hash) ? snapshots / hash : fs::path();
 }
 
 }  // namespace

@@ -204,6 +204,9 @@ size_t column_of(const std::vector<std::string>& columns, const std::string& wan
                  const std::string& name) {
   std::vector<std::string> shown;
   for (const std::string& c : columns) shown.push_back(printable(c, 40));
+  if (const auto usual = std::find(columns.begin(), columns.end(), "text");
+      wanted.empty() && usual != columns.end())
+    return static_cast<size_t>(usual - columns.begin());  // as JSONL has it
   if (wanted.empty())
     throw usage_error("this is a table: which of its columns holds the texts?")
         .in(name)

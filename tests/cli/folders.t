@@ -21,6 +21,8 @@ Of several snapshots the one that a hub's cache calls its own; what it says is n
     try  ./snapshots/abc, ./snapshots/def
   the model is 2 folders down: ./snapshots/def
     try  ./snapshots/abc, ./snapshots/def
+  $ printf def > hub/models--z/refs/main; rankscope inspect hub 2>&1 | tail -1
+    try  hub/models--x--y/snapshots/abc, hub/models--z/snapshots/def
   $ rankscope scan download --random-tokens --samples 1 --lens residual --quiet | head -1 | cut -d' ' -f1
   full
   $ rankscope inspect several

@@ -91,6 +91,8 @@ Tables have columns.
   [2]
   $ rankscope scan --text table.csv --column body --lens residual | grep -o '[a-z]* tokens at.*'
   content tokens at ln1.hook_normalized, 2 samples
+  $ printf 'id,text\n1,"the whale, the sea"\n' > usual.csv; rankscope scan --text usual.csv --lens residual | grep -o '[a-z]* tokens at.*'
+  content tokens at ln1.hook_normalized, 1 sample
   $ printf '"id";"body"\r\n1;"the whale; the sea, the ship"\r\n2;the ship\r\n' > semicolons.csv; rankscope scan --text semicolons.csv
   error: this is a table: which of its columns holds the texts?
     in   semicolons.csv
