@@ -37,6 +37,11 @@ What is no result is refused, and nothing is written.
     in   nowhere
     try  check the path
   [1]
+  $ rankscope report results/a/metrics.csv --out x.html
+  error: this is a file, not a folder
+    in   results/a/metrics.csv
+    try  give the folder that it is in: results/a
+  [1]
   $ ls x.html empty 2>/dev/null
   empty:
   [2]

@@ -312,7 +312,10 @@ export function drawMap(cells: Cell[], o: MapOptions, t: Theme, width: number, a
   const pixels = Math.min(11, (11 * (w - 4)) / usual);
   if (pixels >= 8.5 && b >= 14)
     cells.forEach((c, i) => {
-      if (labels[i] && (textWidth(labels[i] ?? "") * pixels) / 11 <= w - 3) text(Number(x.apply(c.column)) + w / 2, Number(y.apply(c.row)) + b / 2 + 3.5, labels[i] ?? "", "middle", inkOn(colour.apply(c.value)), pixels);
+      // A number that is too long for its cell is rounded to a whole one, where that says something.
+      const room = (label: string): number => Math.min(pixels, (11 * (w - 3)) / textWidth(label));
+      const label = [labels[i] ?? "", Math.abs(c.value) >= 10 ? c.value.toFixed(0).replace("-", "−") : ""].find((l) => l !== "" && room(l) >= 8.5);
+      if (label) text(Number(x.apply(c.column)) + w / 2, Number(y.apply(c.row)) + b / 2 + 3.5, label, "middle", inkOn(colour.apply(c.value)), room(label));
     });
   if (alone) svg.setAttribute("data-alone", "");
   return {

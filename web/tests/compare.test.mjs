@@ -103,6 +103,21 @@ test("two scans of the same tokens are compared pair by pair without asking", as
   assert.deepEqual(faults, []);
 });
 
+test("heads are subtracted where both networks have the same ones, and only there", async () => {
+  const fewer = join(base, "fewer");
+  cpSync(b, fewer, { recursive: true });
+  const table = readFileSync(join(b, "metrics.csv"), "utf8").split("\n");
+  writeFileSync(join(fewer, "metrics.csv"), table.filter((line) => line.split(",")[3] !== "7").join("\n"));
+  for (const [other, shows] of [[b, ["single", "double", "double − single"]], [fewer, ["single", "fewer"]]]) {
+    const file = join(base, "heads.html");
+    rankscope("report", a, other, "--out", file, "--quiet");
+    const { page, context, faults } = await openPage(browser, file);
+    assert.deepEqual(await page.locator('[data-figure="heads"] label:has-text("show") option').allInnerTexts(), shows);
+    assert.deepEqual(faults, []);
+    await context.close();
+  }
+});
+
 test("two runs of a study are laid over each other, point by point", async () => {
   const fixture = new URL("../../tests/fixtures/study", import.meta.url).pathname;
   const other = join(base, "other");

@@ -1,6 +1,6 @@
 // The page of a real scan of the built-in model, held against its own tables.
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { appendFileSync, cpSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { firstPaint, launch, openPage, slowness } from "./browser.mjs";
@@ -146,6 +146,21 @@ test("the map of heads shows any metric, and a click opens the head", async () =
     const [number] = (await line.locator("td").nth(1).innerText()).split(" ");
     assert.equal(numberIn(number), shown(Number(expected.value)), metric);
   }
+});
+
+test("a number that is too long for its cell is rounded to a whole one", async () => {
+  const cells = join(temporaryFolder(), "cells");
+  cpSync(folder, cells, { recursive: true });
+  const heads = [...Array(12).keys()].map((head) => `full,blocks.0.attn.hook_pattern,0,${head},made_up,${head === 2 ? -28.65 : 0.46},,3,1,all,\n`);
+  appendFileSync(join(cells, "metrics.csv"), heads.join(""));
+  rankscope("report", cells, "--out", `${cells}.html`, "--quiet");
+  const opened = await openPage(browser, `${cells}.html`, { viewport: { width: 390, height: 900 } });
+  const figure = opened.page.locator('[data-figure="heads"]');
+  await figure.locator("select").first().selectOption("made_up");
+  const texts = await figure.locator("svg text").allTextContents();
+  assert.equal(texts.filter((t) => t === ".46").length, 11);
+  assert.ok(texts.includes("−29"), texts.join(" "));
+  await opened.context.close();
 });
 
 test("a head is opened by keyboard and by address", async () => {

@@ -23,7 +23,7 @@ export class HeadMap {
     const metrics = this.metrics();
     this.empty = metrics.length === 0;
     this.metric = favourites.find((m) => metrics.includes(m)) ?? metrics[0] ?? "";
-    if (scans.length === 2) this.run = "-1";
+    if (scans.length === 2 && this.alike(1)) this.run = "-1";
     if (this.empty) {
       this.element = h("p", {}, "No lens looked at single heads.");
       return;
@@ -31,6 +31,12 @@ export class HeadMap {
     this.figure = new Figure(this.spec(), this.controls);
     this.fill();
     this.element = this.figure.element;
+  }
+
+  /** Heads are subtracted from those of the same place, and only where both networks have the same places. */
+  private alike(i: number): boolean {
+    const places = (scan: Scan | undefined): string => [...new Set((scan?.rows ?? []).filter((r) => r.head !== null && r.layer !== null).map((r) => headName(r.layer ?? 0, r.head ?? 0)))].sort().join(" ");
+    return places(this.scans[0]) === places(this.scans[i]);
   }
 
   private scan(): Scan | undefined {
@@ -59,7 +65,7 @@ export class HeadMap {
     if (variants.length > 1) controls.push(choice("variant", variants.map((v): [string, string] => [v, variantName(v)]), this.variant, (v) => ((this.variant = v), again())));
     if (this.scans.length > 1) {
       const names = this.scans.map((s) => outside(s.data.name));
-      const runs = names.flatMap((name, i): [string, string][] => (i === 0 ? [["0", name]] : [[String(i), name], [`-${i}`, `${name} − ${names[0] ?? ""}`]]));
+      const runs = names.flatMap((name, i): [string, string][] => [[String(i), name], ...(i > 0 && this.alike(i) ? [[`-${i}`, `${name} − ${names[0] ?? ""}`] as [string, string]] : [])]);
       controls.push(choice("show", runs, this.run, (r) => ((this.run = r), again())));
     }
     this.controls.replaceChildren(...controls);

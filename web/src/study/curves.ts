@@ -28,7 +28,7 @@ export function learningCurves(study: Study): HTMLElement | null {
     name: "curves",
     title: `Learning curves of ${study.data.name}`,
     about: `${what} against step of the trials with ${group}.`,
-    hint: `${mine().length} trials of ${group}; one curve a trial.`,
+    hint: `${mine().length} trials${group === "all" ? "" : ` of ${group}`}; one curve a trial.`,
     draw: (t, width) => {
       const values = [...new Set(mine().map((other) => String(other.get(told) ?? "")))];
       const seen = new Set<string>();

@@ -78,7 +78,7 @@ function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {
   const out: Curve[] = [];
   for (const s of g.series) {
     const colour = colourOf(s);
-    const name = `${g.prefix}${[s.curve, s.rest].filter(Boolean).join(" ") || "all"}`;
+    const name = `${g.prefix}${[s.curve, s.rest].filter(Boolean).join(" ") || "ours"}`;
     out.push({
       name,
       colour,
@@ -104,7 +104,7 @@ function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {
       dash: "2 4",
       width: 1.4,
       hollow: true,
-      points: s.points.map((p) => ({ x: p.x, y: p.y, says: `${s.rest} · ${s.curve || "all"} · ${x} ${short(p.x)} · ${short(p.y)}${p.note ? ` · ${p.note}` : ""}` })),
+      points: s.points.map((p) => ({ x: p.x, y: p.y, says: `${s.rest} · ${s.curve ? `${s.curve} · ` : ""}${x} ${short(p.x)} · ${short(p.y)}${p.note ? ` · ${p.note}` : ""}` })),
     });
   for (const [i, s] of bounds(g, log_y).entries())
     out.push({
@@ -114,7 +114,7 @@ function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {
       dash: "1 3",
       width: 1.4,
       dots: false,
-      points: s.means.map((p) => ({ x: p.x, y: p.y, says: `${bound ?? "bound"} · ${s.shared ? "" : `${s.curve || "all"} · `}${x} ${short(p.x)} · ${short(p.y)}` })),
+      points: s.means.map((p) => ({ x: p.x, y: p.y, says: `${bound ?? "bound"} · ${s.shared ? "" : s.curve ? `${s.curve} · ` : ""}${x} ${short(p.x)} · ${short(p.y)}` })),
     });
   return out;
 }
