@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -9,10 +10,13 @@
 
 namespace rankscope::test {
 
-inline std::map<std::string, double> outcome_of(const Runner& runner, const Config& given) {
+/// What is trained is kept in `folder`; a runner that trains nothing needs none.
+inline std::map<std::string, double> outcome_of(const Runner& runner, const Config& given,
+                                                const std::filesystem::path& folder = {}) {
   const Config config = complete(runner.keys, given, "test");
   runner.check(config);
-  const std::vector<TrialJob> jobs{{trial_id(runner.name, config), config, {}}};
+  const std::vector<TrialJob> jobs{
+      {trial_id(runner.name, config), config, folder / trial_id(runner.name, config)}};
   const std::atomic<bool> stop{false};
   RunContext context;
   context.stop = &stop;
