@@ -105,6 +105,22 @@ TEST_F(PathsOfARandomNetwork, AReadingHoldsTheResidualOfItsSum) {
     EXPECT_EQ(paths_.read(Semantics::frozen, "only", k).residual, relative_residual(lengths[k], batch));
 }
 
+// Sums of norms over norms of sums: at least 1 by the triangle inequality, the same whatever length is asked
+// for.
+TEST_F(PathsOfARandomNetwork, CancellationIsTheSumOfNormsOverTheNormOfTheSum) {
+  const Batch batch = make_batches(samples_of(set_), model_.spec(), 30).front();
+  const FrozenNetwork frozen(model_.spec(), model_, batch);
+  const at::Tensor lengths = path_sums(frozen.trunk(), frozen.input()).sum(2).sum(1);
+  double norms = 0;
+  for (int64_t k = 0; k <= 3; ++k) norms += lengths[k].norm().item<double>();
+  const double ratio = norms / (frozen.output() - frozen.bias()).norm().item<double>();
+  EXPECT_GT(ratio, 1);
+  // The output is put together in another order: some hundred roundings of 2^-53.
+  EXPECT_NEAR(paths_.read(Semantics::frozen, "only", 2).cancellation, ratio, 1e-12 * ratio);
+  EXPECT_EQ(paths_.read(Semantics::frozen, "upto", 0).cancellation,
+            paths_.read(Semantics::frozen, "only", 2).cancellation);
+}
+
 TEST(PathReadings, ThatDoNotExistAreRefused) {
   EXPECT_THROW(check_reading(Semantics::frozen, "onyl"), Error);
   EXPECT_THROW(check_reading(Semantics::rerun, "only"), Error);

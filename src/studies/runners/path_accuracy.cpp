@@ -81,6 +81,7 @@ Outcome outcome(const Config& c, const TokenTrial& t, const TokenData& data, Pat
   if (semantics == Semantics::frozen) {
     v["rms"] = score.rms;
     v["residual"] = score.residual;
+    v["cancellation"] = score.cancellation;
   } else {
     v["spread"] = score.spread;
   }

@@ -101,6 +101,7 @@ struct PathAccuracy::Impl {
       out.accuracy = accuracy_of_state(frozen.output() - x);
     out.rms = x.square().mean().sqrt().item<double>();
     out.residual = relative_residual(x, batch);
+    out.cancellation = (lengths.flatten(1).norm(2, 1).sum() / lengths.sum(0).norm()).item<double>();
     out.paths = count(k);
     return out;
   }

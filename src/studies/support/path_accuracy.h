@@ -25,6 +25,9 @@ struct PathScore {
   double spread = 0;    // standard deviation from draw to draw
   double rms = 0;       // frozen, only: root mean square of the sum over the paths
   double residual = 0;  // frozen, only: relative_residual of the sum
+  /// Frozen: sum over lengths of the norms of their sums, over the norm of the sum of all. 1: lengths do not
+  /// cancel; large: a length that is left out leaves others without their counterweight.
+  double cancellation = 0;
   int64_t paths = 0, draws = 1;
 };
 
