@@ -68,5 +68,19 @@ TEST(CircleRunner, LearnsTheStepItIsTaught) {
   EXPECT_EQ(start.at("rmse"), after.at("rmse"));  // another look at the same network
 }
 
+// Two points side by side: attention alone makes of their difference its cube, a skip a multiple of it.
+// Beside that are terms of the fifth and of the second order in a distance of 1e-3.
+TEST(CircleRunner, AttentionAloneBringsCloseNeighboursTogetherByTheCubicLaw) {
+  TemporaryFolder folder;
+  Config c{{"points", int64_t{40}}, {"d", int64_t{16}}, {"epochs", int64_t{200}}, {"lr", 0.01}};
+  const auto alone = result(folder, c);
+  EXPECT_NEAR(alone.at("contact_order"), 3, 0.05);
+  EXPECT_LT(alone.at("lyapunov"), -3);
+  c["skip"] = true;
+  const auto skip = result(folder, c);
+  EXPECT_NEAR(skip.at("contact_order"), 1, 0.05);
+  EXPECT_GT(skip.at("lyapunov"), alone.at("lyapunov") + 2);
+}
+
 }  // namespace
 }  // namespace rankscope

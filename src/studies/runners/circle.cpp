@@ -1,6 +1,10 @@
 // Teaches one layer to walk two points along a circle, then lets it walk on its own: does attention pull the
 // two trajectories together? The step of the free walk is how a trial looks at its network.
+#include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
 
 #include "base/philox.h"
 #include "studies/support/shared_training.h"
@@ -16,6 +20,10 @@ namespace {
 constexpr const char* kName = "circle";
 const std::vector<std::string> kView{"step"};
 constexpr int64_t kWalk = 300;  // steps of the free walk
+constexpr double kClose =
+    1e-3;  // of two points beside each other: half a step of the walk, far above rounding
+constexpr double kResolved =
+    1e-12;  // differences below this are rounding: the exponent is at most what it says
 constexpr uint32_t kInit = 1, kData = 2;
 
 std::vector<Key> keys() {
@@ -86,11 +94,19 @@ class Walk {
       radii_.push_back(at.tokens[0].norm(2, -1).mean().item<double>());
       at.tokens = plain_forward(t.network, views, at).view({1, 2, 2});
     }
+    walk_closely(t, views, plane(t.set->points)[0][0]);
   }
 
   double error() const { return error_; }  // root mean square of a coordinate, one taught step
   double distance(int64_t k) const { return distances_[static_cast<size_t>(k)]; }
   double radius(int64_t k) const { return radii_[static_cast<size_t>(k)]; }
+  /// Mean growth, in nats a step, of the difference of two points that walk side by side, set back to kClose
+  /// after every step: the Lyapunov exponent of the difference. Below 0: points that have met stay together.
+  double lyapunov() const { return lyapunov_; }
+  /// How that growth depends on their distance: log2 of what twice the distance becomes over what the
+  /// distance becomes. 1: a factor a step; 3: the cubic law, and the exponent above is -infinity in the
+  /// limit.
+  double contact_order() const { return contact_order_; }
   /// The step from which on the points stay closer than one step of the walk; kWalk + 1 where they do not.
   int64_t merged_at() const {
     int64_t k = kWalk + 1;
@@ -99,6 +115,29 @@ class Walk {
   }
 
  private:
+  void walk_closely(const TrialSpec& t, const ParameterViews& views, const at::Tensor& start) {
+    at::Tensor middle = start, ahead = at::tensor({1.0, 0.0}, at::kDouble);
+    const auto walked = [&](double apart) {
+      TaskBatch at;
+      at.tokens = at::stack({middle + ahead * (apart / 2), middle - ahead * (apart / 2)}).unsqueeze(0);
+      return plain_forward(t.network, views, at).view({2, 2});
+    };
+    double doubled = 0;
+    int64_t resolved = 0;
+    for (int64_t k = 0; k < kWalk; ++k) {
+      const at::Tensor near = walked(kClose), far = walked(2 * kClose), apart = near[0] - near[1];
+      const double length = apart.norm().item<double>();
+      lyapunov_ += std::log(std::max(length, kResolved) / kClose) / kWalk;
+      middle = near.mean(0);
+      if (!(length > kResolved)) continue;
+      doubled += std::log2((far[0] - far[1]).norm().item<double>() / length);
+      ahead = apart / length;
+      ++resolved;
+    }
+    contact_order_ = doubled / static_cast<double>(resolved);
+  }
+
+  double lyapunov_ = 0, contact_order_ = 0;
   double step_, error_ = 0;
   std::vector<double> distances_, radii_;
 };
@@ -121,6 +160,8 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
                   {"merged", walk.merged_at() <= kWalk ? 1.0 : 0.0},
                   {"rmse", walk.error()},
                   {"step_length", step}};
+    if (std::isfinite(walk.lyapunov())) out.values["lyapunov"] = walk.lyapunov();
+    if (std::isfinite(walk.contact_order())) out.values["contact_order"] = walk.contact_order();
     if (walk.merged_at() <= kWalk) out.values["merge_step"] = static_cast<double>(walk.merged_at());
     describe(*trained, out);
     context.finished(i, out);
