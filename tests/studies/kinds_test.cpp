@@ -97,6 +97,30 @@ TEST(KindsRunner, SoftmaxRetrievesAndNeedsItsSkips) {
   EXPECT_EQ(v[0].at("final_loss"), v[1].at("final_loss"));  // one training
 }
 
+// A dose of sink is a look at a trained network: a large one puts all attention on the first key, its
+// controls do not, and only softmax takes a dose.
+TEST(KindsRunner, ADoseOfSinkGoesWhereItIsSent) {
+  const auto dosed = [](const char* kind, double nats, const char* to) {
+    Config c = small(kind, true);
+    c["shift"] = nats;
+    c["shift_to"] = std::string(to);
+    return c;
+  };
+  const std::vector<Values> v =
+      results(runner_kinds, {small("softmax", true), dosed("softmax", 30, "first"),
+                             dosed("softmax", 30, "nothing"), dosed("softmax", 30, "random")});
+  for (const Values& one : v) EXPECT_EQ(one.at("final_loss"), v[0].at("final_loss"));
+  EXPECT_LT(v[0].at("sink_mass"), 0.8);
+  EXPECT_GT(v[1].at("sink_mass"), 0.999);
+  EXPECT_LE(v[2].at("sink_mass"),
+            v[0].at("sink_mass"));  // the first key keeps what it had, the others nothing
+  EXPECT_LT(v[3].at("sink_mass"), 0.999);
+  EXPECT_NE(v[1].at("loss"), v[0].at("loss"));
+  for (const Values& one : v) EXPECT_TRUE(one.contains("mixing"));
+  EXPECT_THROW(runner_kinds.check(complete(runner_kinds.keys, dosed("sink_column", 1, "first"), "test")),
+               Error);
+}
+
 // The rank law in a network: heads 4 wide whose scores are products of 5 features have rank 5 on 24 tokens.
 TEST(KindsRunner, TheRankOfFastmaxStaysAtItsCeiling) {
   Config c = small("fastmax:p=1,norm=own_mean", false);

@@ -1,6 +1,6 @@
 // Trains small networks that differ in how they attend, and reads off each what it gets wrong, and rank,
-// spread and sinks at every depth: as it is, with its skips taken off, or trained without any. Depth, and
-// whether skips are taken off, are how a trial looks at its network.
+// spread and sinks at every depth: as it is, with its skips taken off or a dose of sink, or trained without
+// skips. Depth, dose, and whether skips are taken off, are how a trial looks at its network.
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
@@ -30,6 +30,7 @@ constexpr int kTimes = 7;
 // Equal for trials that share a training.
 Config network_of(const Config& c) {
   Config out = without_view(c, kind_keys(), {"depth"});
+  for (const char* later : {"shift", "shift_to"}) out.erase(later);  // not there at their defaults
   if (text(c, "skips") == "off") out["skips"] = std::string("on");
   return out;
 }
@@ -69,9 +70,11 @@ class Network {
             at::tensor(at::ArrayRef<float>(parameters.data(), parameters.size()), at::kFloat).to(at::kDouble),
             false, false) {}
 
-  Looked look(bool skips_off) const {
+  /// As the trial says: with its skips or without, with a dose of sink.
+  Looked look(const Config& c) const {
     const c10::NoGradGuard no_grad;
-    const ModelSpec network = skips_off ? without_skips(trial_.network) : trial_.network;
+    ModelSpec network = with_sink_shift(trial_.network, c);
+    if (text(c, "skips") == "off") network = without_skips(network);
     const int64_t tokens = integer(config_, "tokens"), all = integer(config_, "test");
     Looked out;
     const TaskBatch some = test_batch(config_, data_, trial_, std::max<int64_t>(1, all / 4));
@@ -157,11 +160,11 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   if (trained->failed) return fail_all(jobs, context, *trained);
   const Network network(config, data, training, trained->parameters);
   const double forward_ms = network.forward_ms();
-  std::map<bool, Looked> looked;
+  std::map<std::string, Looked> looked;
   for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i) {
-    const bool off = text(jobs[i].config, "skips") == "off";
-    if (!looked.contains(off)) looked[off] = network.look(off);
-    Outcome out = outcome(jobs[i].config, looked.at(off), *trained);
+    const std::string how = canonical(without_view(jobs[i].config, kind_keys(), {"depth"}));
+    if (!looked.contains(how)) looked[how] = network.look(jobs[i].config);
+    Outcome out = outcome(jobs[i].config, looked.at(how), *trained);
     if (const auto share = network.hybrid_share(integer(jobs[i].config, "depth")))
       out.values["hybrid_share"] = *share;
     out.values["forward_ms"] = forward_ms;
@@ -190,7 +193,7 @@ extern const Runner runner_kinds{
     .summary = "trains networks that differ in how they attend, and reads rank, spread and sinks by depth",
     .keys = kind_keys(),
     .check = [](const Config& c) { kind_trial(c); },
-    .flops = [](const Config&) { return 0.0; },  // two looks answer for every depth
+    .flops = [](const Config&) { return 0.0; },  // one look answers for every depth
     .stack_key = [](const Config& c) { return canonical(network_of(c)); },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
     .run = run,

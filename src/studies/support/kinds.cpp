@@ -168,6 +168,19 @@ std::vector<Key> kind_keys() {
        0,
        {"on", "off", "absent"}},
       {"depth", int64_t{1}, "blocks passed where rank and spread are read", 0, 64},
+      {.name = "shift",
+       .otherwise = 0.0,
+       .help = "nats added to the score of the first key after training, in every head: a dose of sink",
+       .low = -100,
+       .high = 100,
+       .later = true},
+      {.name = "shift_to",
+       .otherwise = std::string("first"),
+       .help =
+           "where the mass of that dose goes: the first key, or as a control nowhere, to all, to a random "
+           "one",
+       .choices = {"first", "nothing", "uniform", "random"},
+       .later = true},
       {"layers", int64_t{3}, "L", 1, 64},
       {"d", int64_t{32}, "width", 2, 4096},
       {"heads", int64_t{2}, "H", 1, 256},
@@ -201,6 +214,12 @@ TrialSpec kind_trial(const Config& c) {
     throw usage_error(
         fmt::format("a network of {} layers has no depth {}", integer(c, "layers"), integer(c, "depth")))
         .hint("a smaller depth, or more layers");
+  if (c.contains("shift"))
+    for (const ChosenKind& chosen : chosen_kinds(text(c, "kind"), integer(c, "layers")))
+      if (chosen.variant != "softmax")
+        throw usage_error(fmt::format("only a softmax takes a dose of sink, not {}", chosen.kind->name))
+            .in("shift=" + to_text(c.at("shift")))
+            .hint("shift=0, or kind=softmax");
   TrialSpec t;
   t.network = network_of(c);
   check(t.network, "the keys of the trial");
@@ -229,6 +248,15 @@ TokenData token_data(const Config& c) {
       for (size_t at = 0; at < set->labels.size(); ++at)
         if ((at + 1) % static_cast<size_t>(set->tokens) != 0) set->labels[at] = kUnasked;
   return data;
+}
+
+ModelSpec with_sink_shift(ModelSpec network, const Config& c) {
+  if (!c.contains("shift")) return network;
+  const std::string nats = to_text(c.at("shift")), to = text_or(c, "shift_to", "first");
+  for (BlockSpec& block : network.blocks)
+    block.attention().variant = to == "first" ? fmt::format("shifted_sink:nats={}", nats)
+                                              : fmt::format("shifted_control:nats={},to={}", nats, to);
+  return network;
 }
 
 ModelSpec without_skips(ModelSpec network) {

@@ -39,6 +39,9 @@ TrialSpec kind_trial(const Config& config);
 bool draws_points(const Config& config);
 TokenData token_data(const Config& config);
 
+/// The network with the dose of sink that the trial asks for, or one of its controls (attention/shifted_sink,
+/// shifted_control).
+ModelSpec with_sink_shift(ModelSpec network, const Config& config);
 /// The network with its skips taken out, norms and all else as they are.
 ModelSpec without_skips(ModelSpec network);
 

@@ -27,6 +27,7 @@ constexpr Wanted kOfTokens[] = {{"residual", "residual_fro_rel", "spread"},
                                 {"massive", "massive_ratio", "massive_ratio"}};
 constexpr Wanted kOfAttention[] = {{"pattern_spectra", "effective_rank_rel", "attention_rank_rel"},
                                    {"pattern_spectra", "numerical_rank", "attention_rank"},
+                                   {"pattern_spectra", "mixing", "mixing"},
                                    {"pattern_spectra", "rank_ceiling", "rank_ceiling"},
                                    {"margins", "sink_margin", "sink_margin"},
                                    {"sinks", "sink_mass", "sink_mass"}};

@@ -20,8 +20,8 @@ using Readings = std::map<std::string, double>;
 /// takes readings by depth, 0 being the input of the first block:
 ///   spread (residual_fro_rel), rank_rel (effective_rank_rel), massive_ratio, largest (the largest |x|)
 /// and of the attention in front of a depth:
-///   attention_rank_rel (effective_rank_rel), attention_rank (numerical_rank), rank_ceiling, sink_margin,
-///   sinks (share of heads with a margin of at least 3), sink_mass, head_evenness
+///   attention_rank_rel (effective_rank_rel), attention_rank (numerical_rank), mixing, rank_ceiling,
+///   sink_margin, sinks (share of heads with a margin of at least 3), sink_mass, head_evenness
 at::Tensor answers_and_readings(const ModelSpec& network, const ParameterViews& parameters,
                                 const TaskBatch& batch, int64_t tokens, std::vector<Readings>* read);
 
