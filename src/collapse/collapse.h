@@ -43,7 +43,7 @@ std::vector<CollapseVariant> collapse_variants(const ModelSpec& spec, const std:
 /// residual_l1inf_rel_log10 (split: below the smallest double) and _decades, how many orders of magnitude are
 /// lost; local_exponent, 3 for the cubic law and 1 for a geometric one; published, published_sd (the largest
 /// of its curve) and published_ratio where the paper has the curve; noise_floor of the variant "float32
-/// rounding"; bound_* of the variant "theory".
+/// rounding"; bound_* of the variants "theory" (attention alone) and "theory, network as it is".
 ScanResult measure_collapse(const CollapseRequest& request, const ProgressCallback& progress);
 
 }  // namespace rankscope

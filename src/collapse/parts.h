@@ -34,7 +34,8 @@ struct Spread {
 Spread spread_of(const ResultTable& table, const std::string& variant, int depth, int64_t texts);
 
 /// The cubic bound at every layer of pure attention (no skip, MLP or norm) on one sample, as rows of the
-/// variant "theory", and what it says in words.
+/// variant "theory"; its hypotheses at the tokens of the network as it is, as rows of a variant of that name;
+/// and what they say in words.
 std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source, const Batch& batch,
                                      ResultTable& table);
 

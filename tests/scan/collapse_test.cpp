@@ -341,6 +341,17 @@ TEST(Collapse, SaysWhoHoldsTheRankUpAndWhatTheBoundIsWorth) {
   const Row* slack = r.table.find("theory", "bound_slack_log10", 0);
   ASSERT_NE(slack, nullptr);
   EXPECT_GT(slack->value, 0.0);
+  // In front of the first layer nothing is taken out yet: both networks have the same tokens there, up to
+  // rounding, and further down they have not.
+  for (const char* metric : {"bound_spread", "bound_margin"}) {
+    const Row *pure = r.table.find("theory", metric, 0),
+              *whole = r.table.find("theory, network as it is", metric, 0);
+    ASSERT_NE(pure, nullptr);
+    ASSERT_NE(whole, nullptr);
+    EXPECT_NEAR(whole->value, pure->value, 1e-12 * pure->value);
+    EXPECT_GT(r.table.find("theory, network as it is", metric, 1)->value,
+              2 * r.table.find("theory", metric, 1)->value);
+  }
   const Row* floor = r.table.find("float32 rounding", "noise_floor", -1);
   ASSERT_NE(floor, nullptr);
   EXPECT_EQ(floor->value, 0x1p-22);
