@@ -13,17 +13,22 @@ study list: the built-in studies, without torch.
   gates
   heads-mixed
   hull
+  hull-depth
   hybrid-share
   in-context-regression
   layernorm-history
   many-points
   memorise
+  mlp-gain
   n2-trained
+  norm-keeps
   perfect
   positions
   quick
   random-features
   recall
+  sinks
+  skip-scales
   sort
   square-wave
   variants
