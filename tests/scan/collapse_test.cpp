@@ -333,9 +333,12 @@ TEST(Collapse, SaysWhoHoldsTheRankUpAndWhatTheBoundIsWorth) {
     if (f.topic != "support" || !f.known) continue;
     EXPECT_GT(std::max(f.value, f.baseline), 10 * 0x1p-22) << f.sentence;
     for (const double quoted : {f.value, f.baseline})
-      EXPECT_TRUE(quoted == 0x1p-22 || std::any_of(r.table.rows.begin(), r.table.rows.end(), [&](const Row& row) {
-                    return row.metric == "residual_l1inf_rel" && row.value == quoted;
-                  })) << f.sentence;
+      EXPECT_TRUE(quoted == 0x1p-22 || std::any_of(r.table.rows.begin(), r.table.rows.end(),
+                                                   [&](const Row& row) {
+                                                     return row.metric == "residual_l1inf_rel" &&
+                                                            row.value == quoted;
+                                                   }))
+          << f.sentence;
     EXPECT_NE(f.sentence.find("thresholds"), std::string::npos) << f.sentence;
   }
   const Row* slack = r.table.find("theory", "bound_slack_log10", 0);
@@ -349,8 +352,8 @@ TEST(Collapse, SaysWhoHoldsTheRankUpAndWhatTheBoundIsWorth) {
     ASSERT_NE(pure, nullptr);
     ASSERT_NE(whole, nullptr);
     EXPECT_NEAR(whole->value, pure->value, 1e-12 * pure->value);
-    EXPECT_GT(r.table.find("theory, network as it is", metric, 1)->value,
-              2 * r.table.find("theory", metric, 1)->value);
+    const double below = r.table.find("theory", metric, 1)->value;
+    EXPECT_GT(std::abs(r.table.find("theory, network as it is", metric, 1)->value - below), 0.1 * below);
   }
   const Row* floor = r.table.find("float32 rounding", "noise_floor", -1);
   ASSERT_NE(floor, nullptr);

@@ -67,6 +67,7 @@ class Hypotheses {
       if (l > 0) through(tokens, l, one);
       const SplitResidual r = tokens.residual();
       seen_[l]["log_residual"].push_back(r.log_l1inf_rel);
+      seen_[l]["residual"].push_back(std::exp(r.log_l1inf_rel));
       seen_[l]["log_spread"].push_back(r.log_fro_rel);
       means_[l].push_back(tokens.common());
     }
@@ -77,7 +78,7 @@ class Hypotheses {
     std::vector<Readings> out(seen_.size());
     for (size_t l = 0; l < seen_.size(); ++l) {
       put(out[l], "residual_log10", mean_log(l) * std::numbers::log10e);
-      put(out[l], "residual", std::exp(mean_log(l)));
+      put(out[l], "residual", mean(l, "residual"));
       put(out[l], "spread", std::exp(mean(l, "log_spread")));
       if (l > 0) {
         put(out[l], "oscillation", mean(l, "oscillation"));

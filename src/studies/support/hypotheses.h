@@ -8,17 +8,26 @@
 
 namespace rankscope {
 
-/// Readings by depth, 0 being the input of the first block, over the first `sequences` of the set:
-///   residual_log10, local_exponent  relative residual in the composite norm, and how fast it falls
-///   (METRICS.md) spread                          the same in Frobenius' norm use KL(answers | those with the
-///   tokens of this depth replaced by their mean)
-///                                   / KL(answers | mean answer); not there where all answers are alike
-/// and of the attention in front of a depth, at the tokens that it reads:
-///   oscillation                     largest range of a row of scores, without what all queries share, in
-///   nats holds                           share of sequences in which that is below the 1.256 that the proof
-///   needs margin                          sqrt(c) r; the bound shrinks only below 1 lambda, lambda_allowed
-///   Lipschitz constant of the MLP by its weights, and what the bound allows:
-///                                   1 / (c r^2)
+/// Readings by depth, 0 being the input of the first block, over the first `sequences` of the set.
+///
+/// residual: relative residual in the composite norm, mean over sequences, as published; residual_log10: mean
+/// of its logarithms, not there where one of them is zero; local_exponent: how fast that falls (METRICS.md).
+///
+/// spread: the same in Frobenius' norm, geometric mean.
+///
+/// use: KL(answers | those with the tokens of this depth replaced by their mean) / KL(answers | mean answer);
+/// not there where all answers are alike.
+///
+/// And of the attention in front of a depth, at the tokens that it reads:
+///
+/// oscillation: the largest range of a row of scores, without what all queries share, in nats; holds: the
+/// share of sequences in which that is below the 1.256 that the proof needs.
+///
+/// margin: sqrt(c) r, below 1 where the bound shrinks.
+///
+/// lambda: the Lipschitz constant of the MLP, at most, by its weights; lambda_allowed: what the bound allows
+/// it to be, 1 / (c r^2).
+///
 /// The network is a post-norm one without a final norm, its words those of samples_of(set).
 std::vector<Readings> read_hypotheses(const ModelSpec& spec, WeightSource& source, const TokenSet& set,
                                       int64_t sequences);
