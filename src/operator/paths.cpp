@@ -104,6 +104,29 @@ at::Tensor apply(Place from, Place to, at::Tensor z) {
 
 const FrozenProgram& program_at(Place e) { return static_cast<const FrozenProgram&>(*e->part); }
 
+// From z [1, N, d] in front of step `at` on: every head of an attention is a way of its own, all else one
+// way.
+void follow(const std::vector<FrozenStep>& steps, size_t at, const at::Tensor& z, size_t length,
+            std::vector<double>& norms) {
+  if (at == steps.size()) {
+    norms[length] += z.norm().item<double>();
+    return;
+  }
+  at::Tensor rest = steps[at].skip ? z : at::Tensor();
+  for (const Branch& branch : steps[at].branches) {
+    const Place a = attention_of(branch);
+    const at::Tensor reached = apply(branch.begin(), a, z);
+    if (a == branch.end()) {
+      rest = rest.defined() ? rest + reached : reached;
+      continue;
+    }
+    const at::Tensor by_head = program_at(a).apply_heads(reached);  // [H, 1, N, d]
+    for (int64_t h = 0; h < by_head.size(0); ++h)
+      follow(steps, at + 1, apply(a + 1, branch.end(), by_head[h]), length + 1, norms);
+  }
+  if (rest.defined()) follow(steps, at + 1, rest, length, norms);
+}
+
 }  // namespace
 
 at::Tensor path_sums(const AffineChain& chain, const at::Tensor& x, const Grading& grading) {
@@ -162,6 +185,13 @@ at::Tensor head_marginals(const AffineChain& chain, const at::Tensor& x,
     z = at::cat(through_heads);
   }
   return z.narrow(0, 1, z.size(0) - 1);
+}
+
+std::vector<double> sums_of_path_norms(const AffineChain& chain, const at::Tensor& x) {
+  const c10::NoGradGuard no_grad;
+  std::vector<double> norms(static_cast<size_t>(count(chain, PartKind::attention)) + 1);
+  follow(chain.steps(), 0, x.unsqueeze(0), 0, norms);
+  return norms;
 }
 
 }  // namespace rankscope

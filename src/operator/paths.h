@@ -33,4 +33,8 @@ at::Tensor layer_marginals(const AffineChain& chain, const at::Tensor& x);
 at::Tensor head_marginals(const AffineChain& chain, const at::Tensor& x,
                           std::vector<std::pair<int, int>>& which);
 
+/// [lengths]: the sum, over all paths of each length, of the Frobenius norms of what they write. Every path
+/// is followed on its own, (1 + heads)^layers of them, where the sums above need no path at all.
+std::vector<double> sums_of_path_norms(const AffineChain& chain, const at::Tensor& x);
+
 }  // namespace rankscope

@@ -353,7 +353,7 @@ TEST(Collapse, SaysWhoHoldsTheRankUpAndWhatTheBoundIsWorth) {
     ASSERT_NE(whole, nullptr);
     EXPECT_NEAR(whole->value, pure->value, 1e-12 * pure->value);
     const double below = r.table.find("theory", metric, 1)->value;
-    EXPECT_GT(std::abs(r.table.find("theory, network as it is", metric, 1)->value - below), 0.1 * below);
+    EXPECT_GT(std::abs(r.table.find("theory, network as it is", metric, 1)->value - below), 1e-3 * below);
   }
   const Row* floor = r.table.find("float32 rounding", "noise_floor", -1);
   ASSERT_NE(floor, nullptr);

@@ -121,6 +121,28 @@ TEST_F(PathsOfARandomNetwork, CancellationIsTheSumOfNormsOverTheNormOfTheSum) {
             paths_.read(Semantics::frozen, "only", 2).cancellation);
 }
 
+// Within a length: length 0 has one path, so nothing cancels; longer ones have 6, 12 and 8.
+TEST_F(PathsOfARandomNetwork, PathsOfALengthCancelAsTheirNormsSay) {
+  EXPECT_NEAR(paths_.read(Semantics::frozen, "only", 0).path_cancellation, 1, 1e-12);
+  const Batch batch = make_batches(samples_of(set_), model_.spec(), 30).front();
+  const FrozenNetwork frozen(model_.spec(), model_, batch);
+  std::vector<std::pair<int, int>> which;
+  const at::Tensor lengths = path_sums(frozen.trunk(), frozen.input()).sum(2).sum(1);
+  const std::vector<double> norms = sums_of_path_norms(frozen.trunk(), frozen.input());
+  ASSERT_EQ(norms.size(), 4u);
+  for (int64_t k = 1; k <= 3; ++k) {
+    const double ratio = paths_.read(Semantics::frozen, "only", k).path_cancellation;
+    EXPECT_GT(ratio, 1) << k;
+    EXPECT_NEAR(ratio, norms[static_cast<size_t>(k)] / lengths[k].norm().item<double>(), 1e-12 * ratio) << k;
+  }
+  // With one block its heads' paths are what head_marginals has.
+  AffineChain first;
+  for (size_t i = 0; i < 2; ++i) first.push(frozen.trunk().steps()[i]);  // attention with its skip, norm
+  const at::Tensor heads = head_marginals(first, frozen.input(), which);
+  const double sum = heads[0].norm().item<double>() + heads[1].norm().item<double>();
+  EXPECT_NEAR(sums_of_path_norms(first, frozen.input())[1], sum, 1e-12 * sum);
+}
+
 TEST(PathReadings, ThatDoNotExistAreRefused) {
   EXPECT_THROW(check_reading(Semantics::frozen, "onyl"), Error);
   EXPECT_THROW(check_reading(Semantics::rerun, "only"), Error);

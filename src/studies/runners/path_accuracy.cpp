@@ -1,6 +1,9 @@
 // Trains a small self-attention network on a task of labelled tokens and asks what its paths of each length
 // know. Semantics, reading and length of the paths are how a trial looks at its network.
 #include "studies/support/path_accuracy.h"
+
+#include <cmath>
+
 #include "base/error.h"
 #include "parts/parameters.h"
 #include "studies/support/shared_training.h"
@@ -82,6 +85,7 @@ Outcome outcome(const Config& c, const TokenTrial& t, const TokenData& data, Pat
     v["rms"] = score.rms;
     v["residual"] = score.residual;
     v["cancellation"] = score.cancellation;
+    if (std::isfinite(score.path_cancellation)) v["path_cancellation"] = score.path_cancellation;
   } else {
     v["spread"] = score.spread;
   }

@@ -74,6 +74,7 @@ struct PathAccuracy::Impl {
   FrozenNetwork frozen;
   PathRunner runner;
   Tensor lengths;                                       // [L + 1, N, d], filled in when first asked for
+  std::vector<double> norms;                            // of single paths, summed by length; the same
   std::map<Semantics, std::vector<double>> everything;  // accuracies of all paths of each length
 
   Impl(WeightSource& s, Batch b, const PathDraws& d)
@@ -102,6 +103,10 @@ struct PathAccuracy::Impl {
     out.rms = x.square().mean().sqrt().item<double>();
     out.residual = relative_residual(x, batch);
     out.cancellation = (lengths.flatten(1).norm(2, 1).sum() / lengths.sum(0).norm()).item<double>();
+    if (std::pow(1.0 + static_cast<double>(heads()), static_cast<double>(layers())) <= kFollowed) {
+      if (norms.empty()) norms = sums_of_path_norms(frozen.trunk(), frozen.input());
+      out.path_cancellation = norms[static_cast<size_t>(k)] / x.norm().item<double>();
+    }
     out.paths = count(k);
     return out;
   }

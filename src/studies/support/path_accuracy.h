@@ -9,6 +9,7 @@
 //     5, 20 ..   so many paths a draw; all: every one there is
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,8 @@
 
 namespace rankscope {
 
+constexpr double kFollowed = 5000;  // paths of all lengths: those of six layers with three heads are 4,096
+
 struct PathScore {
   double accuracy = 0;
   double spread = 0;    // standard deviation from draw to draw
@@ -28,6 +31,9 @@ struct PathScore {
   /// Frozen: sum over lengths of the norms of their sums, over the norm of the sum of all. 1: lengths do not
   /// cancel; large: a length that is left out leaves others without their counterweight.
   double cancellation = 0;
+  /// Frozen: the same within the length, over its paths; NaN where the network has more than kFollowed of
+  /// them.
+  double path_cancellation = std::numeric_limits<double>::quiet_NaN();
   int64_t paths = 0, draws = 1;
 };
 
