@@ -12,8 +12,8 @@ study list: the built-in studies, without torch.
   gate-samples
   gates
   heads-mixed
-  hull
   hull-depth
+  hull
   hybrid-share
   in-context-regression
   layernorm-history
@@ -103,7 +103,7 @@ What cannot be is refused before anything runs, by name.
   [2]
   $ rankscope study run quikc
   error: there is no study "quikc"
-    try  quick, fig1, figN   (rankscope study list shows all 28)
+    try  quick, fig1, figN   (rankscope study list shows all 33)
   [2]
   $ rankscope study runn quick
   error: there is no study command "runn"
