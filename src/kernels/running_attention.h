@@ -21,6 +21,14 @@ struct Monomials {
   const double* factor = nullptr;
 };
 
+/// The same without parents, as a GPU reads them: monomial m is factor[m] times up to three channels, a byte
+/// each from the lowest on; kNoChannel is the number one.
+struct PackedMonomials {
+  const uint32_t* channels = nullptr;
+  const float* factor = nullptr;
+};
+constexpr uint32_t kNoChannel = 255;
+
 /// Linear attention that may forget, of one sequence:
 ///   out_i = sum_{j <= i} G_ij f(q_i . k_j) v_j,  G_ij = keep_{j+1} ... keep_i,
 /// with q, k [tokens, width_qk], v and out [tokens, width_v], keep [tokens] or null (all ones). f is s itself
@@ -29,6 +37,7 @@ struct LinearAttention {
   int64_t tokens = 0, width_qk = 0, width_v = 0;
   int degree = 0;
   Monomials monomials = {};
+  PackedMonomials packed = {};  // on the device, for kernels/cuda
 };
 
 /// Rows of the state.

@@ -37,9 +37,8 @@ struct Shape {
     kernel.monomials = table->view();
     if (!q.is_cuda()) return;
     there = on_device(*table, q.size(2), degree, q.device());
-    kernel.monomials.parent = there[0].data_ptr<int32_t>();
-    kernel.monomials.channel = there[1].data_ptr<int32_t>();
-    kernel.monomials.factor = there[2].data_ptr<double>();
+    kernel.packed.channels = reinterpret_cast<const uint32_t*>(there[0].data_ptr<int32_t>());
+    kernel.packed.factor = there[1].data_ptr<float>();
   }
 
  private:
@@ -48,10 +47,10 @@ struct Shape {
                                        const at::Device& device) {
     thread_local std::map<std::tuple<std::string, int64_t, int64_t>, std::vector<Tensor>> known;
     std::vector<Tensor>& all = known[{device.str(), width, degree}];
-    if (all.empty())
-      all = {at::tensor(at::ArrayRef<int32_t>(table.parent), at::kInt).to(device),
-             at::tensor(at::ArrayRef<int32_t>(table.channel), at::kInt).to(device),
-             at::tensor(at::ArrayRef<double>(table.factor), at::kDouble).to(device)};
+    if (!all.empty()) return all;
+    const PackedTable packed = pack(table.view());
+    all = {at::tensor(at::ArrayRef<int32_t>(packed.channels), at::kInt).to(device),
+           at::tensor(at::ArrayRef<float>(packed.factor), at::kFloat).to(device)};
     return all;
   }
 };
@@ -168,7 +167,7 @@ Tensor linear_attention_reference(const Tensor& q_, const Tensor& k_, const Tens
 
 Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& keep,
                         int64_t degree) {
-  if (!fused_for(q) || (q.is_cuda() && !cuda::running_attention_takes(q.size(2))))
+  if (!fused_for(q) || (q.is_cuda() && !cuda::running_attention_takes(q.size(2), degree)))
     return linear_attention_reference(q, k, v, keep, degree);
   const Tensor none = at::empty({0}, q.options());
   return LinearAttentionFunction::apply(q, k, v, keep.defined() ? keep.detach() : none, degree);

@@ -34,6 +34,25 @@ MonomialTable made(int64_t width, int64_t degree) {
 
 }  // namespace
 
+PackedTable pack(const Monomials& table) {
+  PackedTable packed;
+  for (int64_t m = 0; m < table.count; ++m) {
+    uint32_t channels = 0;
+    double factor = 1;
+    int64_t at = m;
+    for (unsigned i = 0; i < 3; ++i) {
+      const bool there = table.channel[at] >= 0;
+      channels |= (there ? static_cast<uint32_t>(table.channel[at]) : kNoChannel) << 8 * i;
+      if (!there) continue;
+      factor *= table.factor[at];
+      at = table.parent[at];
+    }
+    packed.channels.push_back(static_cast<int32_t>(channels));
+    packed.factor.push_back(static_cast<float>(factor));
+  }
+  return packed;
+}
+
 std::shared_ptr<const MonomialTable> monomial_table(int64_t width, int64_t degree) {
   static std::mutex lock;
   static std::map<std::pair<int64_t, int64_t>, std::shared_ptr<const MonomialTable>> known;

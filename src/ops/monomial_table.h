@@ -19,6 +19,13 @@ struct MonomialTable {
   }
 };
 
+/// PackedMonomials of a table; an int32 holds the bits of a uint32.
+struct PackedTable {
+  std::vector<int32_t> channels;
+  std::vector<float> factor;
+};
+PackedTable pack(const Monomials& table);
+
 /// Made once a width and degree.
 std::shared_ptr<const MonomialTable> monomial_table(int64_t width, int64_t degree);
 

@@ -44,11 +44,20 @@ void expect_near(const Floats& ours, const Doubles& exact, int64_t terms, bool t
 struct Table {
   std::vector<int32_t> parent{0}, channel{-1};
   Doubles factor{1};
+  std::vector<uint32_t> packed{kNoChannel << 16 | kNoChannel << 8 | kNoChannel};
   explicit Table(int32_t width) {
-    for (int32_t c = 0; c < width; ++c) parent.push_back(0), channel.push_back(c), factor.push_back(1);
+    for (int32_t c = 0; c < width; ++c) add(0, c, 1, kNoChannel);
     for (int32_t a = 0; a < width; ++a)
       for (int32_t b = a; b < width; ++b)
-        parent.push_back(1 + a), channel.push_back(b), factor.push_back(a == b ? std::sqrt(0.5) : 1.0);
+        add(1 + a, b, a == b ? std::sqrt(0.5) : 1.0, static_cast<uint32_t>(a));
+  }
+
+ private:
+  void add(int32_t from, int32_t by, double times, uint32_t other) {
+    parent.push_back(from);
+    channel.push_back(by);
+    factor.push_back(times);
+    packed.push_back(kNoChannel << 16 | other << 8 | static_cast<uint32_t>(by));
   }
 };
 
@@ -62,13 +71,13 @@ TEST_F(CudaRunningAttention, LinearAttentionIsTheCpusInDoublePrecision) {
       for (const bool forgets : {false, true})
         for (const bool tf32 : {false, true}) {
           const Table table(static_cast<int32_t>(s.d));
-          const DeviceBuffer<int32_t> parent(table.parent), channel(table.channel);
-          const DeviceBuffer<double> factor(table.factor);
+          const DeviceBuffer<uint32_t> packed(table.packed);
+          const DeviceBuffer<float> factor(Floats(table.factor.begin(), table.factor.end()));
           LinearAttention host{s.tokens, s.d, s.e, degree};
           host.monomials = {static_cast<int64_t>(table.parent.size()), table.parent.data(),
                             table.channel.data(), table.factor.data()};
           LinearAttention there = host;
-          there.monomials = {host.monomials.count, parent.data(), channel.data(), factor.data()};
+          there.packed = {packed.data(), factor.data()};
 
           const int64_t rows = s.sequences * s.tokens;
           const double spread = 1 / std::sqrt(static_cast<double>(s.d));

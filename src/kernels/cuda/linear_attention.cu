@@ -1,87 +1,49 @@
 // Linear attention by chunks, all at once: what each chunk writes, a scan over the chunks for the state
 // before each, then every chunk alone. On the way back the same twice, once in each direction of time.
+#include "kernels/cuda/monomials.cuh"
 #include "kernels/cuda/running.cuh"
 #include "kernels/cuda/running_attention.h"
 
 namespace rankscope::cuda {
 namespace {
 
-__device__ __forceinline__ float polynomial(int degree, float s) {
-  if (degree == 0) return s;
-  if (degree == 1) return 1 + s;
-  if (degree == 2) return 1 + s * (1 + s * 0.5f);
-  return 1 + s * (1 + s * (0.5f + s * (1.0f / 6)));
-}
-__device__ __forceinline__ float slope(int degree, float s) {
-  return degree <= 1 ? 1.0f : polynomial(degree - 1, s);
-}
-
-// Monomial f of row `row` of x.
-__device__ __forceinline__ float monomial(const LinearAttention& a, const ChunkRows& x, int row, int f) {
-  if (a.degree == 0) return x(row, f);
-  if (row >= x.n || f >= a.monomials.count) return 0;
-  float value = 1;
-  for (; a.monomials.channel[f] >= 0; f = a.monomials.parent[f])
-    value *= static_cast<float>(a.monomials.factor[f]) * x(row, a.monomials.channel[f]);
-  return value;
-}
-
-// Adds to dx [width] the gradient g of monomial f.
-__device__ __forceinline__ void through_monomial(const LinearAttention& a, const ChunkRows& x, int row, int f,
-                                                 float g, float* dx) {
-  int channel[3], count = 0;
-  for (; a.monomials.channel[f] >= 0; f = a.monomials.parent[f]) {
-    g *= static_cast<float>(a.monomials.factor[f]);
-    channel[count++] = a.monomials.channel[f];
-  }
-  for (int c = 0; c < count; ++c) {
-    float value = g;
-    for (int other = 0; other < count; ++other)
-      if (other != c) value *= x(row, channel[other]);
-    dx[channel[c]] += value;
-  }
-}
-
-__device__ __host__ __forceinline__ int64_t tiles(int64_t size) { return (size + kC - 1) / kC; }
+__host__ __device__ int tiles_of(int64_t size) { return static_cast<int>((size + kC - 1) / kC); }
 
 template <bool kExact>
 __global__ __launch_bounds__(kRunningThreads) void write_states_kernel(LinearAttention a, int64_t rows,
                                                                        bool queries, const float* x,
                                                                        const float* y, const float* keep,
                                                                        float* states, float* whole) {
-  const int64_t row_tiles = tiles(rows), each = row_tiles * tiles(a.width_v);
+  const int each = tiles_of(a.width_v), m = static_cast<int>(rows);
   const Chunk c(blockIdx.x / each, a.tokens);
-  const int64_t tile = blockIdx.x % each;
-  const int row0 = static_cast<int>(tile % row_tiles) * kC, column0 = static_cast<int>(tile / row_tiles) * kC;
-  float *stage = running_shared, *kept = stage + kStage, *weight = kept + kC;
-  const int thread = static_cast<int>(threadIdx.x);
-  if (thread < kC) kept[thread] = thread >= c.n ? 0.0f : keep == nullptr ? 1.0f : keep[c.first + thread];
-  __syncthreads();
-  if (thread < kC) {
-    float product = 1;
-    if (queries)
-      for (int j = 0; j <= thread; ++j) product *= kept[j];
-    else
-      for (int j = thread + 1; j < c.n; ++j) product *= kept[j];
-    weight[thread] = thread < c.n ? product : 0.0f;
-    if (tile == 0 && thread == 0) {
-      // Of the whole chunk: the first token's own share is in one of the two and not in the other.
-      float all = 1;
-      for (int j = 0; j < c.n; ++j) all *= kept[j];
-      whole[c.state(1)] = all;
-    }
+  const int column0 = static_cast<int>(blockIdx.x % each) * kC;
+  const Matrix X = c.rows(x, a.width_qk), Y = c.rows(y, a.width_v);
+  Slot xs(0), ys(1), phis(2);
+  request(Wanted{xs, X, 0, 0}, Wanted{ys, Y, 0, column0});
+  const KeptInChunk kept(c, keep, running_shared + (a.degree == 0 ? 2 : 3) * kTile);
+  if (column0 == 0 && threadIdx.x == 0) whole[c.state(1)] = kept.whole();
+  const float* weight = queries ? kept.before : kept.to_end;
+  arrived<kExact, 0>(Wanted{xs, X, 0, 0}, Wanted{ys, Y, 0, column0});
+  if (a.degree == 0 && keep != nullptr) {
+    for (int i = static_cast<int>(threadIdx.x); i < kTile; i += kRunningThreads)
+      ys.tile[i] = as_factor<kExact>(ys.tile[i] * weight[i / kC]);  // the place within a row does not matter
+    __syncthreads();
   }
-  __syncthreads();
-  const ChunkRows from(c, x, a.width_qk), to(c, y, a.width_v);
-  Product<kExact> sum;
-  sum.template add<Along::tile, Along::tile>(
-      c.n, [&](int row, int token) { return weight[token] * monomial(a, from, token, row0 + row); },
-      [&](int token, int column) { return to(token, column0 + column); }, stage);
-  float* out = states + c.state(rows * a.width_v);
-  sum.each([&](int row, int column, float value) {
-    if (row0 + row < rows && column0 + column < a.width_v)
-      out[static_cast<int64_t>(row0 + row) * a.width_v + column0 + column] = value;
-  });
+  for (int row0 = 0; row0 < m; row0 += kC) {
+    const float* from = xs.tile;
+    if (a.degree > 0) {
+      __syncthreads();  // the tile before is read
+      monomial_tile<kExact>(
+          a, row0, RowsOf(xs, X), [&](int row) { return weight[row]; }, phis.own());
+      from = phis.tile;
+    } else {
+      fetch<kExact>(Wanted{xs, X, 0, row0});
+    }
+    Product<kExact> sum;
+    sum.template add<true, false>(from, ys.tile, c.depth(), up_to_eight(m - row0),
+                                  up_to_eight(a.width_v - column0));
+    sum.store(states + c.state(rows * a.width_v), rows, a.width_v, row0, column0);
+  }
 }
 
 __global__ __launch_bounds__(kRunningThreads) void scan_states_kernel(int64_t sequences, int64_t chunks,
@@ -89,155 +51,224 @@ __global__ __launch_bounds__(kRunningThreads) void scan_states_kernel(int64_t se
                                                                       const float* whole, float* states) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kRunningThreads + threadIdx.x;
   if (i >= sequences * size) return;
-  const int64_t sequence = i / size, element = i % size;
-  float* at = states + sequence * chunks * size + element;
-  const float* kept = whole + sequence * chunks;
-  float state = 0;
-#pragma unroll 8
-  for (int64_t step = 0; step < chunks; ++step) {
-    const int64_t c = backward ? chunks - 1 - step : step;
-    const float here = at[c * size];
-    at[c * size] = state;
-    state = kept[c] * state + here;
+  const int64_t sequence = i / size, first = sequence * chunks + (backward ? chunks - 1 : 0);
+  const int64_t way = backward ? -1 : 1, step = way * size;
+  float* to = states + first * size + i % size;
+  const float *from = to, *kept = whole + first;
+  constexpr int kAhead = 16;  // on their way together, and these while those before are written
+  float here[2][kAhead], share[2][kAhead], state = 0;
+  const auto look = [&](int64_t left, int side) {
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s, from += step, kept += way)
+      if (s < left) here[side][s] = *from, share[side][s] = *kept;
+  };
+  const auto pass = [&](int64_t left, int side) {
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s, to += step)
+      if (s < left) {
+        *to = state;
+        state = share[side][s] * state + here[side][s];
+      }
+  };
+  look(chunks, 0);
+  for (int64_t left = chunks; left > 0; left -= 2 * kAhead) {
+    look(left - kAhead, 1);
+    pass(left, 0);
+    look(left - 2 * kAhead, 0);
+    pass(left - kAhead, 1);
   }
 }
 
 template <bool kExact>
-__global__ __launch_bounds__(kRunningThreads) void outputs_kernel(LinearAttention a, int64_t rows,
-                                                                  const float* q, const float* k,
-                                                                  const float* v, const float* keep,
-                                                                  const float* states, float* out) {
+__global__ __launch_bounds__(kRunningThreads, 3) void outputs_kernel(LinearAttention a, int64_t rows,
+                                                                     const float* q, const float* k,
+                                                                     const float* v, const float* keep,
+                                                                     const float* states, float* out) {
   const Chunk c(blockIdx.x, a.tokens);
-  float *stage = running_shared, *P = stage + kStage;
-  const KeptInChunk kept(c, keep, P + kSquare);
-  const ChunkRows Q(c, q, a.width_qk), K(c, k, a.width_qk), V(c, v, a.width_v);
-  const StateMatrix S{states + c.state(rows * a.width_v), rows, a.width_v};
-  {
-    Product<kExact> s;
-    s.template add<Along::terms, Along::terms>(
-        static_cast<int>(a.width_qk), [&](int i, int x) { return Q(i, x); },
-        [&](int x, int j) { return K(j, x); }, stage);
-    s.each([&](int i, int j, float value) {
-      P[i * kSquareRow + j] = kept.between(i, j) * polynomial(a.degree, value);
-    });
+  const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v), m = static_cast<int>(rows);
+  const bool earlier = c.chunk > 0;
+  const Matrix Q = c.rows(q, d), K = c.rows(k, d), V = c.rows(v, e);
+  const Matrix S(earlier ? states + c.state(rows * e) : nullptr, rows, e);
+  Slot qs(0), ks(1), vs(2), ss(3), phis(4);
+  request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
+  request(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
+  const KeptInChunk kept(c, keep, running_shared + (a.degree == 0 ? 4 : 5) * kTile);
+  arrived<kExact, 1>(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
+  Product<kExact> s;
+  for (int x0 = 0; x0 < d; x0 += kC) {
+    fetch<kExact>(Wanted{qs, Q, 0, x0}, Wanted{ks, K, 0, x0});
+    s.template add<false, true>(qs.tile, ks.tile, up_to_eight(d - x0));
   }
+  arrived<kExact, 0>(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
+  float* P = ks.own();
+  kept.between(P);
+  s.each([&](int i, int j, float& value) {
+    P[place(i, j)] = as_factor<kExact>(P[place(i, j)] * polynomial(a.degree, value));
+  });
   __syncthreads();
-  for (int column0 = 0; column0 < a.width_v; column0 += kC) {
+  for (int y0 = 0; y0 < e; y0 += kC) {
+    const int columns = up_to_eight(e - y0);
     Product<kExact> o;
-    o.template add<Along::terms, Along::tile>(
-        c.n, [&](int i, int j) { return P[i * kSquareRow + j]; },
-        [&](int j, int y) { return V(j, column0 + y); }, stage);
-    if (c.chunk > 0)
-      o.template add<Along::terms, Along::tile>(
-          static_cast<int>(rows), [&](int i, int f) { return kept.before[i] * monomial(a, Q, i, f); },
-          [&](int f, int y) { return S(f, column0 + y); }, stage);
-    o.each([&](int i, int y, float value) {
-      if (i < c.n && column0 + y < a.width_v) out[(c.first + i) * a.width_v + column0 + y] = value;
-    });
+    for (int f0 = 0; f0 < m && earlier; f0 += kC) {
+      const float* from = qs.tile;
+      fetch<kExact>(Wanted{qs, Q, 0, a.degree == 0 ? f0 : 0}, Wanted{ss, S, f0, y0});
+      if (a.degree > 0) {
+        __syncthreads();  // the tile before is read
+        monomial_tile<kExact>(
+            a, f0, RowsOf(qs, Q), [](int) { return 1.0f; }, phis.own());
+        from = phis.tile;
+      }
+      o.template add<false, false>(from, ss.tile, up_to_eight(m - f0), kC, columns);
+    }
+    o.scale(kept.before);
+    fetch<kExact>(Wanted{vs, V, 0, y0});
+    o.template add<false, false>(P, vs.tile, c.depth(), kC, columns);
+    o.store(out + c.first * e, c.n, e, 0, y0);
   }
 }
 
-// dx [64, width] = pairs + diag(weight) (Y S^T) for degree 0; otherwise that is the gradient of monomials and
-// goes through them. `pairs` adds what comes from inside the chunk.
+// Channels whose sums of every thread fit into one tile.
+constexpr int kNarrow = kTile / kRunningThreads;
+
+// What the gradients of queries and of keys have in common: rows X, whose products with the state's rows S
+// meet Y, times a weight of each row.
+struct RowSide {
+  const Matrix &X, &Y, &S;
+  Slot &xs, &ys, &spare;  // what spare holds is not needed meanwhile
+  const float* weight;
+  bool there;  // a state beyond this chunk
+};
+
+// dx = pairs(x0) + diag(weight) Y S^T for degree 0; otherwise that is the gradient of monomials and goes
+// through them. `pairs` adds what comes from inside the chunk.
 template <bool kExact, class Pairs>
-__device__ void row_gradients(const LinearAttention& a, int64_t rows, const Chunk& c, const ChunkRows& X,
-                              const ChunkRows& Y, const StateMatrix& S, const float* weight, bool there,
-                              Pairs pairs, float* stage, float* spread, float* dx) {
+__device__ void row_gradients(const LinearAttention& a, int m, const Chunk& c, const RowSide& side, Slot& ss,
+                              float* factors, Pairs pairs, float* dx) {
   const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v);
   const int thread = static_cast<int>(threadIdx.x);
-  const auto from_state = [&](Product<kExact>& sum, int first) {
-    sum.template add<Along::terms, Along::terms>(
-        e, [&](int i, int y) { return weight[i] * Y(i, y); }, [&](int y, int f) { return S(first + f, y); },
-        stage);
+  const auto from_state = [&](Product<kExact>& sum, int f0, int columns) {
+    for (int y0 = 0; y0 < e; y0 += kC) {
+      fetch<kExact>(Wanted{side.ys, side.Y, 0, y0}, Wanted{ss, side.S, f0, y0});
+      sum.template add<false, true>(side.ys.tile, ss.tile, up_to_eight(e - y0), kC, columns);
+    }
+    sum.scale(side.weight);
   };
-  // Four threads a row, each with a sum of its own: the same bits every time.
-  float* own = spread + static_cast<int64_t>(thread) * d;
-  if (a.degree > 0 && there) {
-    for (int x = 0; x < d; ++x) own[x] = 0;
-    float* tile = spread + static_cast<int64_t>(kRunningThreads) * d;
-    for (int f0 = 0; f0 < rows; f0 += kC) {
+  const bool through = a.degree > 0 && side.there;
+  // Four threads a row, each with a sum of its own (the same bits every time): channel x of thread i stands
+  // at x * threads + i.
+  auto* channels = reinterpret_cast<uint32_t*>(factors + kC);
+  float* spread = d <= kNarrow ? side.spare.tile : factors + 2 * kC;
+  if (through) {
+    __syncthreads();
+    side.spare.own();
+    for (int x = 0; x < d; ++x) spread[x * kRunningThreads + thread] = 0;
+    fetch<kExact>(Wanted{side.xs, side.X, 0, 0});
+    const RowsOf x(side.xs, side.X);
+    for (int f0 = 0; f0 < m; f0 += kC) {
       Product<kExact> sum;
-      from_state(sum, f0);
-      sum.each([&](int i, int f, float value) { tile[i * kSquareRow + f] = value; });
+      from_state(sum, f0, up_to_eight(m - f0));
+      __syncthreads();
+      float* dphi = ss.own();
+      sum.each([&](int i, int f, float& value) { dphi[place(i, f)] = value; });
+      if (thread < kC) {
+        const Monomial one(a, f0 + thread);
+        channels[thread] = one.channels, factors[thread] = one.factor;
+      }
       __syncthreads();
       const int row = thread % kC, quarter = thread / kC * (kC / 4);
       if (row < c.n)
-        for (int f = quarter; f < quarter + kC / 4 && f0 + f < rows; ++f)
-          through_monomial(a, X, row, f0 + f, tile[row * kSquareRow + f], own);
+        for (int f = quarter; f < quarter + kC / 4 && f0 + f < m; ++f)
+          through_monomial({factors[f], channels[f]}, x, row, dphi[place(row, f)], spread + thread);
       __syncthreads();
     }
   }
   for (int x0 = 0; x0 < d; x0 += kC) {
     Product<kExact> sum;
+    if (a.degree == 0 && side.there) from_state(sum, x0, up_to_eight(d - x0));
     pairs(sum, x0);
-    if (a.degree == 0 && there) from_state(sum, x0);
-    sum.each([&](int i, int x, float value) {
-      if (i >= c.n || x0 + x >= d) return;
-      if (a.degree > 0 && there)
-        for (int part = 0; part < 4; ++part)
-          value += spread[static_cast<int64_t>(part * kC + i) * d + x0 + x];
-      dx[(c.first + i) * d + x0 + x] = value;
-    });
+    if (through)
+      sum.each([&](int i, int x, float& value) {
+        for (int part = 0; part < 4 && x0 + x < d; ++part)
+          value += spread[(x0 + x) * kRunningThreads + part * kC + i];
+      });
+    sum.store(dx + c.first * d, c.n, d, 0, x0);
   }
-  __syncthreads();
 }
 
 template <bool kExact>
-__global__ __launch_bounds__(kRunningThreads) void gradients_kernel(
-    LinearAttention a, int64_t rows, const float* q, const float* k, const float* v, const float* keep,
-    const float* dout, const float* states, const float* dstates, float* dq, float* dk, float* dv) {
+__global__ __launch_bounds__(kRunningThreads,
+                             2) void gradients_kernel(LinearAttention a, int64_t rows, const float* q,
+                                                      const float* k, const float* v, const float* keep,
+                                                      const float* dout, const float* states,
+                                                      const float* dstates, float* dq, float* dk, float* dv) {
   const Chunk c(blockIdx.x, a.tokens);
-  float *stage = running_shared, *P = stage + kStage, *ds = P + kSquare;
-  const KeptInChunk kept(c, keep, ds + kSquare);
-  float* spread = ds + kSquare + KeptInChunk::kFloats;
-  const ChunkRows Q(c, q, a.width_qk), K(c, k, a.width_qk), V(c, v, a.width_v), dO(c, dout, a.width_v);
-  const StateMatrix S{states + c.state(rows * a.width_v), rows, a.width_v};
-  const StateMatrix dS{dstates + c.state(rows * a.width_v), rows, a.width_v};
+  const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v), m = static_cast<int>(rows);
   const bool earlier = c.chunk > 0, later = c.chunk + 1 < c.chunks;
+  const Matrix Q = c.rows(q, d), K = c.rows(k, d), V = c.rows(v, e), dO = c.rows(dout, e);
+  const Matrix S(earlier ? states + c.state(rows * e) : nullptr, rows, e);
+  const Matrix dS(later ? dstates + c.state(rows * e) : nullptr, rows, e);
+  Slot qs(0), ks(1), vs(2), os(3), ps(4), ds(5), ss(6);
+  request(Wanted{vs, V, 0, 0}, Wanted{os, dO, 0, 0});
+  request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
+  request(Wanted{ss, S, 0, 0, earlier});
+  const KeptInChunk kept(c, keep, running_shared + 7 * kTile);
   {
     Product<kExact> s, dp;
-    s.template add<Along::terms, Along::terms>(
-        static_cast<int>(a.width_qk), [&](int i, int x) { return Q(i, x); },
-        [&](int x, int j) { return K(j, x); }, stage);
-    dp.template add<Along::terms, Along::terms>(
-        static_cast<int>(a.width_v), [&](int i, int y) { return dO(i, y); },
-        [&](int y, int j) { return V(j, y); }, stage);
-    s.each([&](int i, int j, float value) {
-      P[i * kSquareRow + j] = kept.between(i, j) * polynomial(a.degree, value);
-      ds[i * kSquareRow + j] = kept.between(i, j) * slope(a.degree, value);
+    arrived<kExact, 2>(Wanted{vs, V, 0, 0}, Wanted{os, dO, 0, 0});
+    for (int y0 = 0; y0 < e; y0 += kC) {
+      fetch<kExact>(Wanted{vs, V, 0, y0}, Wanted{os, dO, 0, y0});
+      dp.template add<false, true>(os.tile, vs.tile, up_to_eight(e - y0));
+    }
+    dp.settle();
+    arrived<kExact, 1>(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
+    for (int x0 = 0; x0 < d; x0 += kC) {
+      fetch<kExact>(Wanted{qs, Q, 0, x0}, Wanted{ks, K, 0, x0});
+      s.template add<false, true>(qs.tile, ks.tile, up_to_eight(d - x0));
+    }
+    float *P = ps.own(), *to = ds.own();
+    kept.between(P);
+    s.each([&](int i, int j, float& value) {
+      const float g = P[place(i, j)];
+      P[place(i, j)] = as_factor<kExact>(g * polynomial(a.degree, value));
+      to[place(i, j)] = g * slope(a.degree, value);
     });
     // The same thread has the same places of both.
-    dp.each([&](int i, int j, float value) { ds[i * kSquareRow + j] *= value; });
+    dp.each(
+        [&](int i, int j, float& value) { to[place(i, j)] = as_factor<kExact>(to[place(i, j)] * value); });
   }
-  __syncthreads();
+  arrived<kExact, 0>(Wanted{ss, S, 0, 0, earlier});
   row_gradients<kExact>(
-      a, rows, c, Q, dO, S, kept.before, earlier,
+      a, m, c, {Q, dO, S, qs, os, vs, kept.before, earlier}, ss, kept.keep,
       [&](Product<kExact>& sum, int x0) {
-        sum.template add<Along::terms, Along::tile>(
-            c.n, [&](int i, int j) { return ds[i * kSquareRow + j]; },
-            [&](int j, int x) { return K(j, x0 + x); }, stage);
+        fetch<kExact>(Wanted{ks, K, 0, x0});
+        sum.template add<false, false>(ds.tile, ks.tile, c.depth(), kC, up_to_eight(d - x0));
       },
-      stage, spread, dq);
+      dq);
   row_gradients<kExact>(
-      a, rows, c, K, V, dS, kept.to_end, later,
+      a, m, c, {K, V, dS, ks, vs, os, kept.to_end, later}, ss, kept.keep,
       [&](Product<kExact>& sum, int x0) {
-        sum.template add<Along::tile, Along::tile>(
-            c.n, [&](int j, int i) { return ds[i * kSquareRow + j]; },
-            [&](int i, int x) { return Q(i, x0 + x); }, stage);
+        fetch<kExact>(Wanted{qs, Q, 0, x0});
+        sum.template add<true, false>(ds.tile, qs.tile, c.depth(), kC, up_to_eight(d - x0));
       },
-      stage, spread, dk);
-  for (int y0 = 0; y0 < a.width_v; y0 += kC) {
+      dk);
+  for (int y0 = 0; y0 < e; y0 += kC) {
+    const int columns = up_to_eight(e - y0);
     Product<kExact> sum;
-    sum.template add<Along::tile, Along::tile>(
-        c.n, [&](int j, int i) { return P[i * kSquareRow + j]; }, [&](int i, int y) { return dO(i, y0 + y); },
-        stage);
-    if (later)
-      sum.template add<Along::terms, Along::tile>(
-          static_cast<int>(rows), [&](int j, int f) { return kept.to_end[j] * monomial(a, K, j, f); },
-          [&](int f, int y) { return dS(f, y0 + y); }, stage);
-    sum.each([&](int j, int y, float value) {
-      if (j < c.n && y0 + y < a.width_v) dv[(c.first + j) * a.width_v + y0 + y] = value;
-    });
+    for (int f0 = 0; f0 < m && later; f0 += kC) {
+      const float* from = ks.tile;
+      fetch<kExact>(Wanted{ks, K, 0, a.degree == 0 ? f0 : 0}, Wanted{ss, dS, f0, y0});
+      if (a.degree > 0) {
+        __syncthreads();  // the tile before is read
+        monomial_tile<kExact>(
+            a, f0, RowsOf(ks, K), [](int) { return 1.0f; }, qs.own());
+        from = qs.tile;
+      }
+      sum.template add<false, false>(from, ss.tile, up_to_eight(m - f0), kC, columns);
+    }
+    sum.scale(kept.to_end);
+    fetch<kExact>(Wanted{os, dO, 0, y0});
+    sum.template add<true, false>(ps.tile, os.tile, c.depth(), kC, columns);
+    sum.store(dv + c.first * e, c.n, e, 0, y0);
   }
 }
 
@@ -246,22 +277,22 @@ __global__ __launch_bounds__(kRunningThreads) void gradients_kernel(
 void write_states(const LinearAttention& a, int64_t sequences, bool tf32, bool queries, const float* x,
                   const float* y, const float* keep, float* states, float* whole, void* stream) {
   const int64_t rows = state_rows(a);
-  const int64_t blocks = sequences * running_chunks(a.tokens) * tiles(rows) * tiles(a.width_v);
-  launch_running(tf32 ? write_states_kernel<false> : write_states_kernel<true>, blocks, kStage + 2 * kC,
-                 stream, "write_states", a, rows, queries, x, y, keep, states, whole);
+  const int64_t blocks = sequences * running_chunks(a.tokens) * tiles_of(a.width_v);
+  launch_running(tf32 ? write_states_kernel<false> : write_states_kernel<true>, blocks, a.degree == 0 ? 2 : 3,
+                 KeptInChunk::kFloats, stream, "write_states", a, rows, queries, x, y, keep, states, whole);
 }
 
 void scan_states(int64_t sequences, int64_t chunks, int64_t size, bool backward, const float* whole,
                  float* states, void* stream) {
-  launch_running(scan_states_kernel, (sequences * size + kRunningThreads - 1) / kRunningThreads, 0, stream,
+  launch_running(scan_states_kernel, (sequences * size + kRunningThreads - 1) / kRunningThreads, 0, 0, stream,
                  "scan_states", sequences, chunks, size, backward, whole, states);
 }
 
 void running_outputs(const LinearAttention& a, int64_t sequences, bool tf32, const float* q, const float* k,
                      const float* v, const float* keep, const float* states, float* out, void* stream) {
   launch_running(tf32 ? outputs_kernel<false> : outputs_kernel<true>, sequences * running_chunks(a.tokens),
-                 kStage + kSquare + KeptInChunk::kFloats, stream, "running_outputs", a, state_rows(a), q, k,
-                 v, keep, states, out);
+                 a.degree == 0 ? 4 : 5, KeptInChunk::kFloats, stream, "running_outputs", a, state_rows(a), q,
+                 k, v, keep, states, out);
 }
 
 int64_t linear_attention_workspace(const LinearAttention& a, int64_t sequences, bool backward) {
@@ -275,7 +306,7 @@ void linear_attention_forward(const LinearAttention& a, int64_t sequences, bool 
                               void* stream) {
   if (sequences == 0) return;
   const int64_t chunks = running_chunks(a.tokens), size = state_rows(a) * a.width_v;
-  float *whole = work, *states = work + sequences * chunks;
+  float *states = work, *whole = work + (chunks > 1 ? sequences * chunks * size : 0);
   if (chunks > 1) {
     write_states(a, sequences, tf32, false, k, v, keep, states, whole, stream);
     scan_states(sequences, chunks, size, false, whole, states, stream);
@@ -288,17 +319,18 @@ void linear_attention_backward(const LinearAttention& a, int64_t sequences, bool
                                float* dq, float* dk, float* dv, float* work, void* stream) {
   if (sequences == 0) return;
   const int64_t chunks = running_chunks(a.tokens), rows = state_rows(a), size = rows * a.width_v;
-  float *whole = work, *states = work + sequences * chunks, *dstates = states + sequences * chunks * size;
+  const int64_t all = chunks > 1 ? sequences * chunks * size : 0;
+  float *states = work, *dstates = states + all, *whole = dstates + all;
   if (chunks > 1) {
     write_states(a, sequences, tf32, false, k, v, keep, states, whole, stream);
     scan_states(sequences, chunks, size, false, whole, states, stream);
     write_states(a, sequences, tf32, true, q, dout, keep, dstates, whole, stream);
     scan_states(sequences, chunks, size, true, whole, dstates, stream);
   }
-  const int64_t spread = a.degree > 0 && chunks > 1 ? kRunningThreads * a.width_qk + kSquare : 0;
-  launch_running(tf32 ? gradients_kernel<false> : gradients_kernel<true>, sequences * chunks,
-                 kStage + 2 * kSquare + KeptInChunk::kFloats + spread, stream, "linear_attention_backward", a,
-                 rows, q, k, v, keep, dout, states, dstates, dq, dk, dv);
+  const int64_t wide = a.width_qk > kNarrow ? kRunningThreads * a.width_qk : 0;
+  launch_running(tf32 ? gradients_kernel<false> : gradients_kernel<true>, sequences * chunks, 7,
+                 KeptInChunk::kFloats + (a.degree > 0 ? kC + wide : 0), stream, "linear_attention_backward",
+                 a, rows, q, k, v, keep, dout, states, dstates, dq, dk, dv);
 }
 
 }  // namespace rankscope::cuda

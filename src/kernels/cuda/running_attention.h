@@ -7,9 +7,11 @@
 
 namespace rankscope::cuda {
 
-/// Whether the kernels take heads of these widths: a state's rows must fit into shared memory.
-constexpr int64_t kMaxRunningWidth = 128;
-constexpr bool running_attention_takes(int64_t width_qk) { return width_qk <= kMaxRunningWidth; }
+/// Whether the kernels take heads of this width: what a block carries along must fit into shared memory.
+constexpr int64_t kMaxRunningWidth = 128, kMaxPolynomialWidth = 112;
+constexpr bool running_attention_takes(int64_t width_qk, int64_t degree = 0) {
+  return width_qk <= (degree == 0 ? kMaxRunningWidth : kMaxPolynomialWidth);
+}
 
 /// Floats that a call works in.
 int64_t linear_attention_workspace(const LinearAttention& a, int64_t sequences, bool backward);
