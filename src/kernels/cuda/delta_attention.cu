@@ -53,7 +53,7 @@ __global__ __launch_bounds__(kRunningThreads, 3) void prepare_kernel(DeltaAttent
   const Chunk c(blockIdx.x, a.tokens);
   const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v);
   const int thread = static_cast<int>(threadIdx.x);
-  const Matrix K = c.rows(in.k, d), V = c.rows(in.v, e);
+  const PlainRows K = c.rows(in.k, d), V = c.rows(in.v, e);
   Slot ks(0), vs(1), ms(2), ts(3);
   request(Wanted{ks, K, 0, 0});
   request(Wanted{vs, V, 0, 0});
@@ -136,7 +136,7 @@ __global__ __launch_bounds__(kRunningThreads, 3) void local_kernel(DeltaAttentio
                                                                    const float* dout, float* du) {
   const Chunk c(blockIdx.x, a.tokens);
   const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v);
-  const Matrix Q = c.rows(in.q, d), K = c.rows(in.k, d), dO = c.rows(dout, e);
+  const PlainRows Q = c.rows(in.q, d), K = c.rows(in.k, d), dO = c.rows(dout, e);
   Slot qs(0), ks(1), os(2);
   request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
   request(Wanted{os, dO, 0, 0});
@@ -215,11 +215,11 @@ __global__ __launch_bounds__(kRunningThreads, 2) void delta_gradients_kernel(Del
   const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v);
   const int side = static_cast<int>(side_of(a.tokens));
   const bool earlier = c.chunk > 0, later = c.chunk + 1 < c.chunks;
-  const Matrix Q = c.rows(in.q, d), K = c.rows(in.k, d), V = c.rows(in.v, e), dO = c.rows(dout, e),
-               U = c.rows(from.U, e), dR = c.rows(du, e);  // dU, until it is solved for
-  const Matrix T(from.inverse + c.state(side * side), side, side);
-  const Matrix S(earlier ? from.states + c.state(a.width_qk * e) : nullptr, d, e);
-  const Matrix dS(later ? dstates + c.state(a.width_qk * e) : nullptr, d, e);
+  const PlainRows Q = c.rows(in.q, d), K = c.rows(in.k, d), V = c.rows(in.v, e), dO = c.rows(dout, e),
+                  U = c.rows(from.U, e), dR = c.rows(du, e);  // dU, until it is solved for
+  const PlainRows T(from.inverse + c.state(side * side), side, side);
+  const PlainRows S(earlier ? from.states + c.state(a.width_qk * e) : nullptr, d, e);
+  const PlainRows dS(later ? dstates + c.state(a.width_qk * e) : nullptr, d, e);
   Slot qs(0), ks(1), os(2), us(3), rs(4), xs(5);
   const KeptInChunk kept(c, in.keep, running_shared + 6 * kTile);
   const TokenSums sums(kept.keep + kC);
@@ -251,8 +251,8 @@ __global__ __launch_bounds__(kRunningThreads, 2) void delta_gradients_kernel(Del
 
   // Through the states: rows of y times the state's rows. Their products with x are summed up, then they are
   // weighted.
-  const auto through_state = [&](Slot& ys, const Matrix& y, const Matrix& state, Slot& x, int x0, float* with,
-                                 const float* weight) {
+  const auto through_state = [&](Slot& ys, const PlainRows& y, const PlainRows& state, Slot& x, int x0,
+                                 float* with, const float* weight) {
     Product<kExact> raw;
     for (int y0 = 0; y0 < e; y0 += kC) {
       fetch<kExact>(Wanted{ys, y, 0, y0}, Wanted{xs, state, x0, y0});

@@ -17,7 +17,7 @@ __global__ __launch_bounds__(kRunningThreads) void write_states_kernel(LinearAtt
   const int each = tiles_of(a.width_v), m = static_cast<int>(rows);
   const Chunk c(blockIdx.x / each, a.tokens);
   const int column0 = static_cast<int>(blockIdx.x % each) * kC;
-  const Matrix X = c.rows(x, a.width_qk), Y = c.rows(y, a.width_v);
+  const PlainRows X = c.rows(x, a.width_qk), Y = c.rows(y, a.width_v);
   Slot xs(0), ys(1), phis(2);
   request(Wanted{xs, X, 0, 0}, Wanted{ys, Y, 0, column0});
   const KeptInChunk kept(c, keep, running_shared + (a.degree == 0 ? 2 : 3) * kTile);
@@ -87,8 +87,8 @@ __global__ __launch_bounds__(kRunningThreads, 3) void outputs_kernel(LinearAtten
   const Chunk c(blockIdx.x, a.tokens);
   const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v), m = static_cast<int>(rows);
   const bool earlier = c.chunk > 0;
-  const Matrix Q = c.rows(q, d), K = c.rows(k, d), V = c.rows(v, e);
-  const Matrix S(earlier ? states + c.state(rows * e) : nullptr, rows, e);
+  const PlainRows Q = c.rows(q, d), K = c.rows(k, d), V = c.rows(v, e);
+  const PlainRows S(earlier ? states + c.state(rows * e) : nullptr, rows, e);
   Slot qs(0), ks(1), vs(2), ss(3), phis(4);
   request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
   request(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
@@ -133,7 +133,7 @@ constexpr int kNarrow = kTile / kRunningThreads;
 // What the gradients of queries and of keys have in common: rows X, whose products with the state's rows S
 // meet Y, times a weight of each row.
 struct RowSide {
-  const Matrix &X, &Y, &S;
+  const PlainRows &X, &Y, &S;
   Slot &xs, &ys, &spare;  // what spare holds is not needed meanwhile
   const float* weight;
   bool there;  // a state beyond this chunk
@@ -204,9 +204,9 @@ __global__ __launch_bounds__(kRunningThreads,
   const Chunk c(blockIdx.x, a.tokens);
   const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v), m = static_cast<int>(rows);
   const bool earlier = c.chunk > 0, later = c.chunk + 1 < c.chunks;
-  const Matrix Q = c.rows(q, d), K = c.rows(k, d), V = c.rows(v, e), dO = c.rows(dout, e);
-  const Matrix S(earlier ? states + c.state(rows * e) : nullptr, rows, e);
-  const Matrix dS(later ? dstates + c.state(rows * e) : nullptr, rows, e);
+  const PlainRows Q = c.rows(q, d), K = c.rows(k, d), V = c.rows(v, e), dO = c.rows(dout, e);
+  const PlainRows S(earlier ? states + c.state(rows * e) : nullptr, rows, e);
+  const PlainRows dS(later ? dstates + c.state(rows * e) : nullptr, rows, e);
   Slot qs(0), ks(1), vs(2), os(3), ps(4), ds(5), ss(6);
   request(Wanted{vs, V, 0, 0}, Wanted{os, dO, 0, 0});
   request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});

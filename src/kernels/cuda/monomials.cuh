@@ -31,9 +31,9 @@ struct Monomial {
 /// Numbers of the rows of a chunk, from its tile where that holds all of them.
 struct RowsOf {
   const float* tile;
-  const Matrix& m;
+  const PlainRows& m;
   bool whole;
-  __device__ RowsOf(const Slot& slot, const Matrix& matrix)
+  __device__ RowsOf(const Slot& slot, const PlainRows& matrix)
       : tile(slot.tile), m(matrix), whole(matrix.columns <= kC) {}
   __device__ __forceinline__ float operator()(int row, uint32_t channel) const {
     if (channel == kNoChannel) return 1;

@@ -22,7 +22,9 @@ struct Chunk {
   /// Of the state before or behind it in [sequences, chunks, size].
   __device__ int64_t state(int64_t size) const { return (sequence * chunks + chunk) * size; }
   /// Its rows of a matrix [sequences * tokens, columns].
-  __device__ Matrix rows(const float* x, int64_t columns) const { return {x + first * columns, n, columns}; }
+  __device__ PlainRows rows(const float* x, int64_t columns) const {
+    return {x + first * columns, n, columns};
+  }
   __device__ int depth() const { return up_to_eight(n); }
 };
 

@@ -26,12 +26,12 @@ __device__ __forceinline__ int up_to_eight(int64_t x) {
 }
 
 /// A matrix in global memory: zero outside.
-struct Matrix {
+struct PlainRows {
   const float* data;
   int64_t rows, columns;
   bool wide;  // every row starts at 16 bytes
 
-  __device__ Matrix(const float* from, int64_t row_count, int64_t column_count)
+  __device__ PlainRows(const float* from, int64_t row_count, int64_t column_count)
       : data(from),
         rows(row_count),
         columns(column_count),
@@ -68,7 +68,7 @@ __device__ __forceinline__ void each_one(int columns, Use use) {
 }
 
 /// Starts to bring a tile: 64 rows, and columns up to a multiple of eight behind the last.
-__device__ __forceinline__ void bring(float* tile, const Matrix& m, int row0, int column0) {
+__device__ __forceinline__ void bring(float* tile, const PlainRows& m, int row0, int column0) {
   const int columns = up_to_eight(m.columns - column0);
   const float* first = m.data + row0 * m.columns + column0;
   const int stride = static_cast<int>(m.columns), rows_left = static_cast<int>(m.rows) - row0,
@@ -87,7 +87,7 @@ __device__ __forceinline__ void bring(float* tile, const Matrix& m, int row0, in
 
 /// Rounds what this thread has brought, once it has arrived.
 template <bool kExact>
-__device__ __forceinline__ void round_brought(float* tile, const Matrix& m, int column0) {
+__device__ __forceinline__ void round_brought(float* tile, const PlainRows& m, int column0) {
   if (kExact) return;
   const int columns = up_to_eight(m.columns - column0);
   if (m.wide)
@@ -115,7 +115,7 @@ struct Slot {
 /// A tile that is wanted in a slot.
 struct Wanted {
   Slot& slot;
-  const Matrix& m;
+  const PlainRows& m;
   int row0, column0;
   bool really = true;
   __device__ const float* first() const { return m.data + row0 * m.columns + column0; }
