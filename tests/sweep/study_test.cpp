@@ -30,7 +30,7 @@ std::string without_fixed_heads() {
 
 Study study(const std::string& text) { return parse_study(text, "ranks", "ranks.toml"); }
 
-std::vector<std::string> points(const std::vector<Axis>& overrides = {}) {
+std::vector<std::string> written_points(const std::vector<Axis>& overrides = {}) {
   std::vector<std::string> out;
   for (const Trial& t : trials(study(without_fixed_heads()), fake_runner(), overrides))
     out.push_back(fmt::format("{} r{} h{} s{}", text(t.config, "norm"), integer(t.config, "rank"),
@@ -41,15 +41,15 @@ std::vector<std::string> points(const std::vector<Axis>& overrides = {}) {
 Axis given(const char* text) { return parse_override(text, fake_runner().keys); }
 
 TEST(Study, TheGridTurnsItsLastAxisFastestAndSeedsLast) {
-  EXPECT_EQ(points(),
+  EXPECT_EQ(written_points(),
             (std::vector<std::string>{"none r1 h16 s0", "none r1 h16 s1", "none r8 h2 s0", "none r8 h2 s1",
                                       "unit r1 h16 s0", "unit r1 h16 s1", "unit r8 h2 s0", "unit r8 h2 s1"}));
 }
 
 TEST(Study, AnOverridePicksCoupledPointsOrStandsAlone) {
-  EXPECT_EQ(points({given("rank=8"), given("norm=unit"), given("seed=5")}),
+  EXPECT_EQ(written_points({given("rank=8"), given("norm=unit"), given("seed=5")}),
             (std::vector<std::string>{"unit r8 h2 s5"}));
-  EXPECT_EQ(points({given("rank=8,4"), given("norm=unit"), given("seed=5")}),
+  EXPECT_EQ(written_points({given("rank=8,4"), given("norm=unit"), given("seed=5")}),
             (std::vector<std::string>{"unit r8 h2 s5", "unit r4 h1 s5"}));
 }
 
@@ -65,7 +65,7 @@ TEST(Study, SaysItselfInOneLine) {
 }
 
 TEST(Study, AnImpossiblePointIsRefusedByName) {
-  const Error e = error_of([] { points({given("rank=3"), given("norm=unit")}); });
+  const Error e = error_of([] { written_points({given("rank=3"), given("norm=unit")}); });
   EXPECT_EQ(e.render(),
             "error: norm=unit rank=3 seed=0: the rank 3 does not divide the width 16\n  in   study ranks\n"
             "  try  a rank that divides it\n");
