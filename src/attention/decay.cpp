@@ -49,7 +49,7 @@ class Decay : public PreparedAttention {
   at::Tensor log_keep_;  // [1, H, 1, 1]
 };
 
-at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
+at::Tensor decay_output(const AttentionInput& in, const at::Tensor& v) {
   if (!in.spec.causal || in.spec.window > 0) return {};
   const Scores scores(in);
   at::Tensor keep;
@@ -82,6 +82,6 @@ extern const AttentionVariant attention_decay{
           .high = 30,
           .meaning = "the first head keeps 1 - 2^-slowest of its state a token"},
          {.name = "fastest", .otherwise = "5", .low = 0.1, .high = 30, .meaning = "the last head likewise"}},
-    .output = output};
+    .output = decay_output};
 
 }  // namespace rankscope

@@ -31,7 +31,7 @@ void require_state(const AttentionInput& in) {
         "gated_delta_attention");
 }
 
-at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
+at::Tensor delta_output(const AttentionInput& in, const at::Tensor& v) {
   require_state(in);
   const Scores scores(in);
   const at::Tensor gates = heads_first(*in.gates, in.spec.heads);  // [S * H, T, 1 or 2]
@@ -95,6 +95,6 @@ extern const AttentionVariant attention_delta{
                  .low = 0,
                  .high = 1,
                  .meaning = "added to the squared length that keys and queries are divided by"}},
-    .output = output};
+    .output = delta_output};
 
 }  // namespace rankscope

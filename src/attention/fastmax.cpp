@@ -94,7 +94,7 @@ bool surely_positive(const Normalised& both, int64_t p) {
 }
 
 // Weighted values over the sum of weights, which is carried along as a value of one.
-at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
+at::Tensor fastmax_output(const AttentionInput& in, const at::Tensor& v) {
   const int64_t p = degree_of(in.spec), T = in.k.size(1), e = v.size(2);
   const int64_t rows = monomial_count(in.spec.d_qk, p);
   // Pairs alone, or a state of fewer rows than there are tokens; causal, a pattern costs more than the rows
@@ -152,6 +152,6 @@ extern const AttentionVariant attention_fastmax{
         "at most C(d + p, p) without a mask, d the width of a query (d - 1 where channels are centred, and "
         "C(d - 3 + p, p - 2) less on a sphere)",
     .rank_ceiling = ceiling,
-    .output = output};
+    .output = fastmax_output};
 
 }  // namespace rankscope

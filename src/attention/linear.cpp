@@ -24,7 +24,7 @@ class Linear : public PreparedAttention {
   Scores scores_;
 };
 
-at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
+at::Tensor linear_output(const AttentionInput& in, const at::Tensor& v) {
   if (in.spec.window > 0) return {};
   const Scores scores(in);
   const at::Tensor q = scores.q() * in.spec.scale;
@@ -51,6 +51,6 @@ extern const AttentionVariant attention_linear{
         [](const AttentionSpec& spec, int64_t tokens) {
           return spec.causal || spec.window > 0 ? tokens : std::min(spec.d_qk, tokens);
         },
-    .output = output};
+    .output = linear_output};
 
 }  // namespace rankscope

@@ -207,7 +207,7 @@ at::Tensor group_output(const Groups& groups, size_t i, const at::Tensor& v) {
   return at::bmm(groups.prepared(i)->pattern(0, v.size(0) / g.heads, 0, T).flatten(0, 1), v);
 }
 
-at::Tensor output(const AttentionInput& in, const at::Tensor& v) {
+at::Tensor mixed_output(const AttentionInput& in, const at::Tensor& v) {
   const AttentionSpec& a = in.spec;
   if (a.window > 0 || a.softcap > 0 || (a.positions && !a.alibi.empty())) return {};
   const Groups groups(in);
@@ -272,6 +272,6 @@ extern const AttentionVariant attention_mixed{
             most = std::max(most, rank_ceiling(spec, h, tokens).value_or(tokens));
           return most;
         },
-    .output = output};
+    .output = mixed_output};
 
 }  // namespace rankscope

@@ -74,7 +74,7 @@ class Relative : public PreparedAttention {
   at::Tensor content_, distance_, k_, r_, segment_, types_;
 };
 
-std::unique_ptr<PreparedAttention> prepare(const AttentionInput& in) {
+std::unique_ptr<PreparedAttention> prepare_relative(const AttentionInput& in) {
   return std::make_unique<Relative>(in);
 }
 
@@ -87,6 +87,6 @@ extern const AttentionVariant attention_relative{
     .only_tokens = false,
     .own_tokens_only = true,
     .has_scores = true,
-    .prepare = prepare};
+    .prepare = prepare_relative};
 
 }  // namespace rankscope

@@ -21,7 +21,9 @@ class Softmax : public PreparedAttention {
   at::Tensor sinks_;  // [H]
 };
 
-std::unique_ptr<PreparedAttention> prepare(const AttentionInput& in) { return std::make_unique<Softmax>(in); }
+std::unique_ptr<PreparedAttention> prepare_softmax(const AttentionInput& in) {
+  return std::make_unique<Softmax>(in);
+}
 
 }  // namespace
 
@@ -32,6 +34,6 @@ extern const AttentionVariant attention_softmax{
     .only_tokens = true,
     .own_tokens_only = false,
     .has_scores = true,
-    .prepare = prepare};
+    .prepare = prepare_softmax};
 
 }  // namespace rankscope

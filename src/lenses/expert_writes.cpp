@@ -11,15 +11,19 @@
 namespace rankscope {
 namespace {
 
-enum Metric : size_t { kRank, kRankRel, kMetrics };  // as they are declared below
+enum ExpertWritesMetric : size_t {
+  kExpertRank,
+  kExpertRankRel,
+  kExpertWritesMetrics
+};  // as they are declared below
 
-constexpr int64_t kMostTokens = 64;  // of each expert: what a layer of many experts can keep
+constexpr int64_t kMostOfAnExpert = 64;  // of each expert: what a layer of many experts can keep
 
 class ExpertWrites : public Measurement {
   void expert(const ExpertView& view) override {
     at::Tensor& kept = kept_[view.expert];
     const int64_t have = kept.defined() ? kept.size(0) : 0,
-                  more = std::min(kMostTokens - have, view.written.size(0));
+                  more = std::min(kMostOfAnExpert - have, view.written.size(0));
     if (more <= 0) return;
     const at::Tensor rows = view.written.detach().narrow(0, 0, more).clone();
     kept = have > 0 ? at::cat({kept, rows}) : rows;
@@ -27,15 +31,16 @@ class ExpertWrites : public Measurement {
 
   at::Tensor finish() override {
     if (kept_.empty()) return {};
-    Totals totals(kept_.rbegin()->first + 1, kMetrics);
+    Totals totals(kept_.rbegin()->first + 1, kExpertWritesMetrics);
     for (const auto& [expert, written] : kept_) {
       const int64_t tokens = written.size(0);
       if (tokens < 2) continue;  // one token has rank one, whatever the expert
       const at::Tensor x = written.to(at::kDouble);
       const at::Tensor sigma = at::linalg_svdvals(x.cpu());
       const double rank = effective_rank_of(sigma.unsqueeze(0))[0].item<double>();
-      totals.set(expert, kRank, rank, kNone, tokens);
-      totals.set(expert, kRankRel, rank / static_cast<double>(std::min(tokens, x.size(1))), kNone, tokens);
+      totals.set(expert, kExpertRank, rank, kNone, tokens);
+      totals.set(expert, kExpertRankRel, rank / static_cast<double>(std::min(tokens, x.size(1))), kNone,
+                 tokens);
     }
     return totals.tensor();
   }

@@ -14,11 +14,11 @@
 namespace rankscope {
 namespace {
 
-enum Metric : int64_t { kVaried, kDuplicate, kMetrics };  // as they are declared below
+enum HeadWritesMetric : int64_t { kVaried, kDuplicate, kHeadWritesMetrics };  // as they are declared below
 
-constexpr int64_t kGroups = 32;    // of samples, left out in turn for the error of the share predicted
-constexpr double kRounding = 100;  // times what one sum is off: what lies below is not read
-constexpr int64_t kMostTokens =
+constexpr int64_t kWriteGroups = 32;  // of samples, left out in turn for the error of the share predicted
+constexpr double kRounding = 100;     // times what one sum is off: what lies below is not read
+constexpr int64_t kMostWrites =
     32;  // evenly spaced ones of a longer sample: ratios of sums over them need no more
 
 double square(double x) { return x * x; }
@@ -45,15 +45,15 @@ class HeadWrites : public Measurement {
       // In the values' own precision, as what they are multiplied by below: in double it cost as much again.
       const at::Tensor W = view.W_O.detach().to(view.z.scalar_type());
       map_ = W.t().matmul(W);
-      grams_ = at::zeros({kGroups, heads, heads}, wide);
-      least_ = at::zeros({kGroups, 1}, wide);
+      grams_ = at::zeros({kWriteGroups, heads, heads}, wide);
+      least_ = at::zeros({kWriteGroups, 1}, wide);
       own_ = map_.view({heads, d_v, heads, d_v}).diagonal(0, 0, 2).permute({2, 0, 1});
-      filled_.assign(kGroups, false);
+      filled_.assign(kWriteGroups, false);
     }
     epsilon_ = view.z.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
-    const at::Tensor numbers = at::full({1, samples, heads + 1, kMetrics}, kNone, wide);
+    const at::Tensor numbers = at::full({1, samples, heads + 1, kHeadWritesMetrics}, kNone, wide);
     const at::Tensor varied = numbers[0].narrow(1, 0, heads).select(2, kVaried);  // [samples, H]
-    for (const SomeTokens& some : some_tokens(view.packing, Take::all, kMostTokens, view.z, map_.numel())) {
+    for (const SomeTokens& some : some_tokens(view.packing, Take::all, kMostWrites, view.z, map_.numel())) {
       const at::Tensor z = some.of(view.z).flatten(2), mean = z.mean(1, true), c = z - mean;  // [S, n, H d_v]
       const at::Tensor inner = at::bmm(c.transpose(1, 2), c).mul_(map_);
       const at::Tensor gram =
@@ -64,14 +64,14 @@ class HeadWrites : public Measurement {
       const at::Tensor share = at::where(beside > 0, beside.reciprocal(), at::zeros_like(beside));
       varied.index_copy_(0, some.samples,
                          at::where(beside > 0, (own.clamp_min(0) * share).sqrt(), at::full_like(own, kNone)));
-      const at::Tensor groups = some.by_group(kGroups);
+      const at::Tensor groups = some.by_group(kWriteGroups);
       grams_ += groups.matmul((gram * share.unsqueeze(2)).flatten(1)).view_as(grams_);  // every sample alike
       // Rounding is that of what is summed: the tokens as they are, and what heads carry with all biases.
       const at::Tensor m = mean.view({-1, heads, d_v, 1});
       const at::Tensor common = total(m.mul(own_.matmul(m))).to(at::kDouble) * static_cast<double>(z.size(1));
       least_ +=
           groups.matmul((total(x.square()) + total(own) + common) * share) * square(kRounding * epsilon_);
-      for (const int64_t number : some.names) filled_[static_cast<size_t>(number % kGroups)] = true;
+      for (const int64_t number : some.names) filled_[static_cast<size_t>(number % kWriteGroups)] = true;
       samples_ += some.count();
     }
     return numbers;
@@ -81,12 +81,12 @@ class HeadWrites : public Measurement {
     if (samples_ == 0 || grams_.size(1) < 2) return {};
     const int64_t heads = grams_.size(1);
     const at::Tensor all = grams_.sum(0, true);
-    at::Tensor out = at::full({heads + 1, kMetrics, 3}, kNone, grams_.options());
+    at::Tensor out = at::full({heads + 1, kHeadWritesMetrics, 3}, kNone, grams_.options());
     const at::Tensor to = out.narrow(0, 0, heads).select(1, kDuplicate);  // [H, 3]
     to.select(1, 0).copy_(predicted(all, least_.sum(0, true))[0]);
     to.select(1, 2).fill_(static_cast<double>(samples_));
     std::vector<int64_t> kept;
-    for (int64_t g = 0; g < kGroups; ++g)
+    for (int64_t g = 0; g < kWriteGroups; ++g)
       if (filled_[static_cast<size_t>(g)]) kept.push_back(g);
     if (kept.size() > 1) {
       const at::Tensor which = sent(at::tensor(kept, at::kLong), grams_.device());

@@ -20,7 +20,7 @@
 namespace rankscope {
 namespace {
 
-enum Metric : int64_t {  // as they are declared below
+enum MarginsMetric : int64_t {  // as they are declared below
   kMargin,
   kNull,
   kSlope,
@@ -28,16 +28,16 @@ enum Metric : int64_t {  // as they are declared below
   kFirst,
   kLast,
   kSpecial,
-  kPosition,
+  kKeyPosition,
   kPositionShare,
-  kToken,
+  kKeyToken,
   kTokenShare,
-  kMetrics
+  kMarginsMetrics
 };
 
-constexpr int64_t kMostQueries = 64;  // evenly spaced ones of longer samples
-constexpr int64_t kNullEvery = 8;     // the null is taken of every eighth sample
-constexpr double kLeast = 1e-30;      // attention below this, and 1 - attention below epsilon, is rounding
+constexpr int64_t kMarginQueries = 64;  // evenly spaced ones of longer samples
+constexpr int64_t kNullEvery = 8;       // the null is taken of every eighth sample
+constexpr double kLeast = 1e-30;        // attention below this, and 1 - attention below epsilon, is rounding
 
 /// What a head's strongest key is and how strong, from patterns p [S, H, Q, K]. `sees` [Q, K], `keys` [Q].
 struct Strongest {
@@ -72,7 +72,7 @@ class Margins : public Measurement, public LongMeasurement {
   explicit Margins(uint64_t seed) : seed_(seed) {}
 
  private:
-  static int64_t stride_of(int64_t queries) { return (queries + kMostQueries - 1) / kMostQueries; }
+  static int64_t stride_of(int64_t queries) { return (queries + kMarginQueries - 1) / kMarginQueries; }
 
   at::Tensor long_pattern(const LongView& view) override {
     const int64_t stride = stride_of(view.place.queries), heads = view.pattern.heads();
@@ -123,9 +123,9 @@ class Margins : public Measurement, public LongMeasurement {
         (index.unsqueeze(0) >= from.unsqueeze(1)) & (index.unsqueeze(0) < to.unsqueeze(1));
     const Strongest found = strongest(p, sees, keys);
 
-    at::Tensor numbers = at::full({1, samples, heads + 1, kMetrics}, kNone, found.median.options());
+    at::Tensor numbers = at::full({1, samples, heads + 1, kMarginsMetrics}, kNone, found.median.options());
     const at::Tensor out = numbers[0].narrow(1, 0, heads);  // [S, H, metrics]
-    const auto put = [&](Metric m, const at::Tensor& value) { out.select(-1, m).copy_(value); };
+    const auto put = [&](MarginsMetric m, const at::Tensor& value) { out.select(-1, m).copy_(value); };
     put(kMargin, found.median);
     // Least squares of the margin on log t over the queries that see the key; not defined where t is one
     // number.
@@ -139,7 +139,7 @@ class Margins : public Measurement, public LongMeasurement {
     const at::Tensor off = (found.margins - found.median.unsqueeze(-1)).abs();
     put(kScatter, std::get<0>(off.nanmedian(-1)));
     const at::Tensor valid = found.median == found.median;
-    const auto share = [&](Metric k, const at::Tensor& is) {
+    const auto share = [&](MarginsMetric k, const at::Tensor& is) {
       put(k, at::where(valid, is.to(at::kDouble), at::full_like(found.median, kNone)));
     };
     share(kFirst, found.key == 0);
@@ -193,9 +193,9 @@ class Margins : public Measurement, public LongMeasurement {
   at::Tensor finish() override {
     if (positions_.empty()) return {};
     const int64_t heads = positions_.front().size(1);
-    at::Tensor out = at::full({heads + 1, kMetrics, 3}, kNone, at::TensorOptions().dtype(at::kDouble))
+    at::Tensor out = at::full({heads + 1, kMarginsMetrics, 3}, kNone, at::TensorOptions().dtype(at::kDouble))
                          .to(positions_.front().device());
-    const auto common = [&](const std::vector<at::Tensor>& seen, Metric which, Metric share) {
+    const auto common = [&](const std::vector<at::Tensor>& seen, MarginsMetric which, MarginsMetric share) {
       if (seen.empty()) return;
       const at::Tensor all = at::cat(seen);  // [samples, H]
       const at::Tensor mode = std::get<0>(all.mode(0));
@@ -203,10 +203,10 @@ class Margins : public Measurement, public LongMeasurement {
       const at::Tensor to = out.narrow(0, 0, heads);
       to.select(1, which).select(1, 0).copy_(mode.to(at::kDouble));
       to.select(1, share).select(1, 0).copy_((all == mode.unsqueeze(0)).to(at::kDouble).mean(0));
-      for (const Metric m : {which, share}) to.select(1, m).select(1, 2).fill_(n);
+      for (const MarginsMetric m : {which, share}) to.select(1, m).select(1, 2).fill_(n);
     };
-    common(positions_, kPosition, kPositionShare);
-    common(tokens_, kToken, kTokenShare);
+    common(positions_, kKeyPosition, kPositionShare);
+    common(tokens_, kKeyToken, kTokenShare);
     return out;
   }
 

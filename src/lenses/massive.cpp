@@ -15,7 +15,7 @@
 namespace rankscope {
 namespace {
 
-enum Metric : size_t { kRatio, kToken, kChannel, kMetrics };  // as they are declared below
+enum MassiveMetric : size_t { kRatio, kToken, kChannel, kMassiveMetrics };  // as they are declared below
 
 struct Peak {
   double ratio = kNone;
@@ -60,7 +60,8 @@ class Massive : public Measurement {
     const at::Tensor all = at::cat(peaks_);  // [samples, 3]
     const at::Tensor most = all.select(1, 0).nan_to_num(-1).argmax();
     const at::Tensor peak = all.index_select(0, most.view({1})).squeeze(0);  // NaN where none has a ratio
-    const at::Tensor none = at::full({kMetrics}, kNone, peak.options()), said = peak + 0 * peak.select(0, 0);
+    const at::Tensor none = at::full({kMassiveMetrics}, kNone, peak.options()),
+                     said = peak + 0 * peak.select(0, 0);
     const at::Tensor values = at::cat({none.narrow(0, 0, 1), said.narrow(0, 1, 2)});
     return at::stack({values, none, at::ones_like(none)}, 1).unsqueeze(0);
   }
@@ -76,7 +77,7 @@ class Massive : public Measurement {
                                           ? find_peak(x.data_ptr<double>() + first, count, width)
                                           : find_peak(x.data_ptr<float>() + first, count, width);
     });
-    Numbers numbers(samples, 0, kMetrics);
+    Numbers numbers(samples, 0, kMassiveMetrics);
     for (int64_t s = 0; s < samples; ++s) {
       const Peak& peak = peaks[static_cast<size_t>(s)];
       if (std::isnan(peak.ratio)) continue;
@@ -89,7 +90,7 @@ class Massive : public Measurement {
   at::Tensor finish() override {
     if (!peaks_.empty()) return finish_there();
     if (std::isnan(largest_.ratio)) return {};
-    Totals totals(0, kMetrics);
+    Totals totals(0, kMassiveMetrics);
     totals.set(kToken, static_cast<double>(largest_.token), kNone, 1);
     totals.set(kChannel, static_cast<double>(largest_.channel), kNone, 1);
     return totals.tensor();

@@ -15,9 +15,13 @@
 namespace rankscope {
 namespace {
 
-enum Metric : int64_t { kResidual, kChannels, kMetrics };  // as they are declared below
+enum NormedMetric : int64_t {
+  kNormedResidual,
+  kNormedChannels,
+  kNormedMetrics
+};  // as they are declared below
 
-constexpr int64_t kMostTokens = 32;  // evenly spaced ones of a longer sample: no number here needs more
+constexpr int64_t kMostNormed = 32;  // evenly spaced ones of a longer sample: no number here needs more
 constexpr double kMassive = 20;      // medians, of a channel's or a token's size
 
 /// Squares [S, m] of what is at most kMassive times the median.
@@ -59,10 +63,10 @@ class Normed : public Measurement {
   at::Tensor whole(const WholeView& view) override {
     const int64_t samples = view.packing.count(), d = view.x.size(1);
     const at::Tensor numbers =
-        at::full({2, samples, 1, kMetrics}, kNone, view.x.options().dtype(at::kDouble));
+        at::full({2, samples, 1, kNormedMetrics}, kNone, view.x.options().dtype(at::kDouble));
     const at::Tensor content = numbers[1].select(1, 0);  // [samples, metrics]
     for (const SomeTokens& some :
-         some_tokens(view.packing, Take::content, kMostTokens, view.x, kMostTokens * view.x.size(1))) {
+         some_tokens(view.packing, Take::content, kMostNormed, view.x, kMostNormed * view.x.size(1))) {
       const at::Tensor x = some.of(view.x), before = behind_.acts() ? given(x) : x;  // [S, n, d]
       const at::Tensor sizes = x.square().sum(2);                                    // [S, n]
       const at::Tensor w = most_medians(sizes).to(x.scalar_type()).unsqueeze(2),
@@ -78,8 +82,8 @@ class Normed : public Measurement {
         return t.square().sum(at::IntArrayRef{1, 2}, false, at::kDouble);
       };
       // 0 / 0 where nothing is left: not defined.
-      content.select(1, kResidual).index_copy_(0, some.samples, (square(rest) / square(y)).sqrt());
-      content.select(1, kChannels)
+      content.select(1, kNormedResidual).index_copy_(0, some.samples, (square(rest) / square(y)).sqrt());
+      content.select(1, kNormedChannels)
           .index_copy_(0, some.samples,
                        static_cast<double>(d) - kept.sum(at::IntArrayRef{1, 2}, false, at::kDouble));
     }

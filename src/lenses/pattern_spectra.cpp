@@ -25,7 +25,7 @@ namespace {
 
 // As they are declared below: six numbers of whole matrices, the floor, the same six of sampled rows, and the
 // ceiling.
-constexpr size_t kCount = 6, kMixingUniform = 6, kRows = 7, kCeiling = 13, kMetrics = 14;
+constexpr size_t kCount = 6, kMixingUniform = 6, kRows = 7, kCeiling = 13, kPatternSpectraMetrics = 14;
 
 struct Measured {
   std::array<double, kCount> numbers;
@@ -56,7 +56,7 @@ struct MeasuredThere {
   at::Tensor numbers, sigma;
 };
 
-MeasuredThere measure_there(const at::Tensor& p, int64_t queries) {
+MeasuredThere pattern_spectra_there(const at::Tensor& p, int64_t queries) {
   const int64_t m = p.size(-2), n = p.size(-1), full = std::min(m, n);
   const double scale = std::sqrt(static_cast<double>(queries) / static_cast<double>(m));
   const SigmaPair found = singular_values(centered_rows(p.detach().reshape({-1, m, n})), 1);
@@ -98,7 +98,7 @@ class PatternSpectra : public Measurement, public LongMeasurement {
   at::Tensor tile(const TileView& view) override {
     if (stays_on_device(view.tile, true)) return tile_there(view);
     const int64_t samples = view.tile.size(0), rows = view.tile.size(2), queries = view.place.queries;
-    Numbers numbers(samples, view.tile.size(1), kMetrics);
+    Numbers numbers(samples, view.tile.size(1), kPatternSpectraMetrics);
     if (queries > kLongestWhole) {
       for (int64_t s = 0; s < samples; ++s) add_rows(view, s);
     } else if (rows == queries) {
@@ -133,9 +133,10 @@ class PatternSpectra : public Measurement, public LongMeasurement {
     if (!view.last()) return {};
     tiles_.clear();
     const auto options = view.tile.options().dtype(at::kDouble);
-    const at::Tensor out = at::full({1, view.tile.size(0), view.tile.size(1) + 1, kMetrics}, kNone, options);
+    const at::Tensor out =
+        at::full({1, view.tile.size(0), view.tile.size(1) + 1, kPatternSpectraMetrics}, kNone, options);
     if (p.defined()) {
-      const MeasuredThere measured = measure_there(p, queries);
+      const MeasuredThere measured = pattern_spectra_there(p, queries);
       out[0].narrow(1, 0, p.size(1)).narrow(2, 0, kCount).copy_(measured.numbers);
       for (int64_t s = 0; s < p.size(0); ++s)
         if (sample(view, s) == kShownSample) shown_there_ = measured.sigma[s];
@@ -155,8 +156,8 @@ class PatternSpectra : public Measurement, public LongMeasurement {
     if (view.place.first_row == 0) rows_ = std::make_unique<SampledRows>(seed_, sample(view, 0), queries);
     rows_->add(view.tile[0], view.place.first_row);
     if (!view.last()) return;
-    add_groups_there(measure_there(rows_->group(0), queries).numbers,
-                     measure_there(rows_->group(1), queries).numbers);
+    add_groups_there(pattern_spectra_there(rows_->group(0), queries).numbers,
+                     pattern_spectra_there(rows_->group(1), queries).numbers);
     rows_.reset();
   }
 
@@ -179,7 +180,7 @@ class PatternSpectra : public Measurement, public LongMeasurement {
           const at::Tensor index = at::tensor(wanted[g], at::kLong),
                            p = pattern.rows(s, 1, h, std::min(at_once, heads - h), index)[0];
           if (stays_on_device(p, true)) {
-            there[g].push_back(measure_there(p, queries).numbers);
+            there[g].push_back(pattern_spectra_there(p, queries).numbers);
             continue;
           }
           for (Measured& one : measure_each(p, queries)) here[g].push_back(std::move(one));
@@ -187,7 +188,7 @@ class PatternSpectra : public Measurement, public LongMeasurement {
       there[0].empty() ? add_groups(here) : add_groups_there(at::cat(there[0]), at::cat(there[1]));
     }
     const at::Tensor out =
-        at::full({1, pattern.samples(), heads + 1, kMetrics}, kNone, pattern.mass().options());
+        at::full({1, pattern.samples(), heads + 1, kPatternSpectraMetrics}, kNone, pattern.mass().options());
     out[0]
         .select(1, heads)
         .select(1, kMixingUniform)
@@ -202,7 +203,7 @@ class PatternSpectra : public Measurement, public LongMeasurement {
     const at::Tensor squares = (all - mean).square().nansum(0);
     const at::Tensor error = at::where(n > 1, (squares / (n - 1) / n).sqrt(), spread_there_);
     const at::Tensor before = at::full({n.size(0), static_cast<int64_t>(kRows)}, kNone, n.options());
-    const at::Tensor behind = before.narrow(1, 0, kMetrics - kCeiling);
+    const at::Tensor behind = before.narrow(1, 0, kPatternSpectraMetrics - kCeiling);
     const auto wide = [&](const at::Tensor& x) { return at::cat({before, x, behind}, 1); };
     return head_totals(wide(mean), wide(error), wide(n), {});
   }
@@ -248,7 +249,7 @@ class PatternSpectra : public Measurement, public LongMeasurement {
 
   at::Tensor finish() override {
     if (!means_there_.empty()) return finish_there();
-    Totals totals(static_cast<int64_t>(by_head_.size()), kMetrics);
+    Totals totals(static_cast<int64_t>(by_head_.size()), kPatternSpectraMetrics);
     for (size_t h = 0; h < by_head_.size(); ++h)
       for (size_t k = 0; k < kCount; ++k) {
         const Sampled& sampled = by_head_[h][k];

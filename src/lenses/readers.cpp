@@ -15,10 +15,15 @@
 namespace rankscope {
 namespace {
 
-enum Metric : int64_t { kSpread, kRank, kDifference, kMetrics };  // as they are declared below
+enum ReadersMetric : int64_t {
+  kReadSpread,
+  kUnitRank,
+  kDifference,
+  kReadersMetrics
+};  // as they are declared below
 
-constexpr int64_t kGroups = 32;        // of samples, left out in turn for the error of the spread
-constexpr int64_t kMostTokens = 32;    // evenly spaced ones of a longer sample: no number here needs more
+constexpr int64_t kReadGroups = 32;    // of samples, left out in turn for the error of the spread
+constexpr int64_t kMostRead = 32;      // evenly spaced ones of a longer sample: no number here needs more
 constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
 
 /// 1 / v where v is more than rounding leaves of numbers of this mean square, else 0.
@@ -90,25 +95,25 @@ class Readers : public Measurement {
     if (units == width_ && !stream_too_) return {};  // the block has an MLP, and its units tell more
     const auto wide = view.x.options().dtype(at::kDouble);
     if (!count_.defined()) {
-      count_ = at::zeros({kGroups}, wide);
-      sum_ = at::zeros({kGroups, units}, wide);
+      count_ = at::zeros({kReadGroups}, wide);
+      sum_ = at::zeros({kReadGroups, units}, wide);
       squares_ = at::zeros_like(sum_);
       within_ = at::zeros_like(sum_);
-      filled_.assign(kGroups, false);
+      filled_.assign(kReadGroups, false);
     }
-    const at::Tensor numbers = at::full({2, samples, 1, kMetrics}, kNone, wide);
+    const at::Tensor numbers = at::full({2, samples, 1, kReadersMetrics}, kNone, wide);
     const at::Tensor content = numbers[1].select(1, 0);  // [samples, metrics]
     for (const SomeTokens& some :
-         some_tokens(view.packing, Take::content, kMostTokens, view.x, kMostTokens * view.x.size(1))) {
+         some_tokens(view.packing, Take::content, kMostRead, view.x, kMostRead * view.x.size(1))) {
       const SampleSums found = look(some.of(view.x), causal_);
-      const at::Tensor groups = some.by_group(kGroups);
+      const at::Tensor groups = some.by_group(kReadGroups);
       count_ += groups.matmul(found.count).squeeze(1);
       sum_ += groups.matmul(found.sum);
       squares_ += groups.matmul(found.squares);
       within_ += groups.matmul(found.within);
-      for (const int64_t number : some.names) filled_[static_cast<size_t>(number % kGroups)] = true;
+      for (const int64_t number : some.names) filled_[static_cast<size_t>(number % kReadGroups)] = true;
       samples_ += some.count();
-      content.select(1, kRank).index_copy_(0, some.samples, found.rank);
+      content.select(1, kUnitRank).index_copy_(0, some.samples, found.rank);
       content.select(1, kDifference).index_copy_(0, some.samples, found.difference);
     }
     epsilon_ = epsilon_of(view.x);
@@ -128,11 +133,11 @@ class Readers : public Measurement {
     if (samples_ == 0) return {};
     const at::Tensor count = count_.sum(0, true), sum = sum_.sum(0, true), squares = squares_.sum(0, true),
                      within = within_.sum(0, true);
-    at::Tensor out = at::full({1, kMetrics, 3}, kNone, count.options());
-    out[0][kSpread][0] = spread(count, sum, squares, within)[0];
-    out[0][kSpread][2] = static_cast<double>(samples_);
+    at::Tensor out = at::full({1, kReadersMetrics, 3}, kNone, count.options());
+    out[0][kReadSpread][0] = spread(count, sum, squares, within)[0];
+    out[0][kReadSpread][2] = static_cast<double>(samples_);
     std::vector<int64_t> kept;
-    for (int64_t g = 0; g < kGroups; ++g)
+    for (int64_t g = 0; g < kReadGroups; ++g)
       if (filled_[static_cast<size_t>(g)]) kept.push_back(g);
     if (kept.size() > 1) {
       const at::Tensor at = sent(at::tensor(kept, at::kLong), count.device());
@@ -140,7 +145,7 @@ class Readers : public Measurement {
           spread(count - count_.index_select(0, at), sum - sum_.index_select(0, at),
                  squares - squares_.index_select(0, at), within - within_.index_select(0, at));
       const double m = static_cast<double>(kept.size());
-      out[0][kSpread][1] = ((without - without.mean()).square().sum() * ((m - 1) / m)).sqrt();
+      out[0][kReadSpread][1] = ((without - without.mean()).square().sum() * ((m - 1) / m)).sqrt();
     }
     return out;
   }

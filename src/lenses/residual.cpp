@@ -15,7 +15,7 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kMetrics = 5;
+constexpr size_t kResidualMetrics = 5;
 
 /// sqrt(||A||_1 ||A||_inf): largest column sum times largest row sum, of absolute values.
 double composite_norm(const Tokens& t) {
@@ -26,7 +26,7 @@ double composite_norm(const Tokens& t) {
   return std::sqrt(rows * *std::max_element(columns.begin(), columns.end()));
 }
 
-void measure(const Tokens& t, double* out) {
+void measure_residual(const Tokens& t, double* out) {
   if (t.count < 2) return;  // one token is always its own mean
   const double composite = composite_norm(t);
   const double whole = std::sqrt(kernels::sum_squares(t.x, t.count * t.width));
@@ -49,7 +49,7 @@ at::Tensor composite_norms(const at::Tensor& x) {
   return (size.sum(2).amax(1) * size.sum(1).amax(1)).sqrt();
 }
 
-at::Tensor measure_there(const PaddedTokens& t) {
+at::Tensor residual_there(const PaddedTokens& t) {
   const at::Tensor composite = composite_norms(t.x), whole = t.x.square().sum({1, 2}).sqrt(), mean = t.mean();
   const at::Tensor rest = t.centered(mean), residual = rest.square().sum({1, 2}).sqrt(),
                    residual_composite = composite_norms(rest);
@@ -64,8 +64,8 @@ at::Tensor measure_there(const PaddedTokens& t) {
 class Residual : public Measurement {
   at::Tensor whole(const WholeView& view) override {
     if (const at::Tensor fused = fused_residuals(view); fused.defined()) return fused;
-    return stays_on_device(view.x) ? measure_padded(view, measure_there)
-                                   : measure_tokens(view, kMetrics, measure);
+    return stays_on_device(view.x) ? measure_padded(view, residual_there)
+                                   : measure_tokens(view, kResidualMetrics, measure_residual);
   }
 };
 

@@ -11,7 +11,7 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kMetrics = 3;
+constexpr size_t kResidualMinMetrics = 3;
 constexpr int kSteps = 24;
 
 struct Norms {
@@ -80,7 +80,7 @@ double half_diameter(const Tokens& t, int64_t from) {
   return most / 2;
 }
 
-void measure(const Tokens& t, double* out) {
+void measure_residual_min(const Tokens& t, double* out) {
   if (t.count < 2) return;
   const std::vector<double> median = medians(t), mean = means(t);
   const Norms at_median = norms_at(t, median);
@@ -90,7 +90,9 @@ void measure(const Tokens& t, double* out) {
 }
 
 class ResidualMin : public Measurement {
-  at::Tensor whole(const WholeView& view) override { return measure_tokens(view, kMetrics, measure); }
+  at::Tensor whole(const WholeView& view) override {
+    return measure_tokens(view, kResidualMinMetrics, measure_residual_min);
+  }
 };
 
 }  // namespace

@@ -14,14 +14,14 @@
 namespace rankscope {
 namespace {
 
-enum Metric : size_t {  // as they are declared below
+enum RoutingMetric : size_t {  // as they are declared below
   kLoad,
   kBalance,
   kSpread,
   kDead,
   kAgreement,
   kAgreementNull,
-  kMetrics
+  kRoutingMetrics
 };
 
 /// exp(entropy) of the weights above zero: how many of them there are, counted by weight.
@@ -63,7 +63,7 @@ class Routing : public Measurement {
     taken_.resize(static_cast<size_t>(experts), 0);
     compare(shares, view.packing);
     samples_ += samples;
-    Numbers numbers(samples, experts, kMetrics);
+    Numbers numbers(samples, experts, kRoutingMetrics);
     for (int64_t s = 0; s < samples; ++s) {
       const int64_t first = view.packing.offsets[static_cast<size_t>(s)], tokens = view.packing.length(s);
       std::vector<double> load(static_cast<size_t>(experts), 0.0);
@@ -85,7 +85,7 @@ class Routing : public Measurement {
 
   at::Tensor finish() override {
     if (taken_.empty()) return {};
-    Totals totals(static_cast<int64_t>(taken_.size()), kMetrics);
+    Totals totals(static_cast<int64_t>(taken_.size()), kRoutingMetrics);
     int64_t dead = 0;
     for (const int64_t tokens : taken_) dead += tokens == 0;
     totals.set(kDead, static_cast<double>(dead), kNone, samples_);

@@ -13,9 +13,9 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kMetrics = 1;
+constexpr size_t kSimilarityMetrics = 1;
 
-void measure(const Tokens& t, double* out) {
+void measure_similarity(const Tokens& t, double* out) {
   std::vector<double> sum(static_cast<size_t>(t.width), 0.0);
   double count = 0;
   for (int64_t i = 0; i < t.count; ++i) {
@@ -29,7 +29,7 @@ void measure(const Tokens& t, double* out) {
 }
 
 // The same where the tensors are.
-at::Tensor measure_there(const PaddedTokens& t) {
+at::Tensor similarity_there(const PaddedTokens& t) {
   const at::Tensor norm = t.x.square().sum(2, true).sqrt(), none = at::full({}, kNone, norm.options());
   const at::Tensor unit = at::where(norm > 0, t.x / norm, at::zeros({}, norm.options()));
   const at::Tensor count = (norm > 0).sum({1, 2}).to(at::kDouble);
@@ -39,8 +39,8 @@ at::Tensor measure_there(const PaddedTokens& t) {
 
 class Similarity : public Measurement {
   at::Tensor whole(const WholeView& view) override {
-    return stays_on_device(view.x) ? measure_padded(view, measure_there)
-                                   : measure_tokens(view, kMetrics, measure);
+    return stays_on_device(view.x) ? measure_padded(view, similarity_there)
+                                   : measure_tokens(view, kSimilarityMetrics, measure_similarity);
   }
 };
 

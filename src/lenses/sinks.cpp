@@ -18,7 +18,13 @@
 namespace rankscope {
 namespace {
 
-enum Metric : size_t { kMass, kPosition, kUniform, kRatio, kMetrics };  // as they are declared below
+enum SinksMetric : size_t {
+  kMass,
+  kPosition,
+  kUniform,
+  kSinkRatio,
+  kSinksMetrics
+};  // as they are declared below
 
 /// Mean and spread of what one key of one head received, sample by sample (Welford).
 struct Received {
@@ -122,7 +128,7 @@ class Sinks : public Measurement, public LongMeasurement {
   at::Tensor finish() override {
     if (!received_.empty()) return finish_there();
     if (by_head_.empty()) return {};
-    Totals totals(static_cast<int64_t>(by_head_.size()), kMetrics);
+    Totals totals(static_cast<int64_t>(by_head_.size()), kSinksMetrics);
     int64_t sinks = 0, samples = 0;
     for (size_t h = 0; h < by_head_.size(); ++h) {
       const std::vector<Received>& keys = by_head_[h];
@@ -136,7 +142,7 @@ class Sinks : public Measurement, public LongMeasurement {
       sinks += largest->mean > largest->uniform + excess_;
       samples = std::max(samples, keys.front().samples);
     }
-    totals.set(kRatio, static_cast<double>(sinks) / static_cast<double>(by_head_.size()), kNone, samples);
+    totals.set(kSinkRatio, static_cast<double>(sinks) / static_cast<double>(by_head_.size()), kNone, samples);
     return totals.tensor();
   }
 
@@ -160,7 +166,7 @@ class Sinks : public Measurement, public LongMeasurement {
     const at::Tensor mass = there(mean), level = there(beside), none = at::full_like(mass, kNone);
     const at::Tensor sinks = (mass > level + excess_).to(at::kDouble).mean();
     const at::Tensor one = at::stack({sinks, at::full({}, kNone, sinks.options()), n.select(1, 0).max()});
-    const at::Tensor whole = at::cat({at::full({kRatio, 3}, kNone, n.options()), one.unsqueeze(0)});
+    const at::Tensor whole = at::cat({at::full({kSinkRatio, 3}, kNone, n.options()), one.unsqueeze(0)});
     return head_totals(at::stack({mass, at_key.squeeze(1).to(at::kDouble), level, none}, 1),
                        at::stack({there(error), none, none, none}, 1), there(n).unsqueeze(1), whole);
   }

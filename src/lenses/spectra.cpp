@@ -15,7 +15,7 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kCount = 7, kMetrics = 2 * kCount;  // of all tokens, and of groups of 1,024
+constexpr size_t kNumbers = 7, kSpectraMetrics = 2 * kNumbers;  // of all tokens, and of groups of 1,024
 
 void read(const TokenSpectra& s, double* out) {
   out[0] = effective_rank(s.plain);
@@ -30,7 +30,7 @@ void read(const TokenSpectra& s, double* out) {
 }
 
 // The same where the tensors are.
-at::Tensor measure_there(const PaddedTokens& t) {
+at::Tensor spectra_there(const PaddedTokens& t) {
   const at::Tensor mean = t.mean();
   const SigmaPair found = singular_values({t.centered(mean), mean, t.count});
   const double width = static_cast<double>(t.x.size(2));
@@ -53,11 +53,11 @@ class Spectra : public Measurement {
       return measure_padded(view, [&](const PaddedTokens& t) {
         const ByLength found = measure_by_length(
             t, view.packing, seed_,
-            [](const PaddedTokens& some, const std::vector<int64_t>&) { return measure_there(some); });
+            [](const PaddedTokens& some, const std::vector<int64_t>&) { return spectra_there(some); });
         return at::cat({found.whole, found.groups}, 1);
       });
     TokenSpectraBatch batch(token_slots(view));
-    std::vector<std::array<double, kCount>> groups(token_slots(view));
+    std::vector<std::array<double, kNumbers>> groups(token_slots(view));
     const auto is_long = [&](size_t slot) {
       return view.packing.length(static_cast<int64_t>(slot / 2)) > kLongestTokens;
     };
@@ -71,22 +71,22 @@ class Spectra : public Measurement {
       kernels::subtract_row(t.x, t.count, t.width, mean.data());
       batch.add(slot, t.x, mean.data(), t.count, t.width, t.epsilon);
     };
-    return measure_tokens(view, kMetrics,
+    return measure_tokens(view, kSpectraMetrics,
                           TokenSteps{look, [&] { batch.compute(); },
                                      [&](size_t slot, double* out) {
                                        if (is_long(slot))
-                                         std::copy(groups[slot].begin(), groups[slot].end(), out + kCount);
+                                         std::copy(groups[slot].begin(), groups[slot].end(), out + kNumbers);
                                        else
                                          read(batch.of(slot), out);
                                      }});
   }
 
   /// The mean of both groups.
-  std::array<double, kCount> measure_groups(const Tokens& t, int64_t sample) const {
-    std::array<double, kCount> mean{};
+  std::array<double, kNumbers> measure_groups(const Tokens& t, int64_t sample) const {
+    std::array<double, kNumbers> mean{};
     for (const TokenGroup& group : token_groups(t, seed_, sample)) {
       const Tokens& some = group.tokens;
-      std::array<double, kCount> one;
+      std::array<double, kNumbers> one;
       one.fill(kNone);
       if (some.count > 0) {
         std::vector<double> middle(static_cast<size_t>(some.width));
@@ -94,7 +94,7 @@ class Spectra : public Measurement {
         kernels::subtract_row(some.x, some.count, some.width, middle.data());
         read(token_spectra(some.x, middle.data(), some.count, some.width, some.epsilon), one.data());
       }
-      for (size_t k = 0; k < kCount; ++k) mean[k] += 0.5 * one[k];
+      for (size_t k = 0; k < kNumbers; ++k) mean[k] += 0.5 * one[k];
     }
     return mean;
   }

@@ -20,7 +20,14 @@
 namespace rankscope {
 namespace {
 
-enum Metric : size_t { kResidual, kRank, kChannels, kTokens, kRankOfGroups, kMetrics };  // as declared below
+enum TrimmedMetric : size_t {
+  kResidual,
+  kRank,
+  kChannels,
+  kTokens,
+  kRankOfGroups,
+  kTrimmedMetrics
+};  // as declared below
 
 /// Root mean square of every channel.
 std::vector<double> channel_sizes(const Tokens& t) {
@@ -49,7 +56,7 @@ at::Tensor rank_there(const PaddedTokens& t, const at::Tensor& dropped) {
   return at::where(full > 0, effective_rank_of(first_of(sigma, full)) / full, at::zeros({}, full.options()));
 }
 
-at::Tensor measure_there(const PaddedTokens& t, const at::Tensor& massive, const Packing& packing,
+at::Tensor trimmed_there(const PaddedTokens& t, const at::Tensor& massive, const Packing& packing,
                          uint64_t seed) {
   const at::Tensor sizes = (t.x.square().sum(1) / t.count.unsqueeze(1)).sqrt(),
                    flagged = above_median_of(sizes);
@@ -76,7 +83,7 @@ class Trimmed : public Measurement {
   at::Tensor whole(const WholeView& view) override {
     if (stays_on_device(view.x, true))
       return measure_padded_content(view, [&](const PaddedTokens& t, const at::Tensor& massive) {
-        return measure_there(t, massive, view.packing, seed_);
+        return trimmed_there(t, massive, view.packing, seed_);
       });
     const auto is_long = [&](size_t slot) {
       return view.packing.length(static_cast<int64_t>(slot)) > kLongestTokens;
@@ -102,7 +109,7 @@ class Trimmed : public Measurement {
       if (!std::isnan(out[kChannels]) && !is_long(slot))
         out[kRank] = effective_rank_rel(batch.of(slot).centered);
     };
-    return measure_content(view, kMetrics, ContentSteps{look, [&] { batch.compute(); }, read});
+    return measure_content(view, kTrimmedMetrics, ContentSteps{look, [&] { batch.compute(); }, read});
   }
 
   double rank_of_groups(const Tokens& t, int64_t sample) const {

@@ -7,7 +7,7 @@
 namespace rankscope {
 namespace {
 
-void build(PartBuilder& b) {
+void build_delta_attention(PartBuilder& b) {
   const AttentionSpec& a = b.attention();
   const double spread = 1 / std::sqrt(static_cast<double>(b.width()));
   const int64_t each = b.option("forget") != 0 ? 2 : 1;
@@ -27,6 +27,6 @@ extern const Part part_delta_attention{
     .options = {{"forget", 0, 0, 1, "whether the state is kept only in part, token by token"}},
     .sites = {{"attn.hook_gate", "how much each token writes, and how much of the state is kept"}},
     .variant = "delta",
-    .build = build};
+    .build = build_delta_attention};
 
 }  // namespace rankscope

@@ -6,7 +6,7 @@
 namespace rankscope {
 namespace {
 
-void build(PartBuilder& b) {
+void build_differential_attention(PartBuilder& b) {
   const AttentionSpec& a = b.attention();
   const NormSpec norm{.kind = NormKind::rms, .epsilon = 1e-5};
   output_map(b, b.norm("head_norm", attended(b), norm, a.heads));
@@ -21,6 +21,6 @@ extern const Part part_differential_attention{
     .summary = "the difference of two softmaxes, and a norm on what each head carries",
     .kind = Part::Kind::attention,
     .variant = "differential",
-    .build = build};
+    .build = build_differential_attention};
 
 }  // namespace rankscope

@@ -34,7 +34,7 @@ Sharing sharing_of(PartBuilder& b, int64_t experts) {
   return s;
 }
 
-void build(PartBuilder& b) {
+void build_experts(PartBuilder& b) {
   const auto experts = static_cast<int64_t>(b.option("experts"));
   Sharing sharing = sharing_of(b, experts);
   const double spread = 1 / std::sqrt(static_cast<double>(b.width()));
@@ -78,6 +78,6 @@ extern const Part part_experts{
                 {"shared_gate", 0, 0, 1, "whether that one is weighed by a sigmoid of the token"}},
     .sites = {{"mlp.hook_router", "the router's score of every expert"},
               {"mlp.hook_shares", "how much a token takes of every expert, 0 where it takes none"}},
-    .build = build};
+    .build = build_experts};
 
 }  // namespace rankscope

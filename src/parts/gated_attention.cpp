@@ -28,7 +28,7 @@ Value gated(PartBuilder& b, Value carried, Value x, int64_t heads, int head_axis
   return b.multiply(carried, by_head ? b.repeat(gate, width / heads) : gate);
 }
 
-void build(PartBuilder& b) {
+void build_gated_attention(PartBuilder& b) {
   const AttentionSpec& a = b.attention();
   const auto place = static_cast<int>(b.option("place"));
   const auto on_projection = [&](char letter, Value v) {
@@ -54,6 +54,6 @@ extern const Part part_gated_attention{
                 {"silu", 0, 0, 1, "SiLU instead of the sigmoid"}},
     .sites = {{"attn.hook_gate", "what multiplies the heads' output, from 0 to 1"}},
     .heads_are_a_reshape = true,
-    .build = build};
+    .build = build_gated_attention};
 
 }  // namespace rankscope

@@ -15,7 +15,7 @@
 namespace rankscope {
 namespace {
 
-void build(PartBuilder& b) {
+void build_gated_delta_attention(PartBuilder& b) {
   const AttentionSpec& a = b.attention();
   if (a.qk_norm.there() || !a.value_map || a.sinks || a.buckets > 0)
     throw usage_error("a gated delta rule norms its queries and keys itself, and has values and no sinks");
@@ -61,6 +61,6 @@ extern const Part part_gated_delta_attention{
     .sites = {{"attn.hook_gate", "how much each token writes, and how much of the state is kept"},
               {"attn.hook_output_gate", "what multiplies the heads' normed output"}},
     .variant = "delta",
-    .build = build};
+    .build = build_gated_delta_attention};
 
 }  // namespace rankscope

@@ -5,7 +5,7 @@
 namespace rankscope {
 namespace {
 
-void build(PartBuilder& b) {
+void build_hybrid_attention(PartBuilder& b) {
   output_map(b, attended(b));
   b.parameter("mix", {b.attention().heads}, 0);
 }
@@ -17,6 +17,6 @@ extern const Part part_hybrid_attention{
     .summary = "attention whose heads learn how much of it is doubly normalised",
     .kind = Part::Kind::attention,
     .variant = "hybrid_normalised",
-    .build = build};
+    .build = build_hybrid_attention};
 
 }  // namespace rankscope

@@ -9,7 +9,7 @@
 namespace rankscope {
 namespace {
 
-void build(PartBuilder& b) {
+void build_latent_attention(PartBuilder& b) {
   const AttentionSpec& a = b.attention();
   const auto whole = [&](const char* name) { return static_cast<int64_t>(b.option(name)); };
   const int64_t q_rank = whole("q_rank"), kv_rank = whole("kv_rank"), rotated = whole("rotated");
@@ -49,6 +49,6 @@ extern const Part part_latent_attention{
                 {"kv_rank", 4, 1, 1 << 20, "width of the latent of keys and values"},
                 {"rotated", 2, 2, 1 << 14, "channels that positions turn, whose keys all heads share"}},
     .sites = {{"attn.hook_kv_latent", "the latent of keys and values, before its norm"}},
-    .build = build};
+    .build = build_latent_attention};
 
 }  // namespace rankscope

@@ -23,7 +23,7 @@ void refuse_other_parts(const HeadGroups& groups) {
             .hint(fmt::format("the part {}, for all heads of a layer", part->name));
 }
 
-void build(PartBuilder& b) {
+void build_mixed_attention(PartBuilder& b) {
   const HeadGroups groups = head_groups(b.attention());
   refuse_other_parts(groups);
   output_map(b, attended(b));
@@ -41,6 +41,6 @@ extern const Part part_mixed_attention{
     .summary = "attention whose heads come in groups: full, local, compressed or of any other kind",
     .kind = Part::Kind::attention,
     .variant = kMixed,
-    .build = build};
+    .build = build_mixed_attention};
 
 }  // namespace rankscope

@@ -5,7 +5,7 @@
 namespace rankscope {
 namespace {
 
-void build(PartBuilder& b) {
+void build_relative_attention(PartBuilder& b) {
   const AttentionSpec& a = b.attention();
   const int64_t columns = a.heads * a.d_qk;
   const Value z = attended(b);
@@ -23,6 +23,6 @@ extern const Part part_relative_attention{
     .summary = "XLNet: attention whose scores also see distances and segments",
     .kind = Part::Kind::attention,
     .variant = "relative",
-    .build = build};
+    .build = build_relative_attention};
 
 }  // namespace rankscope

@@ -5,7 +5,7 @@
 namespace rankscope {
 namespace {
 
-TaskBatch sample(const TaskSpec& spec, const Draw& draw) {
+TaskBatch sample_biased(const TaskSpec& spec, const Draw& draw) {
   TaskBatch batch;
   batch.tokens = draw_points(spec, draw);
   batch.queries = gaussian_queries(spec, draw);
@@ -25,6 +25,6 @@ extern const Task task_biased{
     .answer_width = point_width,
     .answers = asked,
     .check = check_points,
-    .sample = sample};
+    .sample = sample_biased};
 
 }  // namespace rankscope

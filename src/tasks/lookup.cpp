@@ -9,15 +9,15 @@
 namespace rankscope {
 namespace {
 
-int64_t token_width(const TaskSpec& spec) { return spec.d + 1; }
-int64_t one(const TaskSpec&) { return 1; }
+int64_t lookup_width(const TaskSpec& spec) { return spec.d + 1; }
+int64_t one_answer(const TaskSpec&) { return 1; }
 
-void check(const TaskSpec& spec) {
+void check_lookup(const TaskSpec& spec) {
   if (spec.n < 2) throw usage_error("a lookup needs a point and a query: n of at least 2");
   if (spec.data != "iid") throw usage_error("a lookup draws its points by one law").hint("data=iid");
 }
 
-TaskBatch sample(const TaskSpec& spec, const Draw& draw) {
+TaskBatch sample_lookup(const TaskSpec& spec, const Draw& draw) {
   TaskSpec apart = spec;
   apart.n = spec.n - 1;
   apart.queries = 1;
@@ -36,11 +36,11 @@ TaskBatch sample(const TaskSpec& spec, const Draw& draw) {
 extern const Task task_lookup{.name = "lookup",
                               .summary = "points, then a query: the point nearest to it",
                               .queries = "self",
-                              .token_width = token_width,
+                              .token_width = lookup_width,
                               .answer_width = point_width,
-                              .answers = one,
+                              .answers = one_answer,
                               .last_token = true,
-                              .check = check,
-                              .sample = sample};
+                              .check = check_lookup,
+                              .sample = sample_lookup};
 
 }  // namespace rankscope

@@ -9,14 +9,14 @@
 namespace rankscope {
 namespace {
 
-int64_t token_width(const TaskSpec& spec) { return spec.d + 1; }
-int64_t one(const TaskSpec&) { return 1; }
+int64_t regression_width(const TaskSpec& spec) { return spec.d + 1; }
+int64_t one_number(const TaskSpec&) { return 1; }
 
-void check(const TaskSpec& spec) {
+void check_regression(const TaskSpec& spec) {
   if (spec.n < 2) throw usage_error("regression needs a pair and a question: n of at least 2");
 }
 
-TaskBatch sample(const TaskSpec& spec, const Draw& draw) {
+TaskBatch sample_regression(const TaskSpec& spec, const Draw& draw) {
   const at::Tensor x = gaussian(draw, 0, spec.n, spec.d);
   const at::Tensor w = gaussian(draw, 1, 1, spec.d) / std::sqrt(static_cast<double>(spec.d));
   at::Tensor y = (x * w).sum(-1, true);
@@ -32,11 +32,11 @@ TaskBatch sample(const TaskSpec& spec, const Draw& draw) {
 extern const Task task_regression{.name = "regression",
                                   .summary = "in-context linear regression: pairs, then a question",
                                   .queries = "self",
-                                  .token_width = token_width,
-                                  .answer_width = one,
-                                  .answers = one,
+                                  .token_width = regression_width,
+                                  .answer_width = one_number,
+                                  .answers = one_number,
                                   .last_token = true,
-                                  .check = check,
-                                  .sample = sample};
+                                  .check = check_regression,
+                                  .sample = sample_regression};
 
 }  // namespace rankscope

@@ -9,7 +9,7 @@
 namespace rankscope {
 namespace {
 
-void check(const TaskSpec& spec) {
+void check_square_wave(const TaskSpec& spec) {
   check_points(spec);
   if (token_count(spec) != 2)
     throw usage_error(fmt::format("the square wave is a function of 2 points, not {}", token_count(spec)))
@@ -24,7 +24,7 @@ at::Tensor wave(const at::Tensor& t, double m, double delta) {
   return jumps.remainder(2.0).mul_(2.0).sub_(1.0).mul_(sign);
 }
 
-TaskBatch sample(const TaskSpec& spec, const Draw& draw) {
+TaskBatch sample_square_wave(const TaskSpec& spec, const Draw& draw) {
   TaskBatch batch;
   batch.tokens = draw_points(spec, draw);
   batch.queries = gaussian_queries(spec, draw);
@@ -47,7 +47,7 @@ extern const Task task_square_wave{
     .token_width = point_width,
     .answer_width = point_width,
     .answers = asked,
-    .check = check,
-    .sample = sample};
+    .check = check_square_wave,
+    .sample = sample_square_wave};
 
 }  // namespace rankscope

@@ -113,7 +113,7 @@ void print_variants(const BenchResult& r, const TerminalStyle& style, std::ostre
   }
 }
 
-Json as_json(const BenchResult& r, const Io& io) {
+Json bench_json(const BenchResult& r, const Io& io) {
   const auto number = [](double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); };
   Json out{{"command", fmt::format("rankscope {}", fmt::join(io.arguments, " "))},
            {"device", r.device},
@@ -184,10 +184,10 @@ int run_bench(const BenchOptions& o, Io& io) {
   }
   if (!o.out.empty()) {
     const ResultFolder folder(o.out);
-    write_file(std::filesystem::path(o.out) / "bench.json", as_json(result, io).dump(2) + "\n");
+    write_file(std::filesystem::path(o.out) / "bench.json", bench_json(result, io).dump(2) + "\n");
   }
   if (o.json) {
-    io.out << as_json(result, io).dump(2) << '\n';
+    io.out << bench_json(result, io).dump(2) << '\n';
   } else {
     const TerminalStyle style = terminal_style(STDOUT_FILENO);
     print_rates(result, io.out);

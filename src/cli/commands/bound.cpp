@@ -17,7 +17,7 @@
 namespace rankscope {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
+using Fields = nlohmann::ordered_json;
 
 struct BoundOptions {
   LayerQuestion question;
@@ -71,7 +71,7 @@ class Page {
 
 std::string plural(double count) { return count == 1 ? "" : "s"; }
 
-void print_text(const Certificate& c, std::ostream& out) {
+void print_bound(const Certificate& c, std::ostream& out) {
   const LayerQuestion& q = c.question;
   const std::string heads = fmt::format("{} head{} of rank {}", count_text(q.heads), plural(q.heads), q.rank);
   out << fmt::format("{} in {} dimensions, the {} of {} points\n\n", heads, q.d, to_string(q.target), q.n);
@@ -120,12 +120,12 @@ void print_text(const Certificate& c, std::ostream& out) {
   page.line("applies", "", c.applies + ".");
 }
 
-OrderedJson as_json(const Certificate& c) {
+Fields bound_json(const Certificate& c) {
   const LayerQuestion& q = c.question;
   const auto maybe = [](const std::optional<double>& value) {
-    return value ? OrderedJson(*value) : OrderedJson(nullptr);
+    return value ? Fields(*value) : Fields(nullptr);
   };
-  OrderedJson json{{"d", q.d},
+  Fields json{{"d", q.d},
                    {"rank", q.rank},
                    {"heads", q.heads},
                    {"n", q.n},
@@ -139,7 +139,7 @@ OrderedJson as_json(const Certificate& c) {
                    {"vote_error", maybe(c.vote_error)},
                    {"eta", c.eta},
                    {"energies", c.energies},
-                   {"heads_needed", OrderedJson::array()},
+                   {"heads_needed", Fields::array()},
                    {"applies", c.applies}};
   for (const HeadsNeeded& need : c.heads_needed)
     json["heads_needed"].push_back({{"error", need.error}, {"log10_heads", need.log10_heads}});
@@ -152,7 +152,7 @@ void print_composition(const BoundOptions& o, bool n_given, Io& io) {
                full = log2_tokens_full_layers_fail(bits, o.composition);
   const bool vacuous = std::log2(static_cast<double>(o.question.n)) < hybrids;
   if (o.json) {
-    OrderedJson json{{"functions", o.composition},
+    Fields json{{"functions", o.composition},
                      {"message_bits", o.message},
                      {"log2_tokens_hybrids_fail", hybrids},
                      {"log2_tokens_full_layers_fail", full}};
@@ -221,9 +221,9 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
     question.target = parse_target(options->target);
     const Certificate certificate = certify(question);
     if (options->json)
-      io.out << as_json(certificate).dump(2) << '\n';
+      io.out << bound_json(certificate).dump(2) << '\n';
     else
-      print_text(certificate, io.out);
+      print_bound(certificate, io.out);
     return 0;
   };
 }

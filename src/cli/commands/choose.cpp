@@ -31,7 +31,7 @@ std::string scaled(double value) {
   return fmt::format("{:.4g}{}", value, units[unit]);
 }
 
-void print(const HeadChoices& result, std::ostream& out) {
+void print_choose(const HeadChoices& result, std::ostream& out) {
   out << fmt::format("{:>6} {:>6} {:>11} {:>11} {:>9} {:>8} {:>16}\n", "heads", "rank", "parameters",
                      "FLOP/token", "KV/token", "bound", "proxy (95 %)");
   for (const HeadChoice& c : result.choices) {
@@ -46,7 +46,7 @@ void print(const HeadChoices& result, std::ostream& out) {
     for (const std::string& line : wrap(remark, 80)) out << line << '\n';
 }
 
-Json as_json(const HeadChoices& result) {
+Json choose_json(const HeadChoices& result) {
   Json out = {{"choices", Json::array()}, {"remarks", result.remarks}};
   for (const HeadChoice& c : result.choices) {
     Json row = {{"heads", c.heads},
@@ -91,9 +91,9 @@ std::function<int(Io&)> prepare_choose(CLI::App& app) {
   return [o](Io& io) {
     const HeadChoices result = choose_heads(o->size, o->heads);
     if (o->json) {
-      io.out << as_json(result).dump(2) << '\n';
+      io.out << choose_json(result).dump(2) << '\n';
     } else {
-      print(result, io.out);
+      print_choose(result, io.out);
     }
     return 0;
   };

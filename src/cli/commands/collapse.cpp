@@ -125,7 +125,7 @@ void print_by_variant(const ScanResult& result, std::ostream& out) {
   print_columns(columns, style, out);
 }
 
-void print(const ScanResult& result, std::ostream& out) {
+void print_collapse(const ScanResult& result, std::ostream& out) {
   names_of(result.table).size() > 6 ? print_by_variant(result, out) : print_by_depth(result, out);
   for (const Row& r : result.table.rows)
     if (r.metric == "noise_floor")
@@ -142,7 +142,7 @@ int run_collapse(CollapseOptions& o, Io& io) {
   o.request.theory = !o.no_theory;
   return run_and_report(
       o.input, io, [&](const ProgressCallback& progress) { return engine().collapse(o.request, progress); },
-      print);
+      print_collapse);
 }
 
 std::function<int(Io&)> prepare_collapse(CLI::App& app) {

@@ -152,7 +152,7 @@ std::string listed(const std::vector<std::string>& names) {
   return shown < names.size() ? out + ", ...   (--json lists all)" : out;
 }
 
-void print_text(const Checkpoint& checkpoint, const InspectOptions& options, std::ostream& out) {
+void print_inspect(const Checkpoint& checkpoint, const InspectOptions& options, std::ostream& out) {
   const ModelSpec& spec = checkpoint.spec();
   const Counts c = counts_of(spec);
   const auto line = [&](std::string_view name, const std::string& text) {
@@ -188,7 +188,7 @@ void print_text(const Checkpoint& checkpoint, const InspectOptions& options, std
   }
 }
 
-OrderedJson as_json(const Checkpoint& checkpoint, const InspectOptions& options) {
+OrderedJson inspect_json(const Checkpoint& checkpoint, const InspectOptions& options) {
   const ModelSpec& spec = checkpoint.spec();
   const Counts c = counts_of(spec);
   OrderedJson json{
@@ -240,10 +240,10 @@ std::function<int(Io&)> prepare_inspect(CLI::App& app) {
     if (options->folder.empty()) throw usage_error("FOLDER is required").hint("rankscope inspect --help");
     const Checkpoint checkpoint(model_folder(options->folder, io));
     if (options->json) {
-      io.out << as_json(checkpoint, *options).dump(2, ' ', false, OrderedJson::error_handler_t::replace)
+      io.out << inspect_json(checkpoint, *options).dump(2, ' ', false, OrderedJson::error_handler_t::replace)
              << '\n';
     } else {
-      print_text(checkpoint, *options, io.out);
+      print_inspect(checkpoint, *options, io.out);
     }
     return 0;
   };

@@ -40,7 +40,7 @@ struct OperatorOptions {
   bool no_map = false;
 };
 
-std::string cell(const ResultTable& t, const std::string& metric) {
+std::string operator_cell(const ResultTable& t, const std::string& metric) {
   const Row* r = t.find("full", metric, -1);
   return r == nullptr ? "-" : number_text(r->value);
 }
@@ -50,8 +50,8 @@ void print_spectrum(const ResultTable& t, int64_t top, const TerminalStyle& styl
   for (int64_t i = 1; i <= top; ++i) {
     if (t.find("full", fmt::format("sigma_{}", i), -1) == nullptr) break;
     columns[0].cells.push_back(std::to_string(i));
-    columns[1].cells.push_back(cell(t, fmt::format("sigma_{}", i)));
-    columns[2].cells.push_back(cell(t, fmt::format("sigma_{}_residual", i)));
+    columns[1].cells.push_back(operator_cell(t, fmt::format("sigma_{}", i)));
+    columns[2].cells.push_back(operator_cell(t, fmt::format("sigma_{}_residual", i)));
   }
   print_columns(columns, style, out);
 }
@@ -59,9 +59,9 @@ void print_spectrum(const ResultTable& t, int64_t top, const TerminalStyle& styl
 void print_numbers(const ResultTable& t, const TerminalStyle& style, std::ostream& out) {
   std::vector<Column> columns{{"", {}, true}, {"", {}}};
   const auto add = [&](const char* what, const char* metric) {
-    if (cell(t, metric) == "-") return;
+    if (operator_cell(t, metric) == "-") return;
     columns[0].cells.emplace_back(what);
-    columns[1].cells.push_back(cell(t, metric));
+    columns[1].cells.push_back(operator_cell(t, metric));
   };
   add("stable rank ||T||_F^2 / sigma_1^2", "operator_stable_rank");
   add("directions used, as a matrix", "participation_matrix");

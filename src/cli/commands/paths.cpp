@@ -54,8 +54,8 @@ const Row* find(const ResultTable& t, std::string_view variant, std::string_view
   return nullptr;
 }
 
-std::string cell(const ResultTable& t, const char* variant, const char* metric, int length, int layer = -1,
-                 int head = -1) {
+std::string path_cell(const ResultTable& t, const char* variant, const char* metric, int length,
+                      int layer = -1, int head = -1) {
   const Row* r = find(t, variant, metric, length, layer, head);
   return r == nullptr ? "-" : number_text(r->value);
 }
@@ -81,7 +81,7 @@ void print_by_length(const ScanResult& result, std::ostream& out) {
   add_counts(columns, depth, result.spec.blocks.front().attention().heads);
   const auto column = [&](const char* title, const char* reading, const char* metric) {
     Column c{title, {}};
-    for (int k = 0; k <= depth; ++k) c.cells.push_back(cell(t, reading, metric, k));
+    for (int k = 0; k <= depth; ++k) c.cells.push_back(path_cell(t, reading, metric, k));
     columns.push_back(c);
   };
   column("norm", "only", "path_norm");
@@ -117,7 +117,7 @@ void print_chained(const ScanResult& result, std::ostream& out) {
   for (int k = 1; k <= depth; ++k) columns[0].cells.push_back(std::to_string(k));
   const auto column = [&](const char* title, const char* metric) {
     Column c{title, {}};
-    for (int k = 1; k <= depth; ++k) c.cells.push_back(cell(result.table, "chained", metric, k));
+    for (int k = 1; k <= depth; ++k) c.cells.push_back(path_cell(result.table, "chained", metric, k));
     columns.push_back(c);
   };
   column("lower quartile", "path_rank1_distance_q1");
@@ -137,7 +137,7 @@ void print_by_layer(const ScanResult& result, std::ostream& out) {
   for (int l = 0; l < depth; ++l) columns[0].cells.push_back(std::to_string(l));
   const auto column = [&](const std::string& title, const char* metric, int length) {
     Column c{title, {}};
-    for (int l = 0; l < depth; ++l) c.cells.push_back(cell(result.table, "through", metric, length, l));
+    for (int l = 0; l < depth; ++l) c.cells.push_back(path_cell(result.table, "through", metric, length, l));
     columns.push_back(c);
   };
   column("norm", "path_norm", -1);
@@ -158,13 +158,13 @@ void print_by_head(const ScanResult& result, std::ostream& out) {
     columns[0].cells.push_back(std::to_string(l));
     for (int h = 0; h < heads; ++h)
       columns[static_cast<size_t>(h) + 1].cells.push_back(
-          cell(result.table, "through", "path_norm", -1, l, h));
+          path_cell(result.table, "through", "path_norm", -1, l, h));
   }
   out << "norm of all paths through each head\n";
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
 }
 
-void print(const ScanResult& result, const PathsRequest& request, std::ostream& out) {
+void print_paths(const ScanResult& result, const PathsRequest& request, std::ostream& out) {
   if (request.chained)
     print_chained(result, out);
   else if (request.semantics != "frozen")
@@ -197,7 +197,7 @@ int run_paths(PathsOptions& o, Io& io) {
   o.request.init = o.input.init;
   return run_and_report(
       o.input, io, [&](const ProgressCallback& progress) { return engine().paths(o.request, progress); },
-      [&](const ScanResult& result, std::ostream& out) { print(result, o.request, out); });
+      [&](const ScanResult& result, std::ostream& out) { print_paths(result, o.request, out); });
 }
 
 std::function<int(Io&)> prepare_paths(CLI::App& app) {

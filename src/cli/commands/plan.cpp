@@ -40,7 +40,7 @@ void say(const char* label, const std::string& text, std::ostream& out) {
   }
 }
 
-void print(const PlanResult& r, const ScanResult& report, std::ostream& out) {
+void print_plan(const PlanResult& r, const ScanResult& report, std::ostream& out) {
   const TerminalStyle style = terminal_style(STDOUT_FILENO);
   print_sentences(report, style, out);
   const auto of = [](const PlannedLayer& l, int64_t rank, int64_t full) {
@@ -125,7 +125,7 @@ int run(Options& o, Io& io) {
         if (o.json)
           out << report.manifest.at("plan").dump(1) << '\n';
         else
-          print(plan, report, out);
+          print_plan(plan, report, out);
         out.flush();
         if (!o.out.empty()) {
           Results results(report);

@@ -129,7 +129,7 @@ void fill_in(ScanOptions& o, Io& io) {
   check_out(o.out, o.force, io);
 }
 
-void print(const ScanResult& result, const std::string& format, Io& io) {
+void print_scan(const ScanResult& result, const std::string& format, Io& io) {
   const TextSink sink = [&](std::string_view text) { io.out << text; };
   if (format == "json") return write_json(result, sink);
   if (format == "csv") return write_metrics_csv(result.table, sink);
@@ -179,7 +179,7 @@ int run_scan(ScanOptions& o, Io& io) {
     write_results(o.out, results,
                   [&] { write_arrays(std::filesystem::path(o.out) / kArraysFile, result.arrays); });
   }
-  print(result, o.format, io);
+  print_scan(result, o.format, io);
   if (!o.out.empty() && !io.quiet)
     io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n", o.out);
   return 0;

@@ -22,7 +22,7 @@ struct VerifyOptions {
   bool json = false;
 };
 
-void print(const std::vector<LayerError>& errors, const VerifyOptions& o, Io& io) {
+void print_verify(const std::vector<LayerError>& errors, const VerifyOptions& o, Io& io) {
   if (o.json) {
     io.out << parity_list(errors, o.tolerance).dump(2) << "\n";
     return;
@@ -37,7 +37,7 @@ void print(const std::vector<LayerError>& errors, const VerifyOptions& o, Io& io
 int run_verify(VerifyOptions& o, Io& io) {
   o.request.model = model_folder(o.request.model, io);
   const std::vector<LayerError> errors = engine().verify(o.request);
-  print(errors, o, io);
+  print_verify(errors, o, io);
   const LayerError& worst = worst_of(errors);
   const bool all = all_pass(errors, o.tolerance);
   if (!o.json)

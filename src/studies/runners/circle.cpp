@@ -17,16 +17,16 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kName = "circle";
-const std::vector<std::string> kView{"step"};
+constexpr const char* kCircle = "circle";
+const std::vector<std::string> kCircleView{"step"};
 constexpr int64_t kWalk = 300;  // steps of the free walk
 constexpr double kClose =
     1e-3;  // of two points beside each other: half a step of the walk, far above rounding
 constexpr double kResolved =
     1e-12;  // differences below this are rounding: the exponent is at most what it says
-constexpr uint32_t kInit = 1, kData = 2;
+constexpr uint32_t kInit = 1, kCircleData = 2;
 
-std::vector<Key> keys() {
+std::vector<Key> circle_keys() {
   return {{"protocol",
            std::string("corrected"),
            "settings that train, or those of the published code",
@@ -46,7 +46,7 @@ std::vector<Key> keys() {
 
 bool reference(const Config& c) { return text(c, "protocol") == "reference"; }
 
-TrialSpec training_of(const Config& c) {
+TrialSpec circle_training(const Config& c) {
   const auto seed = static_cast<uint64_t>(integer(c, "seed"));
   TokenRecipe r;
   if (reference(c)) {
@@ -66,13 +66,13 @@ TrialSpec training_of(const Config& c) {
   t.set = std::make_shared<TokenSet>(circle_walk(integer(c, "points"), reference(c)));
   t.protocol = protocol_of(r, t.set->sequences());
   t.init_seed = Philox{seed, kInit, 0}.below(UINT64_MAX, 0);
-  t.data_seed = Philox{seed, kData, 0}.below(UINT64_MAX, 0);
+  t.data_seed = Philox{seed, kCircleData, 0}.below(UINT64_MAX, 0);
   return t;
 }
 
-Config network_of(const Config& c) { return without_view(c, keys(), kView); }
+Config circle_network(const Config& c) { return without_view(c, circle_keys(), kCircleView); }
 
-double shared_flops(const Config& c) { return training_flops(training_of(c)); }
+double shared_circle_flops(const Config& c) { return training_flops(circle_training(c)); }
 
 class Walk {
  public:
@@ -142,12 +142,12 @@ class Walk {
   std::vector<double> distances_, radii_;
 };
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_circle(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   const Config& config = jobs.front().config;
-  const TrialSpec training = training_of(config);
+  const TrialSpec training = circle_training(config);
   const auto trained =
-      train_shared(training, shared_folder(jobs.front(), kName, network_of(config)), context);
+      train_shared(training, shared_folder(jobs.front(), kCircle, circle_network(config)), context);
   if (!trained) return;
   if (trained->failed) return fail_all(jobs, context, *trained);
   const double step = circle_step(integer(config, "points"));
@@ -168,24 +168,24 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   }
 }
 
-void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
-  const TrialSpec training = training_of(job.config);
-  const Finished trained = load_shared(training, shared_folder(job, kName, network_of(job.config)));
-  TrainedModel(training, trained.parameters, training.set.get()).write(kName, folder);
+void export_circle(const TrialJob& job, const std::filesystem::path& folder) {
+  const TrialSpec training = circle_training(job.config);
+  const Finished trained = load_shared(training, shared_folder(job, kCircle, circle_network(job.config)));
+  TrainedModel(training, trained.parameters, training.set.get()).write(kCircle, folder);
 }
 
 }  // namespace
 
 extern const Runner runner_circle{
-    .name = kName,
+    .name = kCircle,
     .summary = "teaches one layer to walk two points along a circle and lets it walk on",
-    .keys = keys(),
-    .check = [](const Config& c) { training_of(c); },
+    .keys = circle_keys(),
+    .check = [](const Config& c) { circle_training(c); },
     .flops = [](const Config&) { return 0.0; },  // one walk answers for every step
-    .stack_key = [](const Config& c) { return canonical(network_of(c)); },
+    .stack_key = [](const Config& c) { return canonical(circle_network(c)); },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
-    .run = run,
-    .export_model = export_trial,
-    .shared_flops = shared_flops};
+    .run = run_circle,
+    .export_model = export_circle,
+    .shared_flops = shared_circle_flops};
 
 }  // namespace rankscope

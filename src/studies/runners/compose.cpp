@@ -27,7 +27,7 @@ constexpr int64_t kMostTokens = 4096;  // a pattern of the constructed network i
 constexpr int kCutInstances = 5;       // run once more with states handed from table to table
 const std::vector<std::string> kForms{"full", "linear", "delta", "fastmax"};
 
-std::vector<Key> keys() {
+std::vector<Key> compose_keys() {
   return {{"reading",
            std::string("constructed"),
            "a constructed network's answers, or from where on the theorem speaks",
@@ -64,7 +64,7 @@ std::vector<std::string> order_of(const Config& c) {
   return out;
 }
 
-void check(const Config& c) {
+void check_compose(const Config& c) {
   const std::vector<std::string> order = order_of(c);
   if (text(c, "reading") == "bound") return;
   if (static_cast<int64_t>(order.size()) > integer(c, "functions") + 1)
@@ -259,16 +259,16 @@ Outcome bound(const Config& c) {
   return out;
 }
 
-double flops(const Config& c) {
+double compose_flops(const Config& c) {
   if (text(c, "reading") == "bound") return 1;
   const auto tokens = static_cast<double>(size_of(c).tokens());
   return 16 * tokens * number(c, "instances") * static_cast<double>(order_of(c).size());
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_compose(std::span<const TrialJob> jobs, const RunContext& context) {
   const c10::NoGradGuard no_grad;
   use_threads(context.threads);
-  run_one_by_one(jobs, context, flops,
+  run_one_by_one(jobs, context, compose_flops,
                  [](const Config& c) { return text(c, "reading") == "bound" ? bound(c) : constructed(c); });
 }
 
@@ -277,9 +277,9 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
 extern const Runner runner_compose{
     .name = "compose",
     .summary = "composes functions by a constructed network of full layers and states",
-    .keys = keys(),
-    .check = check,
-    .flops = flops,
-    .run = run};
+    .keys = compose_keys(),
+    .check = check_compose,
+    .flops = compose_flops,
+    .run = run_compose};
 
 }  // namespace rankscope

@@ -25,7 +25,7 @@ constexpr double kDiagonal = 3;
 constexpr int64_t kCentres = 5, kData = 20, kPlace = 3;  // of the mixtures
 constexpr double kNoFall = 1e-10;                        // likelihoods are sums of 20 logarithms
 
-std::vector<Key> keys() {
+std::vector<Key> explained_away_keys() {
   return {{"reading",
            std::string("pattern"),
            "of the pattern itself, or of one step of expectation maximisation",
@@ -89,25 +89,25 @@ std::map<std::string, double> read_steps(const Config& c) {
   return {{"likelihood_fell", falls / n}, {"likelihood_gain", gain / n}, {"worst_gain", worst}};
 }
 
-Outcome solve(const Config& c) {
+Outcome solve_explained_away(const Config& c) {
   const c10::NoGradGuard no_grad;
   Outcome out;
   out.values = text(c, "reading") == "em" ? read_steps(c) : read_patterns(c);
   return out;
 }
 
-void check(const Config& c) {
+void check_explained_away(const Config& c) {
   const std::string name = read_variant(text(c, "normalisation")).name;
   const std::vector<std::string> known{"softmax", "doubly_normalised", "hybrid_normalised", "sinkhorn"};
   if (std::find(known.begin(), known.end(), name) == known.end())
     throw unknown_name("normalisation", name, known);
 }
 
-double flops(const Config& c) { return number(c, "draws") * 20 * kKeys * kKeys * kKeys; }
+double explained_away_flops(const Config& c) { return number(c, "draws") * 20 * kKeys * kKeys * kKeys; }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_explained_away(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
-  run_one_by_one(jobs, context, flops, solve);
+  run_one_by_one(jobs, context, explained_away_flops, solve_explained_away);
 }
 
 }  // namespace
@@ -115,9 +115,9 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
 extern const Runner runner_explained_away{
     .name = "explained_away",
     .summary = "counts keys that a normalisation explains away, and steps of expectation maximisation",
-    .keys = keys(),
-    .check = check,
-    .flops = flops,
-    .run = run};
+    .keys = explained_away_keys(),
+    .check = check_explained_away,
+    .flops = explained_away_flops,
+    .run = run_explained_away};
 
 }  // namespace rankscope

@@ -11,7 +11,7 @@
 namespace rankscope {
 namespace {
 
-std::vector<Key> keys() {
+std::vector<Key> features_keys() {
   return {{"construction",
            std::string("uniform"),
            "how queries and keys are drawn",
@@ -25,15 +25,15 @@ std::vector<Key> keys() {
           {"seed", int64_t{0}, "of the heads", 0, 1e15}};
 }
 
-void check(const Config&) {}  // every point within the ranges is possible
+void check_features(const Config&) {}  // every point within the ranges is possible
 
 // The matrix, and some tens of products with it: what the solver takes is known only when it is done.
-double flops(const Config& c) {
+double features_flops(const Config& c) {
   const double h = number(c, "heads");
   return h * h * (4 * number(c, "d") + 240);
 }
 
-Outcome solve(const Config& c, int threads) {
+Outcome solve_features(const Config& c, int threads) {
   const auto start = std::chrono::steady_clock::now();
   const Heads heads = random_heads(construction_named(text(c, "construction")), integer(c, "d"),
                                    integer(c, "heads"), static_cast<uint64_t>(integer(c, "seed")));
@@ -53,18 +53,18 @@ Outcome solve(const Config& c, int threads) {
   return out;
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
-  run_one_by_one(jobs, context, flops, [&](const Config& c) { return solve(c, context.threads); });
+void run_features(std::span<const TrialJob> jobs, const RunContext& context) {
+  run_one_by_one(jobs, context, features_flops,
+                 [&](const Config& c) { return solve_features(c, context.threads); });
 }
 
 }  // namespace
 
-extern const Runner runner_features{
-    .name = "features",
-    .summary = "solves for the best weights of random rank-1 hard heads",
-    .keys = keys(),
-    .check = check,
-    .flops = flops,
-    .run = run};
+extern const Runner runner_features{.name = "features",
+                                    .summary = "solves for the best weights of random rank-1 hard heads",
+                                    .keys = features_keys(),
+                                    .check = check_features,
+                                    .flops = features_flops,
+                                    .run = run_features};
 
 }  // namespace rankscope

@@ -30,7 +30,7 @@ namespace {
 constexpr int64_t kTokens = 3, kChannels = 3;
 constexpr int64_t kRouting = 5, kExpert = 3;  // numbers of u and w, and of c or g
 constexpr double kNear = 0.3;                 // spread of the starts around the truth
-constexpr double kNoise = 0.3;
+constexpr double kGateNoise = 0.3;
 constexpr int kMostSteps = 100;
 constexpr int64_t kFresh = 2000;  // samples on which the fitted function is compared
 const std::vector<int64_t> kSizes{100, 316, 1000, 3162, 10000};
@@ -38,7 +38,7 @@ const std::vector<int64_t> kSizes{100, 316, 1000, 3162, 10000};
 // u_2, u_3, w, c, g
 const std::vector<double> kTruth{0.5, -0.5, 1.0, -0.8, 0.6, 1.0, 1.0, -0.5, 1.5, -1.0, 0.8};
 
-std::vector<Key> keys() {
+std::vector<Key> gate_samples_keys() {
   return {
       {"experts", std::string("linear"), "behind every key", 0, 0, {"linear", "gated", "silu"}},
       {"atoms", int64_t{1}, "that are fitted to the one there is", 1, 2},
@@ -147,7 +147,7 @@ Distances replicate(const Model& model, int64_t n, uint64_t seed) {
   const at::Tensor x =
       normal_matrix(seed, stream_of("gate samples"), n, kTokens * kChannels).view({-1, kTokens, kChannels});
   const at::Tensor y = model.at(x, truth.unsqueeze(0)).f +
-                       kNoise * normal_matrix(seed, stream_of("gate noise"), n, 1).squeeze(1);
+                       kGateNoise * normal_matrix(seed, stream_of("gate noise"), n, 1).squeeze(1);
   const at::Tensor start = truth + kNear * normal_matrix(seed, stream_of("gate start"), model.atoms, p);
   return distances(model, fitted(model, x, y, start), truth, seed);
 }
@@ -166,7 +166,7 @@ Slope slope_of(const std::vector<std::pair<double, double>>& points) {
   return {slope, std::sqrt(rest / (n - 2) / xx)};
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_gate_samples(std::span<const TrialJob> jobs, const RunContext& context) {
   const c10::NoGradGuard no_grad;
   use_threads(context.threads);
   const Config& c = jobs.front().config;
@@ -215,7 +215,7 @@ double all_flops(const Config& c) {
 extern const Runner runner_gate_samples{
     .name = "gate_samples",
     .summary = "finds the experts of attention again by least squares, with gates and without",
-    .keys = keys(),
+    .keys = gate_samples_keys(),
     .check =
         [](const Config& c) {
           if (std::find(kSizes.begin(), kSizes.end(), integer(c, "samples")) == kSizes.end())
@@ -225,7 +225,7 @@ extern const Runner runner_gate_samples{
     .flops = [](const Config&) { return 0.0; },  // one run answers for every number of samples
     .stack_key = [](const Config& c) { return canonical(without_samples(c)); },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
-    .run = run,
+    .run = run_gate_samples,
     .shared_flops = all_flops};
 
 }  // namespace rankscope

@@ -20,10 +20,10 @@
 namespace rankscope {
 namespace {
 
-constexpr const char *kName = "hypotheses", *kStart = "start", *kRemoved = "removed";
+constexpr const char *kHypotheses = "hypotheses", *kStart = "start", *kRemoved = "removed";
 constexpr int64_t kSequences = 32;  // of the test set, looked into
 
-std::vector<Key> keys() {
+std::vector<Key> hypotheses_keys() {
   std::vector<Key> all = token_keys();
   all.push_back({"skip", 1.0, "of every block: norm(skip x + f(x)); 0: there are no skips", 0, 1e3});
   all.push_back({"norm", std::string("layer"), "behind attention and MLP", 0, 0, {"layer", "none"}});
@@ -38,7 +38,7 @@ std::vector<Key> keys() {
   return all;
 }
 
-Config network_of(const Config& c) { return without_view(c, keys(), {"look", "depth"}); }
+Config hypotheses_network(const Config& c) { return without_view(c, hypotheses_keys(), {"look", "depth"}); }
 
 // norm(skip x + f(x)) is norm(x + f(x) / skip): a norm does not see how long its input is.
 ModelSpec with_scaled_skips(ModelSpec network, const Config& c) {
@@ -58,7 +58,7 @@ TrialSpec scaled_training(const Config& c, const TokenTrial& t, const TokenData&
   return out;
 }
 
-void check_config(const Config& c) {
+void check_hypotheses(const Config& c) {
   const TokenTrial t = token_trial_of(c);
   token_network(t.recipe, 1, 2);  // refuses heads that do not divide the width
   if (text(c, "norm") == "none" && number(c, "skip") != 0 && number(c, "skip") != 1)
@@ -95,7 +95,7 @@ Seen look_at(const TrialSpec& training, const std::vector<float>& parameters, co
           read_hypotheses(skips_off ? without_skips(model.spec()) : model.spec(), model, set, kSequences)};
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_hypotheses(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   const Config& config = jobs.front().config;
   const TokenTrial t = token_trial_of(config);
@@ -105,7 +105,8 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   if (text(config, "look") == kStart) {
     trained.parameters = initial_parameters(training.network, training.init_seed);
   } else {
-    auto done = train_shared(training, shared_folder(jobs.front(), kName, network_of(config)), context);
+    auto done =
+        train_shared(training, shared_folder(jobs.front(), kHypotheses, hypotheses_network(config)), context);
     if (!done) return;
     trained = std::move(*done);
   }
@@ -126,36 +127,37 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   }
 }
 
-double shared_flops(const Config& c) {
+double shared_hypotheses_flops(const Config& c) {
   if (text(c, "look") == kStart) return 0;
   const TokenTrial t = token_trial_of(c);
   return 3.0 * forward_flops(token_network(t.recipe, 1, 2), t.recipe.tokens) *
          static_cast<double>(t.recipe.epochs * t.recipe.train);
 }
 
-void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
+void export_hypotheses(const TrialJob& job, const std::filesystem::path& folder) {
   const TokenTrial t = token_trial_of(job.config);
   const TokenData data = t.task->make(t.data);
   const TrialSpec training = scaled_training(job.config, t, data);
-  const Finished trained = load_shared(training, shared_folder(job, kName, network_of(job.config)));
+  const Finished trained =
+      load_shared(training, shared_folder(job, kHypotheses, hypotheses_network(job.config)));
   TrainedModel(training, trained.parameters, &data.test).write(std::string(t.task->name), folder);
 }
 
 }  // namespace
 
 extern const Runner runner_hypotheses{
-    .name = kName,
+    .name = kHypotheses,
     .summary = "trains a deep network with scaled skips and reads which hypotheses of collapse it meets",
-    .keys = keys(),
-    .check = check_config,
+    .keys = hypotheses_keys(),
+    .check = check_hypotheses,
     .flops = [](const Config&) { return 0.0; },  // one look answers for every depth
     .stack_key =
         [](const Config& c) {
-          return canonical(network_of(c)) + (text(c, "look") == kStart ? " before training" : "");
+          return canonical(hypotheses_network(c)) + (text(c, "look") == kStart ? " before training" : "");
         },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
-    .run = run,
-    .export_model = export_trial,
-    .shared_flops = shared_flops};
+    .run = run_hypotheses,
+    .export_model = export_hypotheses,
+    .shared_flops = shared_hypotheses_flops};
 
 }  // namespace rankscope

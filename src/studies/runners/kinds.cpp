@@ -23,20 +23,20 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kName = "kinds";
+constexpr const char* kKinds = "kinds";
 constexpr int64_t kTimedSequences = 64;
 constexpr int kTimes = 7;
 
 // Equal for trials that share a training.
-Config network_of(const Config& c) {
+Config kinds_network(const Config& c) {
   Config out = without_view(c, kind_keys(), {"depth"});
   for (const char* later : {"shift", "shift_to"}) out.erase(later);  // not there at their defaults
   if (text(c, "skips") == "off") out["skips"] = std::string("on");
   return out;
 }
 
-TrialSpec training_of(const Config& c, const TokenData& data) {
-  TrialSpec t = kind_trial(network_of(c));
+TrialSpec kind_training(const Config& c, const TokenData& data) {
+  TrialSpec t = kind_trial(kinds_network(c));
   if (!draws_points(c)) t.set = std::make_shared<TokenSet>(data.train);
   return t;
 }
@@ -138,7 +138,7 @@ class Network {
   ParameterViews views_;
 };
 
-Outcome outcome(const Config& c, const Looked& looked, const TrainOutcome& trained) {
+Outcome kinds_outcome(const Config& c, const Looked& looked, const TrainOutcome& trained) {
   Outcome out;
   describe(trained, out);
   out.values.insert(looked.values.begin(), looked.values.end());
@@ -149,13 +149,13 @@ Outcome outcome(const Config& c, const Looked& looked, const TrainOutcome& train
   return out;
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_kinds(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   const Config& config = jobs.front().config;
   const TokenData data = draws_points(config) ? TokenData() : token_data(config);
-  const TrialSpec training = training_of(config, data);
+  const TrialSpec training = kind_training(config, data);
   const auto trained =
-      train_shared(training, shared_folder(jobs.front(), kName, network_of(config)), context);
+      train_shared(training, shared_folder(jobs.front(), kKinds, kinds_network(config)), context);
   if (!trained) return;
   if (trained->failed) return fail_all(jobs, context, *trained);
   const Network network(config, data, training, trained->parameters);
@@ -164,7 +164,7 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i) {
     const std::string how = canonical(without_view(jobs[i].config, kind_keys(), {"depth"}));
     if (!looked.contains(how)) looked[how] = network.look(jobs[i].config);
-    Outcome out = outcome(jobs[i].config, looked.at(how), *trained);
+    Outcome out = kinds_outcome(jobs[i].config, looked.at(how), *trained);
     if (const auto share = network.hybrid_share(integer(jobs[i].config, "depth")))
       out.values["hybrid_share"] = *share;
     out.values["forward_ms"] = forward_ms;
@@ -173,31 +173,31 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   }
 }
 
-double shared_flops(const Config& c) {
-  const TrialSpec t = kind_trial(network_of(c));
+double shared_kinds_flops(const Config& c) {
+  const TrialSpec t = kind_trial(kinds_network(c));
   return 3.0 * forward_flops(t.network, integer(c, "tokens")) *
          static_cast<double>(t.protocol.steps * t.protocol.batch);
 }
 
-void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
+void export_kinds(const TrialJob& job, const std::filesystem::path& folder) {
   const TokenData data = draws_points(job.config) ? TokenData() : token_data(job.config);
-  const TrialSpec training = training_of(job.config, data);
-  const Finished trained = load_shared(training, shared_folder(job, kName, network_of(job.config)));
+  const TrialSpec training = kind_training(job.config, data);
+  const Finished trained = load_shared(training, shared_folder(job, kKinds, kinds_network(job.config)));
   TrainedModel(training, trained.parameters).write(text(job.config, "task"), folder);
 }
 
 }  // namespace
 
 extern const Runner runner_kinds{
-    .name = kName,
+    .name = kKinds,
     .summary = "trains networks that differ in how they attend, and reads rank, spread and sinks by depth",
     .keys = kind_keys(),
     .check = [](const Config& c) { kind_trial(c); },
     .flops = [](const Config&) { return 0.0; },  // one look answers for every depth
-    .stack_key = [](const Config& c) { return canonical(network_of(c)); },
+    .stack_key = [](const Config& c) { return canonical(kinds_network(c)); },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
-    .run = run,
-    .export_model = export_trial,
-    .shared_flops = shared_flops};
+    .run = run_kinds,
+    .export_model = export_kinds,
+    .shared_flops = shared_kinds_flops};
 
 }  // namespace rankscope

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kBasis = 1, kNoise = 2;
 
-std::vector<Key> keys() {
+std::vector<Key> norm_tower_keys() {
   return {
       {"tokens", int64_t{8}, "of the sequence", 2, 256},
       {"d", int64_t{16}, "width; above tokens + 1, for the corners, what is shared, and the mean", 4, 1024},
@@ -33,7 +33,7 @@ std::vector<Key> keys() {
       {"seed", int64_t{0}, "of the directions and the noise", 0, 1e15}};
 }
 
-void check_config(const Config& c) {
+void check_norm_tower(const Config& c) {
   if (integer(c, "d") < integer(c, "tokens") + 2)
     throw usage_error(
         fmt::format("{} tokens need a width of {}", integer(c, "tokens"), integer(c, "tokens") + 2))
@@ -92,7 +92,7 @@ Batch one_sample(int64_t tokens) {
   return b;
 }
 
-Outcome solve(const Config& c) {
+Outcome solve_norm_tower(const Config& c) {
   const c10::NoGradGuard no_grad;
   const Tower tower = tower_of(c);
   const Batch batch = one_sample(integer(c, "tokens"));
@@ -114,7 +114,7 @@ Outcome solve(const Config& c) {
   return out;
 }
 
-double flops(const Config& c) {
+double norm_tower_flops(const Config& c) {
   const auto n = static_cast<double>(integer(c, "tokens")), d = static_cast<double>(integer(c, "d"));
   return static_cast<double>(integer(c, "depth")) * (8 * n * d * d + 4 * n * n * d);
 }
@@ -124,11 +124,11 @@ double flops(const Config& c) {
 extern const Runner runner_norm_tower{
     .name = "norm_tower",
     .summary = "follows tokens through a tower of attention layers made so that LayerNorm keeps them apart",
-    .keys = keys(),
-    .check = check_config,
-    .flops = flops,
+    .keys = norm_tower_keys(),
+    .check = check_norm_tower,
+    .flops = norm_tower_flops,
     .run = [](std::span<const TrialJob> jobs, const RunContext& context) {
-      run_one_by_one(jobs, context, flops, solve);
+      run_one_by_one(jobs, context, norm_tower_flops, solve_norm_tower);
     }};
 
 }  // namespace rankscope

@@ -14,10 +14,10 @@
 namespace rankscope {
 namespace {
 
-constexpr const char* kName = "path_accuracy";
-const std::vector<std::string> kView{"semantics", "reading", "length", "draws"};
+constexpr const char* kPathAccuracy = "path_accuracy";
+const std::vector<std::string> kPathView{"semantics", "reading", "length", "draws"};
 
-std::vector<Key> keys() {
+std::vector<Key> path_accuracy_keys() {
   std::vector<Key> all = token_keys();
   all.push_back({"semantics",
                  std::string("frozen"),
@@ -32,7 +32,7 @@ std::vector<Key> keys() {
   return all;
 }
 
-void check_config(const Config& c) {
+void check_path_accuracy(const Config& c) {
   const TokenTrial t = token_trial_of(c);
   check_reading(semantics_of(text(c, "semantics")), text(c, "reading"));
   token_network(t.recipe, 1, 2);  // refuses heads that do not divide the width
@@ -46,20 +46,20 @@ void check_config(const Config& c) {
         .hint("a shorter length, or more layers");
 }
 
-Config network_of(const Config& c) { return without_view(c, keys(), kView); }
+Config path_accuracy_network(const Config& c) { return without_view(c, path_accuracy_keys(), kPathView); }
 
 PathDraws draws_of(const Config& c, const TokenTrial& t) {
   return {integer(c, "draws"), t.reference, t.draw_seed};
 }
 
-double shared_flops(const Config& c) {
+double shared_path_accuracy_flops(const Config& c) {
   const TokenTrial t = token_trial_of(c);
   // Without the data: what it costs hardly depends on the vocabulary.
   return 3.0 * forward_flops(token_network(t.recipe, 1, 2), t.recipe.tokens) *
          static_cast<double>(t.recipe.epochs * t.recipe.train);
 }
 
-double flops(const Config& c) {
+double path_accuracy_flops(const Config& c) {
   const TokenTrial t = token_trial_of(c);
   const double heads = heads_run(semantics_of(text(c, "semantics")), text(c, "reading"), integer(c, "length"),
                                  t.recipe.layers, t.recipe.heads, draws_of(c, t));
@@ -70,7 +70,8 @@ double flops(const Config& c) {
          block_flops(network, network.blocks.front(), t.recipe.tokens);
 }
 
-Outcome outcome(const Config& c, const TokenTrial& t, const TokenData& data, PathAccuracy& paths) {
+Outcome path_accuracy_outcome(const Config& c, const TokenTrial& t, const TokenData& data,
+                              PathAccuracy& paths) {
   const Semantics semantics = semantics_of(text(c, "semantics"));
   const PathScore score = paths.read(semantics, text(c, "reading"), integer(c, "length"));
   Outcome out;
@@ -92,47 +93,50 @@ Outcome outcome(const Config& c, const TokenTrial& t, const TokenData& data, Pat
   return out;
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_path_accuracy(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   const Config& config = jobs.front().config;
   const TokenTrial t = token_trial_of(config);
   const TokenData data = t.task->make(t.data);
   const TrialSpec training = training_of(t, data);
-  const auto trained =
-      train_shared(training, shared_folder(jobs.front(), kName, network_of(config)), context);
+  const auto trained = train_shared(
+      training, shared_folder(jobs.front(), kPathAccuracy, path_accuracy_network(config)), context);
   if (!trained) return;
   if (trained->failed) return fail_all(jobs, context, *trained);
   // Paths are read in float64: a length that carries little is a small difference of large sums.
   TrainedModel model(training, trained->parameters, &data.test);
   PathAccuracy paths(model, data.test, draws_of(config, t));
   for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i) {
-    Outcome out = outcome(jobs[i].config, t, data, paths);
+    Outcome out = path_accuracy_outcome(jobs[i].config, t, data, paths);
     describe(*trained, out);
     context.finished(i, out);
   }
 }
 
-void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
+void export_path_accuracy(const TrialJob& job, const std::filesystem::path& folder) {
   const TokenTrial t = token_trial_of(job.config);
   const TokenData data = t.task->make(t.data);
   const TrialSpec training = training_of(t, data);
-  const Finished trained = load_shared(training, shared_folder(job, kName, network_of(job.config)));
+  const Finished trained =
+      load_shared(training, shared_folder(job, kPathAccuracy, path_accuracy_network(job.config)));
   TrainedModel(training, trained.parameters, &data.test).write(std::string(t.task->name), folder);
 }
 
 }  // namespace
 
 extern const Runner runner_path_accuracy{
-    .name = kName,
+    .name = kPathAccuracy,
     .summary = "trains a self-attention network and reads what its paths of each length know",
-    .keys = keys(),
-    .check = check_config,
-    .flops = flops,
+    .keys = path_accuracy_keys(),
+    .check = check_path_accuracy,
+    .flops = path_accuracy_flops,
     .stack_key =
-        [](const Config& c) { return fmt::format("{} {}", canonical(network_of(c)), integer(c, "draws")); },
+        [](const Config& c) {
+          return fmt::format("{} {}", canonical(path_accuracy_network(c)), integer(c, "draws"));
+        },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
-    .run = run,
-    .export_model = export_trial,
-    .shared_flops = shared_flops};
+    .run = run_path_accuracy,
+    .export_model = export_path_accuracy,
+    .shared_flops = shared_path_accuracy_flops};
 
 }  // namespace rankscope

@@ -15,10 +15,10 @@ namespace {
 
 constexpr double kSharp = 60;        // inverse temperature of softmax
 constexpr double kRounding = 1e-10;  // singular values of a state below this share of the largest are none
-const std::vector<std::string> kForms{"linear", "decay", "delta", "gated_delta", "fastmax", "softmax"};
+const std::vector<std::string> kStates{"linear", "decay", "delta", "gated_delta", "fastmax", "softmax"};
 
-std::vector<Key> keys() {
-  return {{"form", std::string("linear"), "how pairs are stored and read", 0, 0, kForms},
+std::vector<Key> recall_keys() {
+  return {{"form", std::string("linear"), "how pairs are stored and read", 0, 0, kStates},
           {"d", int64_t{32}, "width of keys and of values", 1, 1024},
           {"pairs", int64_t{32}, "stored, and asked for one by one", 1, 4096},
           {"keep", 0.99, "gated_delta: of the state, with every pair", 1e-6, 1},
@@ -73,23 +73,22 @@ Outcome recall(const Config& c) {
   return out;
 }
 
-double flops(const Config& c) {
+double recall_flops(const Config& c) {
   return number(c, "draws") * 4 * number(c, "pairs") * number(c, "pairs") * number(c, "d");
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_recall(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
-  run_one_by_one(jobs, context, flops, recall);
+  run_one_by_one(jobs, context, recall_flops, recall);
 }
 
 }  // namespace
 
-extern const Runner runner_recall{
-    .name = "recall",
-    .summary = "stores random pairs in a state and asks for them",
-    .keys = keys(),
-    .check = [](const Config&) {},
-    .flops = flops,
-    .run = run};
+extern const Runner runner_recall{.name = "recall",
+                                  .summary = "stores random pairs in a state and asks for them",
+                                  .keys = recall_keys(),
+                                  .check = [](const Config&) {},
+                                  .flops = recall_flops,
+                                  .run = run_recall};
 
 }  // namespace rankscope

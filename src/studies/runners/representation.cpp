@@ -9,7 +9,7 @@
 namespace rankscope {
 namespace {
 
-std::vector<Key> keys() {
+std::vector<Key> representation_keys() {
   return {{"d", int64_t{4}, "width of a point", 2, 4096},
           {"degree", int64_t{49}, "the highest harmonic that is represented", 1, 9999},
           {"normalisation",
@@ -21,12 +21,12 @@ std::vector<Key> keys() {
           {"angle", 0.0, "degrees between query and key", 0, 180}};
 }
 
-void check(const Config& c) {
+void check_representation(const Config& c) {
   if (integer(c, "degree") % 2 == 0)
     throw usage_error("the target has odd harmonics only, but the degree is even").hint("an odd degree");
 }
 
-double flops(const Config& c) { return 10 * number(c, "degree"); }
+double representation_flops(const Config& c) { return 10 * number(c, "degree"); }
 
 Outcome evaluate(const Config& c) {
   const bool published = text(c, "normalisation") == "published";
@@ -38,8 +38,8 @@ Outcome evaluate(const Config& c) {
   return out;
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
-  run_one_by_one(jobs, context, flops, evaluate);
+void run_representation(std::span<const TrialJob> jobs, const RunContext& context) {
+  run_one_by_one(jobs, context, representation_flops, evaluate);
 }
 
 }  // namespace
@@ -47,11 +47,11 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
 extern const Runner runner_representation{
     .name = "representation",
     .summary = "evaluates the density of heads that represents the target",
-    .keys = keys(),
-    .check = check,
-    .flops = flops,
+    .keys = representation_keys(),
+    .check = check_representation,
+    .flops = representation_flops,
     .stack_key = [](const Config&) { return std::string("all"); },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 1000; },
-    .run = run};
+    .run = run_representation};
 
 }  // namespace rankscope

@@ -14,14 +14,14 @@
 namespace rankscope {
 namespace {
 
-void check_config(const Config& config) { check(trial_of(config)); }
-double flops(const Config& config) { return training_flops(trial_of(config)); }
+void check_train(const Config& config) { check(trial_of(config)); }
+double train_flops(const Config& config) { return training_flops(trial_of(config)); }
 std::string key(const Config& config) { return stack_key(trial_of(config)); }
 int64_t limit(const Config& config, const std::string& device) {
   return stack_limit(trial_of(config), device);
 }
 
-Outcome outcome(const TrialSpec& spec, const TrainOutcome& o, const Precision& precision) {
+Outcome train_outcome(const TrialSpec& spec, const TrainOutcome& o, const Precision& precision) {
   Outcome out{.failed = o.failed, .reason = o.reason, .values = {}, .precision = o.precision};
   const Record& r = o.record;
   auto& v = out.values;
@@ -79,7 +79,7 @@ void run_stack(const Part& part, const RunContext& context, int64_t& done) {
                         .what = fmt::format("loss {:.4g}{}", loss, precision.tf32 ? ", tf32" : "")});
   };
   options.finished = [&](size_t job, const TrainOutcome& o) {
-    context.finished(part.first + job, outcome(work[job].spec, o, precision));
+    context.finished(part.first + job, train_outcome(work[job].spec, o, precision));
   };
   train(work, options);
 }
@@ -96,7 +96,7 @@ void run_part(const Part& part, const RunContext& context, int64_t& done) {
   }
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
+void run_train(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   int64_t done = 0;
   try {
@@ -107,7 +107,7 @@ void run(std::span<const TrialJob> jobs, const RunContext& context) {
   }
 }
 
-void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
+void export_train(const TrialJob& job, const std::filesystem::path& folder) {
   const TrialSpec spec = trial_of(job.config);
   const TaskSpec& k = spec.task;
   TrainedModel(spec, load_weights(job.folder / "model.safetensors", spec.network))
@@ -119,12 +119,12 @@ void export_trial(const TrialJob& job, const std::filesystem::path& folder) {
 extern const Runner runner_train{.name = "train",
                                  .summary = "trains a small Transformer or one attention layer on a task",
                                  .keys = train_keys(),
-                                 .check = check_config,
-                                 .flops = flops,
+                                 .check = check_train,
+                                 .flops = train_flops,
                                  .stack_key = key,
                                  .stack_limit = limit,
-                                 .run = run,
-                                 .export_model = export_trial,
+                                 .run = run_train,
+                                 .export_model = export_train,
                                  .cuda = true};
 
 }  // namespace rankscope

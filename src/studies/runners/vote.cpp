@@ -8,7 +8,7 @@
 namespace rankscope {
 namespace {
 
-std::vector<Key> keys() {
+std::vector<Key> vote_keys() {
   return {{"d", int64_t{64}, "width of a point", 2, 4096},
           {"n", int64_t{2}, "orthonormal points", 2, 4096},
           {"heads", int64_t{256}, "heads that vote", 1, 1e12},
@@ -16,14 +16,16 @@ std::vector<Key> keys() {
           {"seed", int64_t{0}, "of the draws", 0, 1e15}};
 }
 
-void check(const Config& c) {
+void check_vote(const Config& c) {
   if (integer(c, "n") > integer(c, "d"))
     throw usage_error(
         fmt::format("{} orthonormal points do not fit in {} dimensions", integer(c, "n"), integer(c, "d")))
         .hint("n of at most d");
 }
 
-double flops(const Config& c) { return number(c, "samples") * (2 * number(c, "d") + 4 * number(c, "n")); }
+double vote_flops(const Config& c) {
+  return number(c, "samples") * (2 * number(c, "d") + 4 * number(c, "n"));
+}
 
 Outcome count_votes(const Config& c) {
   const int64_t d = integer(c, "d"), n = integer(c, "n");
@@ -39,17 +41,17 @@ Outcome count_votes(const Config& c) {
   return out;
 }
 
-void run(std::span<const TrialJob> jobs, const RunContext& context) {
-  run_one_by_one(jobs, context, flops, count_votes);
+void run_vote(std::span<const TrialJob> jobs, const RunContext& context) {
+  run_one_by_one(jobs, context, vote_flops, count_votes);
 }
 
 }  // namespace
 
 extern const Runner runner_vote{.name = "vote",
                                 .summary = "counts the votes of rank-1 hard heads",
-                                .keys = keys(),
-                                .check = check,
-                                .flops = flops,
-                                                                                        .run = run};
+                                .keys = vote_keys(),
+                                .check = check_vote,
+                                .flops = vote_flops,
+                                .run = run_vote};
 
 }  // namespace rankscope

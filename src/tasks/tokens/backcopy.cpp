@@ -38,7 +38,7 @@ int64_t next_word(int64_t word, Counted& random) {
   return kBackcopyWords - 1;
 }
 
-TokenSet draw(const TokenTaskSpec& spec, int64_t sequences, std::string_view which) {
+TokenSet draw_backcopy(const TokenTaskSpec& spec, int64_t sequences, std::string_view which) {
   Counted random(spec.seed, stream_of(which));
   TokenSet out{.tokens = spec.tokens};
   for (int64_t s = 0; s < sequences; ++s) {
@@ -56,7 +56,7 @@ TokenSet draw(const TokenTaskSpec& spec, int64_t sequences, std::string_view whi
   return out;
 }
 
-TokenRecipe recipe(bool) {
+TokenRecipe backcopy_recipe(bool) {
   return {.layers = 1,
           .heads = 1,
           .width = 48,
@@ -68,9 +68,9 @@ TokenRecipe recipe(bool) {
           .lr = 5e-3};
 }
 
-TokenData make(const TokenTaskSpec& spec) {
-  return {.train = draw(spec, spec.train, "backcopy train"),
-          .test = draw(spec, spec.test, "backcopy test"),
+TokenData make_backcopy(const TokenTaskSpec& spec) {
+  return {.train = draw_backcopy(spec, spec.train, "backcopy train"),
+          .test = draw_backcopy(spec, spec.test, "backcopy test"),
           .vocabulary = kBackcopyWords,
           .classes = kBackcopyWords};
 }
@@ -98,7 +98,7 @@ double backcopy_floor(const TokenSet& set) {
 extern const TokenTask token_task_backcopy{
     .name = "backcopy",
     .summary = "a small language: what comes next, which behind a trigger is the word before it",
-    .recipe = recipe,
-    .make = make};
+    .recipe = backcopy_recipe,
+    .make = make_backcopy};
 
 }  // namespace rankscope

@@ -44,11 +44,11 @@ TokenSet draw_prompts(const TokenTaskSpec& spec, int64_t sequences, uint32_t beg
   return out;
 }
 
-TokenRecipe recipe(bool) {
+TokenRecipe composition_recipe(bool) {
   return {.layers = 3, .width = 32, .tokens = 11, .train = 8192, .epochs = 20, .lr = 3e-3};
 }
 
-TokenData make(const TokenTaskSpec& spec) {
+TokenData make_composition(const TokenTaskSpec& spec) {
   const CompositionSize size = size_for(spec.tokens);
   const int64_t second = size.entries(2), first = size.entries(1);
   constexpr uint32_t kTest = uint32_t{1} << 31;  // behind every instance that is trained on
@@ -63,7 +63,7 @@ TokenData make(const TokenTaskSpec& spec) {
 extern const TokenTask token_task_composition{
     .name = "composition",
     .summary = "two functions composed, their tables listed in the wrong order",
-    .recipe = recipe,
-    .make = make};
+    .recipe = composition_recipe,
+    .make = make_composition};
 
 }  // namespace rankscope

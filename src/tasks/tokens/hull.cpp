@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kSide = 10, kShift = 3.3;  // uniform in a square, the whole set shifted by a normal
 
-TokenSet draw(const TokenTaskSpec& spec, int64_t sequences, std::string_view which) {
+TokenSet draw_hull(const TokenTaskSpec& spec, int64_t sequences, std::string_view which) {
   const Philox random{spec.seed, stream_of(which), 0}, shifts{spec.seed, stream_of(which), 1};
   TokenSet out{.tokens = spec.tokens};
   const auto width = static_cast<size_t>(2 * spec.tokens);
@@ -24,7 +24,7 @@ TokenSet draw(const TokenTaskSpec& spec, int64_t sequences, std::string_view whi
   return out;
 }
 
-TokenRecipe recipe(bool reference) {
+TokenRecipe hull_recipe(bool reference) {
   TokenRecipe r{.heads = 3, .width = 84, .deep_input = true, .tokens = 10, .train = 10000, .test = 300};
   r.l2 = 1e-3;
   r.schedule = TokenRecipe::Schedule::steps;
@@ -33,16 +33,18 @@ TokenRecipe recipe(bool reference) {
   return r;
 }
 
-TokenData make(const TokenTaskSpec& spec) {
-  return {.train = draw(spec, spec.train, "hull train"),
-          .test = draw(spec, spec.test, "hull test"),
+TokenData make_hull(const TokenTaskSpec& spec) {
+  return {.train = draw_hull(spec, spec.train, "hull train"),
+          .test = draw_hull(spec, spec.test, "hull test"),
           .vocabulary = 0,
           .classes = 2};
 }
 
 }  // namespace
 
-extern const TokenTask token_task_hull{
-    .name = "hull", .summary = "which points are corners of the convex hull", .recipe = recipe, .make = make};
+extern const TokenTask token_task_hull{.name = "hull",
+                                       .summary = "which points are corners of the convex hull",
+                                       .recipe = hull_recipe,
+                                       .make = make_hull};
 
 }  // namespace rankscope

@@ -25,7 +25,7 @@ TokenSet tossed(const Texts& texts, const TokenTaskSpec& spec, int64_t count) {
   return out;
 }
 
-TokenRecipe recipe(bool reference) {
+TokenRecipe memorise_recipe(bool reference) {
   TokenRecipe r{.width = 250, .mlp = true, .tokens = 128, .train = 500, .test = 88, .epochs = 50, .batch = 8};
   r.lr = 3e-4;
   r.clip = 1;
@@ -42,7 +42,7 @@ TokenRecipe recipe(bool reference) {
   return r;
 }
 
-TokenData make(const TokenTaskSpec& spec) {
+TokenData make_memorise(const TokenTaskSpec& spec) {
   const Texts texts = spec.text.empty() ? synthetic_texts(spec.train, spec.tokens, spec.seed)
                                         : read_texts(spec.text, spec.train, spec.tokens);
   return {.train = tossed(texts, spec, spec.train),
@@ -53,7 +53,9 @@ TokenData make(const TokenTaskSpec& spec) {
 
 }  // namespace
 
-extern const TokenTask token_task_memorise{
-    .name = "memorise", .summary = "coin tosses learnt by heart", .recipe = recipe, .make = make};
+extern const TokenTask token_task_memorise{.name = "memorise",
+                                           .summary = "coin tosses learnt by heart",
+                                           .recipe = memorise_recipe,
+                                           .make = make_memorise};
 
 }  // namespace rankscope

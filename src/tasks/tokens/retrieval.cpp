@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kValues = 4;
 
 // Word kValues * key + value stands for a pair, kValues * keys + key asks.
-Asked draw(int64_t tokens, Counted& random) {
+Asked draw_retrieval(int64_t tokens, Counted& random) {
   const int64_t keys = tokens - 1, asked = random.below(keys);
   std::vector<int64_t> order(static_cast<size_t>(keys));
   std::iota(order.begin(), order.end(), int64_t{0});
@@ -25,14 +25,14 @@ Asked draw(int64_t tokens, Counted& random) {
   return out;
 }
 
-TokenRecipe recipe(bool) {
+TokenRecipe retrieval_recipe(bool) {
   return {.layers = 2, .width = 32, .tokens = 16, .train = 4096, .epochs = 20, .lr = 3e-3};
 }
 
-TokenData make(const TokenTaskSpec& spec) {
+TokenData make_retrieval(const TokenTaskSpec& spec) {
   if (spec.tokens < 2) throw usage_error("retrieval needs a pair and a question").hint("tokens=16");
-  return {.train = asked_last(spec, spec.train, "retrieval train", draw),
-          .test = asked_last(spec, spec.test, "retrieval test", draw),
+  return {.train = asked_last(spec, spec.train, "retrieval train", draw_retrieval),
+          .test = asked_last(spec, spec.test, "retrieval test", draw_retrieval),
           .vocabulary = (kValues + 1) * (spec.tokens - 1),
           .classes = kValues};
 }
@@ -42,7 +42,7 @@ TokenData make(const TokenTaskSpec& spec) {
 extern const TokenTask token_task_retrieval{
     .name = "retrieval",
     .summary = "the value that stood beside the key that is asked for",
-    .recipe = recipe,
-    .make = make};
+    .recipe = retrieval_recipe,
+    .make = make_retrieval};
 
 }  // namespace rankscope

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kLetters = 10;
 
-TokenSet draw(const TokenTaskSpec& spec, int64_t sequences, std::string_view which) {
+TokenSet draw_sort(const TokenTaskSpec& spec, int64_t sequences, std::string_view which) {
   const Philox random{spec.seed, stream_of(which), 0};
   TokenSet out{.tokens = spec.tokens};
   for (int64_t s = 0; s < sequences; ++s) {
@@ -24,22 +24,24 @@ TokenSet draw(const TokenTaskSpec& spec, int64_t sequences, std::string_view whi
   return out;
 }
 
-TokenRecipe recipe(bool reference) {
+TokenRecipe sort_recipe(bool reference) {
   return {.positions = true,
           .epochs = 65,
           .lr = reference ? 1e-5 : 1e-4};  // 1e-5 leaves the network half trained
 }
 
-TokenData make(const TokenTaskSpec& spec) {
-  return {.train = draw(spec, spec.train, "sort train"),
-          .test = draw(spec, spec.test, "sort test"),
+TokenData make_sort(const TokenTaskSpec& spec) {
+  return {.train = draw_sort(spec, spec.train, "sort train"),
+          .test = draw_sort(spec, spec.test, "sort test"),
           .vocabulary = kLetters,
           .classes = kLetters};
 }
 
 }  // namespace
 
-extern const TokenTask token_task_sort{
-    .name = "sort", .summary = "the letters of a sequence in order", .recipe = recipe, .make = make};
+extern const TokenTask token_task_sort{.name = "sort",
+                                       .summary = "the letters of a sequence in order",
+                                       .recipe = sort_recipe,
+                                       .make = make_sort};
 
 }  // namespace rankscope

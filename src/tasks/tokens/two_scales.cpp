@@ -47,11 +47,11 @@ TokenSet draw_texts(const TokenTaskSpec& spec, int64_t sequences, std::string_vi
   return out;
 }
 
-TokenRecipe recipe(bool) {
+TokenRecipe two_scales_recipe(bool) {
   return {.layers = 1, .heads = 4, .width = 32, .tokens = 64, .train = 2048, .epochs = 20, .lr = 3e-3};
 }
 
-TokenData make(const TokenTaskSpec& spec) {
+TokenData make_two_scales(const TokenTaskSpec& spec) {
   if (spec.tokens < 2) throw usage_error("two scales need a text").hint("tokens=256");
   return {.train = draw_texts(spec, spec.train, "two_scales train"),
           .test = draw_texts(spec, spec.test, "two_scales test"),
@@ -64,7 +64,7 @@ TokenData make(const TokenTaskSpec& spec) {
 extern const TokenTask token_task_two_scales{
     .name = "two_scales",
     .summary = "whether a mark is near, and which letter leads in the whole text",
-    .recipe = recipe,
-    .make = make};
+    .recipe = two_scales_recipe,
+    .make = make_two_scales};
 
 }  // namespace rankscope
