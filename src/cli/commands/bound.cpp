@@ -126,21 +126,21 @@ Fields bound_json(const Certificate& c) {
     return value ? Fields(*value) : Fields(nullptr);
   };
   Fields json{{"d", q.d},
-                   {"rank", q.rank},
-                   {"heads", q.heads},
-                   {"n", q.n},
-                   {"target", to_string(q.target)},
-                   {"full_rank", c.full_rank},
-                   {"lower_bound", maybe(c.lower_bound)},
-                   {"lower_bound_error", maybe(c.bound_error)},
-                   {"plateau", maybe(c.plateau)},
-                   {"no_selection_floor", c.no_selection_floor},
-                   {"temperature_coefficient", c.temperature_coefficient},
-                   {"vote_error", maybe(c.vote_error)},
-                   {"eta", c.eta},
-                   {"energies", c.energies},
-                   {"heads_needed", Fields::array()},
-                   {"applies", c.applies}};
+              {"rank", q.rank},
+              {"heads", q.heads},
+              {"n", q.n},
+              {"target", to_string(q.target)},
+              {"full_rank", c.full_rank},
+              {"lower_bound", maybe(c.lower_bound)},
+              {"lower_bound_error", maybe(c.bound_error)},
+              {"plateau", maybe(c.plateau)},
+              {"no_selection_floor", c.no_selection_floor},
+              {"temperature_coefficient", c.temperature_coefficient},
+              {"vote_error", maybe(c.vote_error)},
+              {"eta", c.eta},
+              {"energies", c.energies},
+              {"heads_needed", Fields::array()},
+              {"applies", c.applies}};
   for (const HeadsNeeded& need : c.heads_needed)
     json["heads_needed"].push_back({{"error", need.error}, {"log10_heads", need.log10_heads}});
   return json;
@@ -153,9 +153,9 @@ void print_composition(const BoundOptions& o, bool n_given, Io& io) {
   const bool vacuous = std::log2(static_cast<double>(o.question.n)) < hybrids;
   if (o.json) {
     Fields json{{"functions", o.composition},
-                     {"message_bits", o.message},
-                     {"log2_tokens_hybrids_fail", hybrids},
-                     {"log2_tokens_full_layers_fail", full}};
+                {"message_bits", o.message},
+                {"log2_tokens_hybrids_fail", hybrids},
+                {"log2_tokens_full_layers_fail", full}};
     if (n_given) json["n"] = o.question.n, json["vacuous"] = vacuous;
     io.out << json.dump(2) << '\n';
     return;
