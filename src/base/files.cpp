@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstring>
 #include <memory>
 
@@ -44,16 +46,51 @@ size_t regular_size(int fd, const fs::path& path) {
   return static_cast<size_t>(info.st_size);
 }
 
+fs::path folder_of(const fs::path& path) { return path.parent_path().empty() ? "." : path.parent_path(); }
+
 // A file without a name: whatever ends the process, nothing of it is left. Not every file system has that.
 int open_nameless(const fs::path& path) {
-  const fs::path folder = path.parent_path().empty() ? "." : path.parent_path();
-  return ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
+  return ::open(folder_of(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0644);
 }
 
 // Nobody else's file: a link or a leftover of that name is removed, never written through.
 int open_beside(const fs::path& part) {
   ::unlink(part.c_str());
   return ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+}
+
+// What processes of this machine left that were killed while they put their file in the place of `path`.
+void remove_leftovers(const fs::path& path) {
+  const std::string prefix = path.filename().string() + ".part";
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder_of(path), ignored), end; entry != end; entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    pid_t pid = 0;
+    const auto [rest, error] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), pid);
+    if (error == std::errc() && rest == name.data() + name.size() && pid > 0 && ::kill(pid, 0) != 0 &&
+        errno == ESRCH)
+      ::unlink(entry->path().c_str());
+  }
+}
+
+// Gives a nameless file the name `path`. Where there is one already, it goes by way of `part`: a process that
+// is killed between the two leaves that behind, whole.
+bool give_name(int fd, const fs::path& path, const fs::path& part) {
+  const std::string self = fmt::format("/proc/self/fd/{}", fd);
+  const auto link_to = [&](const fs::path& to) {
+    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  if (link_to(path)) return true;
+  if (errno != EEXIST) return false;
+  remove_leftovers(path);
+  ::unlink(part.c_str());
+  if (!link_to(part)) return false;
+  if (::rename(part.c_str(), path.c_str()) == 0) return true;
+  const int why = errno;
+  ::unlink(part.c_str());
+  errno = why;
+  return false;
 }
 
 }  // namespace
@@ -98,14 +135,8 @@ void FileWriter::write(std::span<const std::byte> bytes) {
 
 void FileWriter::commit() {
   if (::fsync(fd_) != 0) throw io_error("write the file", path_);
-  if (nameless_) {
-    ::unlink(part_.c_str());
-    if (::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", fd_).c_str(), AT_FDCWD, part_.c_str(),
-                 AT_SYMLINK_FOLLOW) != 0)
-      throw io_error("write the file", path_);
-    nameless_ = false;
-  }
-  if (::rename(part_.c_str(), path_.c_str()) != 0) throw io_error("write the file", path_);
+  const bool named = nameless_ ? give_name(fd_, path_, part_) : ::rename(part_.c_str(), path_.c_str()) == 0;
+  if (!named) throw io_error("write the file", path_);
   ::close(fd_);
   fd_ = -1;
 }
@@ -114,6 +145,11 @@ void write_file(const fs::path& path, std::string_view content) {
   FileWriter file(path);
   file.write(content);
   file.commit();
+}
+
+void remove_file(const fs::path& path) {
+  remove_leftovers(path);
+  fs::remove(path);
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {

@@ -36,6 +36,9 @@ class FileWriter {
   bool nameless_ = false;
 };
 
+/// Removes a file that is written so, with what a killed process left beside it.
+void remove_file(const std::filesystem::path& path);
+
 /// A read-only map of a file. Pages come in as they are touched; `release` gives them back.
 class MappedFile {
  public:

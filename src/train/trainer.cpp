@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "train/constructions.h"
 #include "train/curve.h"
 
@@ -200,7 +201,7 @@ class Group {
       save_finished(job.folder / "model.safetensors", job.spec.network,
                     {out.parameters, out.step, out.record});
       options_.finished(members_[i], out);
-      std::filesystem::remove(job.folder / "checkpoint.safetensors");
+      remove_file(job.folder / "checkpoint.safetensors");
     }
   }
 

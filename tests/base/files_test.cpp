@@ -106,6 +106,41 @@ TEST(WriteFile, DoesNotWriteThroughALinkUnderItsOwnNames) {
   EXPECT_EQ(files_in(folder.path()), 2u);
 }
 
+TEST(WriteFile, RemovesWhatAKilledProcessLeftBesideItAndNothingElse) {
+  const TempFolder folder;
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  put(folder / "a", "old");
+  put(folder.path() / ("a.part" + std::to_string(gone)), "whole, but killed before it got its name");
+  for (const char* other : {"a.part", "a.parts", "a.part1x", "a.part-1", "b.part2147483000"})
+    put(folder / other, "somebody's");
+  put(folder.path() / ("a.part" + std::to_string(::getppid())), "of one that lives");
+  write_file(folder / "a", "new");
+  EXPECT_EQ(get(folder / "a"), "new");
+  EXPECT_EQ(files_in(folder.path()), 7u);
+}
+
+TEST(WriteFile, ByManyAtOnceLeavesOneOfThemWholeAndNothingElse) {
+  const TempFolder folder;
+  constexpr int kWriters = 4, kTimes = 100;
+  const std::string piece(5000, ' ');
+  std::vector<pid_t> children;
+  for (int i = 0; i < kWriters; ++i) {
+    children.push_back(::fork());
+    if (children.back() != 0) continue;
+    for (int k = 0; k < kTimes; ++k) write_file(folder / "a", std::to_string(i) + piece);
+    ::_exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);  // and none threw
+  }
+  EXPECT_EQ(get(folder / "a").size(), 1 + piece.size());
+  EXPECT_EQ(files_in(folder.path()), 1u);
+}
+
 TEST(WriteFile, OnAFullDiskKeepsTheOldFileAndLeavesNothingElse) {
   const TempFolder folder;
   write_file(folder / "a", "old");

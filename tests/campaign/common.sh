@@ -37,14 +37,19 @@ values() {
            { line = ""; for (i = 1; i <= NF; ++i) if (keep[i]) line = line "," $i; print line }' "$work/exported/trials.csv"
 }
 
-# Every table of a folder is one of the two whole ones, and nothing half written lies beside them.
+# Every table of a folder is one of the two whole ones. A kill in the moment of renaming leaves a whole one under its
+# second name, NAME.partPID.
 old_or_new() {
-  for file in metrics.csv samples.csv; do
-    [ -e "$1/$file" ] || continue
-    cmp -s "$1/$file" "old/$file" || cmp -s "$1/$file" "new/$file" || fail "$2: $1/$file is neither the old nor the new one"
+  for file in "$1"/metrics.csv* "$1"/samples.csv*; do
+    [ -e "$file" ] || continue
+    name=${file##*/} && name=${name%.part*}
+    cmp -s "$file" "old/$name" || cmp -s "$file" "new/$name" || fail "$2: $file is neither the old nor the new one"
   done
+}
+
+no_parts() {
   parts=$(find "$1" -name '*.part*' | wc -l)
-  [ "$parts" -eq 0 ] || fail "$2: $parts half-written files are left in $1"
+  [ "$parts" -eq 0 ] || fail "$2: $parts files that were not put in their places are left in $1"
 }
 
 seconds_of() {

@@ -27,6 +27,7 @@ for ((n = first; n <= changes; n += step)); do
   full "$n" scan 1 target
   expect_error $? "scan, change $n" || fail "scan, change $n of $changes: it did not notice"
   old_or_new target "scan, change $n"
+  no_parts target "scan, change $n"
   tried=$((tried + 1))
 done
 echo "full disk: $tried of $changes changes of a scan"

@@ -28,7 +28,6 @@ for ((i = 0; i < count / 2; ++i)); do
 done
 study store || fail "the study after the kills"
 values store | cmp - expected || fail "the study after the kills has other values"
-parts=$(find store -name '*.part*' | wc -l)
-[ "$parts" -eq 0 ] || fail "$parts half-written files are left in the store"
+no_parts store "the study after the kills"
 echo "kills: $killed of $((count / 2)) studies were hit, of ${long} ms each, and $((rounds + 1)) came to their end"
 exit $((failures > 0))

@@ -21,6 +21,7 @@ for megabytes in "$@"; do
       [ -s said ] || fail "$megabytes MB, ${command%% *}: failed without a word"
     fi
     old_or_new target "$megabytes MB"
+    no_parts target "$megabytes MB"
   done
 done
 echo "memory: $worked worked, $refused were refused with a reason, $crashed could not load their libraries"
