@@ -256,7 +256,8 @@ TEST(Surgery, StreamsThatAreNotThereAreNamed) {
             "error: there is no layer 2: the encoder has 2, counted from 0\n");
   EXPECT_EQ(
       error_of([] { without(tiny_spec(), "head:encoder.L0H0"); }),
-      "error: this network has one stream, and none called \"encoder\"\n  in   --off head:encoder.L0H0\n");
+      "error: this network has one stream, and none called \"encoder\"\n  in   --off head:encoder.L0H0\n"
+      "  try  --off head:L0H0\n");
 }
 
 }  // namespace

@@ -81,9 +81,9 @@ TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
       << trials;
   EXPECT_NE(trials.find("failed,cpu,,1,1,\"diverged, badly\""), std::string::npos);
   EXPECT_EQ(get(folder / "out/published.csv"),
-            "rank,metric,statistic,published,ours_best,ours_mean,seeds,ratio,budget,source,kind\n"
-            "1,test_mse,mean,0.5,0.25,0.5,2,1,\"1,000 steps, x\",s,published\n"
-            "3,test_mse,mean,0.25,,,0,,\"1,000 steps, x\",s,published\n");
+            "rank,metric,statistic,published,ours_best,ours_mean,seeds,ratio,budget,source,kind,changed\n"
+            "1,test_mse,mean,0.5,0.25,0.5,2,1,\"1,000 steps, x\",s,published,\n"
+            "3,test_mse,mean,0.25,,,0,,\"1,000 steps, x\",s,published,\n");
   EXPECT_EQ(csv_text(study_tables(store).trials), trials);  // the report reads what the files hold
   export_tables(store, folder / "out", "jsonl");
   const std::string lines = get(folder / "out/trials.jsonl");

@@ -128,10 +128,10 @@ void run_hypotheses(std::span<const TrialJob> jobs, const RunContext& context) {
 }
 
 double shared_hypotheses_flops(const Config& c) {
-  if (text(c, "look") == kStart) return 0;
   const TokenTrial t = token_trial_of(c);
-  return 3.0 * forward_flops(token_network(t.recipe, 1, 2), t.recipe.tokens) *
-         static_cast<double>(t.recipe.epochs * t.recipe.train);
+  const int64_t trained = text(c, "look") == kStart ? 0 : 3 * t.recipe.epochs * t.recipe.train;
+  return forward_flops(token_network(t.recipe, 1, 2), t.recipe.tokens) *
+         static_cast<double>(trained + kSequences);
 }
 
 void export_hypotheses(const TrialJob& job, const std::filesystem::path& folder) {

@@ -116,7 +116,8 @@ Outcome solve_norm_tower(const Config& c) {
 
 double norm_tower_flops(const Config& c) {
   const auto n = static_cast<double>(integer(c, "tokens")), d = static_cast<double>(integer(c, "d"));
-  return static_cast<double>(integer(c, "depth")) * (8 * n * d * d + 4 * n * n * d);
+  const double rank = 2 * n * n * d;
+  return static_cast<double>(integer(c, "depth")) * (8 * n * d * d + 4 * n * n * d) + rank;
 }
 
 }  // namespace
