@@ -82,18 +82,29 @@ class Source {
       if (!wanted(row)) continue;
       const double x = number(row[x_]), y = number(row[y_]);
       if (!std::isfinite(x) || !std::isfinite(y)) continue;
-      std::vector<std::string> name;
-      const bool numbered = std::any_of(by_.begin(), by_.end(),
-                                        [&](size_t column) { return as_number(row[column]).has_value(); });
-      // A number alone says nothing: "layers 3".
-      for (const size_t column : by_)
-        name.push_back(as_number(row[column]) ? table_.columns[column] + " " + row[column] : row[column]);
-      take(fmt::format("{}", fmt::join(name, numbered ? ", " : " ")), x, y,
-           band_ ? number(row[*band_]) : kNone);
+      take(curve_name(row), x, y, band_ ? number(row[*band_]) : kNone);
     }
   }
 
  private:
+  // A number or a truth alone says nothing: "layers 3", "skip false". An empty cell is left out: a key that
+  // has its default, where others have not.
+  std::string curve_name(const std::vector<std::string>& row) const {
+    std::vector<std::string> name, absent;
+    bool columns_named = false;
+    for (const size_t column : by_) {
+      const std::string &cell = row[column], &title = table_.columns[column];
+      const bool mute = as_number(cell) || cell == "true" || cell == "false";
+      columns_named = columns_named || mute;
+      if (cell.empty())
+        absent.push_back(title);
+      else
+        name.push_back(mute ? title + " " + cell : cell);
+    }
+    if (name.empty() && !absent.empty()) return fmt::format("no {}", fmt::join(absent, ", no "));
+    return fmt::format("{}", fmt::join(name, columns_named ? ", " : " "));
+  }
+
   // Every column asked for has one of the values asked for.
   bool wanted(const std::vector<std::string>& row) const {
     return std::all_of(where_.begin(), where_.end(), [&](const auto& asked) {

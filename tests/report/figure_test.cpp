@@ -83,6 +83,19 @@ TEST(Figure, ANumberInALegendSaysWhatItIs) {
   EXPECT_EQ(curves[1].name, "layers 5, soft");
 }
 
+TEST(Figure, ATruthInALegendSaysOfWhatAndAnEmptyCellSaysNothing) {
+  const CellTable trials{{"rank", "skip", "start_scale", "mse"},
+                         {{"1", "false", "", "0.5"}, {"1", "true", "2", "0.7"}}};
+  FigureRequest wanted = request("mse", "", "rank");
+  wanted.by = {"skip", "start_scale"};
+  const auto both = select_curves({trials}, wanted);
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].name, "skip false");
+  EXPECT_EQ(both[1].name, "skip true, start_scale 2");
+  wanted.by = {"start_scale"};
+  EXPECT_EQ(select_curves({trials}, wanted)[0].name, "no start_scale");  // a legend without a word is none
+}
+
 TEST(Figure, UnknownNamesAreRefused) {
   EXPECT_THROW(select_curves({metrics()}, request("r", "", "dept")), Error);
   EXPECT_THROW(select_curves({metrics()}, request("s")), Error);
