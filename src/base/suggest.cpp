@@ -24,7 +24,11 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::vector<std::string> nearest(std::string_view name, const std::vector<std::string>& known, size_t count) {
   name = name.substr(0, 100);  // a name from outside may be enormous
   std::vector<std::pair<size_t, size_t>> order;
-  for (size_t i = 0; i < known.size(); ++i) order.emplace_back(edit_distance(name, known[i]), i);
+  for (size_t i = 0; i < known.size(); ++i) {
+    // A name that was not typed to its end is no mistake.
+    const bool begun = name.size() > 2 && known[i].starts_with(name);
+    order.emplace_back(begun ? 0 : edit_distance(name, known[i]), i);
+  }
   std::stable_sort(order.begin(), order.end(), [](auto& x, auto& y) { return x.first < y.first; });
   std::vector<std::string> out;
   for (size_t i = 0; i < std::min(count, order.size()); ++i) out.push_back(known[order[i].second]);

@@ -190,7 +190,10 @@ std::vector<fs::path> other_weights(const fs::path& folder) {
         .hint("call it model.safetensors, or add model.safetensors.index.json");
   throw Error("there is no model.safetensors and no model.safetensors.index.json")
       .in(folder.string())
-      .hint("give the folder of a Hugging Face checkpoint");
+      .hint(present(folder / "config.json")
+                ? fmt::format("download the weights, too; without them: rankscope scan --init {}",
+                              (folder / "config.json").string())
+                : "give the folder of a Hugging Face checkpoint");
 }
 
 }  // namespace

@@ -64,6 +64,13 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
   return std::move(error).hint("rankscope " + app.get_name() + " --help");
 }
 
+// "FOLDER TEXT" would read like two arguments: what is named by its place needs no type.
+void leave_out_types(CLI::App& app) {
+  for (CLI::Option* option : app.get_options())
+    if (option->get_positional() && option->get_lnames().empty()) option->type_name("");
+  for (CLI::App* part : app.get_subcommands([](CLI::App*) { return true; })) leave_out_types(*part);
+}
+
 int run_command(const Command& command, std::vector<std::string> arguments, Io& io) {
   CLI::App app{std::string(command.summary)};
   app.name("rankscope " + std::string(command.name));
@@ -71,6 +78,7 @@ int run_command(const Command& command, std::vector<std::string> arguments, Io& 
   app.get_formatter()->column_width(36);
   const std::function<int(Io&)> run = command.prepare(app);
   app.add_flag("-q,--quiet", io.quiet, "Say nothing but results and errors");
+  leave_out_types(app);
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {
     app.parse(reversed);

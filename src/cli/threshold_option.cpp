@@ -1,11 +1,14 @@
 #include "cli/threshold_option.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "base/error.h"
+#include "base/suggest.h"
 #include "cli/options.h"
 #include "report/names.h"
 
@@ -39,6 +42,14 @@ std::string threshold_of(const std::string& name) {
     throw usage_error(fmt::format("no sentence of the verdict is decided by {} alone", name))
         .in("--threshold")
         .hint("rankscope scan --help lists what sentences are decided by");
+  if (!own) {
+    std::vector<std::string> known;
+    for (const ThresholdInfo& t : all) known.emplace_back(t.name);
+    for (const Judged& j : kJudged) known.emplace_back(j.printed);
+    throw usage_error(fmt::format("there is no threshold \"{}\"", printable(name)))
+        .hint(fmt::format("{}   (rankscope scan --help shows all {})",
+                          fmt::join(nearest(name, known, 3), ", "), all.size()));
+  }
   return name;
 }
 

@@ -173,14 +173,37 @@ std::vector<bool> parse_layers(const std::string& text, int64_t depth, const std
 
 namespace {
 
-// "rank" is no lens, but several measure one: those whose metrics have the word in their names.
+// Lenses that have a word in their own name (attn: in attention, letter by letter), then those that have it
+// in the name of a metric; of neither, those that say it of themselves.
+std::vector<std::string> lenses_about(std::string_view word) {
+  std::vector<std::string> named, measuring, saying;
+  if (word.size() < 3) return {};
+  const auto abbreviates = [&](std::string_view name) {
+    size_t found = 0;
+    for (const char c : name)
+      if (found < word.size() && c == word[found]) ++found;
+    return name.front() == word.front() && found == word.size() && 2 * word.size() <= name.size();
+  };
+  for (const Lens* lens : lenses()) {
+    const std::string_view name = lens->name;
+    if (name.find(word) != name.npos || abbreviates(name))
+      named.emplace_back(name);
+    else if (std::any_of(lens->metrics.begin(), lens->metrics.end(),
+                         [&](const MetricInfo& m) { return m.name.find(word) != m.name.npos; }))
+      measuring.emplace_back(name);
+    else if (std::string_view(lens->summary).find(word) != std::string_view::npos)
+      saying.emplace_back(name);
+  }
+  named.insert(named.end(), measuring.begin(), measuring.end());
+  return named.empty() ? saying : named;
+}
+
+// "rank" is no lens, but several measure one. "eff.rank" is a heading of tables: its last word tells.
 Error unknown_lens(const std::string& name, const std::vector<std::string>& known) {
-  std::vector<std::string> measuring;
-  for (const Lens* lens : lenses())
-    if (std::any_of(lens->metrics.begin(), lens->metrics.end(),
-                    [&](const MetricInfo& m) { return m.name.find(name) != m.name.npos; }))
-      measuring.emplace_back(lens->name);
-  if (name.size() < 3 || measuring.empty()) return unknown_name("lens", name, known, "rankscope lenses");
+  std::vector<std::string> measuring = lenses_about(name);
+  if (const size_t dot = name.rfind('.'); measuring.empty() && dot != name.npos)
+    measuring = lenses_about(std::string_view(name).substr(dot + 1));
+  if (measuring.empty()) return unknown_name("lens", name, known, "rankscope lenses");
   return usage_error(fmt::format("there is no lens \"{}\"", printable(name)))
       .hint(fmt::format("{} measure{} it   (rankscope lenses shows all {})", fmt::join(measuring, ", "),
                         measuring.size() == 1 ? "s" : "", known.size()));

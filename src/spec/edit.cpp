@@ -162,6 +162,12 @@ void remove_part(ModelSpec& spec, std::string_view part) {
     if (head || part.substr(0, 4) == "head")
       throw usage_error(fmt::format("there is no part \"{}\"", printable(part)))
           .hint(fmt::format("a head is written {}", head.value_or("head:L5H3, layer and number in it")));
+    if (part.find(',') != part.npos) {
+      std::string joined(part);
+      std::replace(joined.begin(), joined.end(), ',', '+');
+      throw usage_error(fmt::format("there is no part \"{}\"", printable(part)))
+          .hint(fmt::format("parts that go together are joined by +: {}", printable(joined)));
+    }
     std::vector<std::string> all = known;
     all.emplace_back("head:L5H3");
     all.emplace_back("expert:L3E5");

@@ -21,6 +21,12 @@ TEST(Nearest, PutsTheNearestFirstAndKeepsTheOrderOfTies) {
   EXPECT_EQ(nearest("ab", {"xyz", "ac", "ad", "ab"}, 3), (std::vector<std::string>{"ab", "ac", "ad"}));
 }
 
+TEST(Nearest, PutsNamesThatAreOnlyBegunFirst) {
+  EXPECT_EQ(nearest("resid", {"read", "residual", "dead"}, 2),
+            (std::vector<std::string>{"residual", "read"}));
+  EXPECT_EQ(nearest("re", {"ra", "residual"}, 1), (std::vector<std::string>{"ra"}));  // too short to say
+}
+
 TEST(Nearest, GivesNoMoreThanThereAre) { EXPECT_EQ(nearest("x", {"y"}, 5).size(), 1u); }
 
 TEST(Nearest, DoesNotChokeOnAnEnormousName) {

@@ -52,7 +52,7 @@ Files cut short, with a header that lies, or that are no files.
   $ . ./fresh.sh; rm m/model.safetensors; rankscope inspect m
   error: there is no model.safetensors and no model.safetensors.index.json
     in   m
-    try  give the folder of a Hugging Face checkpoint
+    try  download the weights, too; without them: rankscope scan --init m/config.json
   [1]
   $ header() { printf "$(printf '\\%03o' ${#1})\0\0\0\0\0\0\0%s" "$1" > m/model.safetensors; printf '\0\0\0\0\0\0\0\0' >> m/model.safetensors; }
   > header '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}}'; rankscope inspect m

@@ -63,6 +63,11 @@ A lens that does not exist is answered with those that measure it.
     try  similarity measures it
   $ rankscope scan download/model --random-tokens --lens rank 2>&1 | grep -o 'circuits.*spectra.*measure it' | wc -l
   1
+  $ for name in spectr attn eff.rank collapse; do rankscope scan download/model --random-tokens --lens $name 2>&1 | tail -1 | cut -d'(' -f1; done
+    try  pattern_spectra, spectra measure it
+    try  attention, written measure it
+    try  circuits, expert_writes, latent, logits, pattern_spectra, readers, spectra, states, trimmed measure it
+    try  readers measures it
 
 A baseline with another tokenizer would read another text.
 

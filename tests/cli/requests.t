@@ -47,6 +47,8 @@ A request that cannot be meant is refused with exit code 2, before anything is r
   error: there is no threshold "colapse"
     try  collapse, use, read   (rankscope scan --help shows all 19)
   [2]
+  $ rankscope scan bert --random-tokens --threshold resid=0.1 2>&1 | tail -1
+    try  residual, residual_fro_rel_trimmed, residual_fro_rel_normed   (rankscope scan --help shows all 19)
   $ rankscope scan bert --random-tokens --threshold collapse
   error: expected a threshold as collapse=0.05, but got "collapse"
     in   --threshold
@@ -173,6 +175,13 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
   $ rankscope operator bert --random-tokens --device-memory 4GiB
   error: --device-memory bounds the memory of a GPU
     try  --device cuda
+  [2]
+
+Parts are joined by a plus.
+
+  $ rankscope scan bert --random-tokens --off skip,mlp
+  error: there is no part "skip,mlp"
+    try  parts that go together are joined by +: skip+mlp
   [2]
 
 A name that is mistyped is told before the input is asked for, and a baseline is opened before the work.
