@@ -217,7 +217,7 @@ class TextReader {
     if (pairs_ > 0) note(fmt::format("--whole reads text alone: {} text_pair left out", pairs_));
     if (joined_ > 0)
       note(fmt::format(
-          "the lines are those of a prose: they were joined into {} of up to {} tokens (--lines takes "
+          "the lines are those of prose: they were joined into {} of up to {} tokens (--lines takes "
           "each line as a sample)",
           joined_ == 1 ? "one window" : fmt::format("{} windows", joined_), limit_));
     if (short_ > 0)

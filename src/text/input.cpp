@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
@@ -70,16 +71,22 @@ void refuse_binary(std::string_view content, const std::string& path) {
         .hint(fmt::format("python -c \"import pandas; pandas.read_parquet('{}').to_json('texts.jsonl', "
                           "orient='records', lines=True)\", then --text texts.jsonl --column NAME",
                           printable(name)));
-  if (content.starts_with("\x1F\x8B"))
-    throw Error("this file is compressed")
-        .in(name)
-        .hint(fmt::format("zcat {} | rankscope ... --text -", printable(name)));
+  constexpr std::array<std::array<std::string_view, 2>, 4> kPacked{
+      {{"\x1F\x8B", "zcat"}, {"BZh", "bzcat"}, {"\xFD\x37zXZ", "xzcat"}, {"\x28\xB5\x2F\xFD", "zstdcat"}}};
+  for (const auto& [magic, reader] : kPacked)
+    if (content.starts_with(magic))
+      throw Error("this file is compressed")
+          .in(name)
+          .hint(fmt::format("{} {} | rankscope ... --text -", reader, printable(name)));
   if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
     throw Error("this text is in UTF-16, and UTF-8 is read here")
         .in(name)
         .hint(fmt::format("iconv -f UTF-16 -t UTF-8 {} > utf8.txt", printable(name)));
-  if (content.starts_with("%PDF") || content.starts_with("PK\x03\x04") ||
-      content.find('\0') != std::string_view::npos)
+  if (content.starts_with("%PDF"))
+    throw Error("this is a PDF, which is not read here")
+        .in(name)
+        .hint(fmt::format("pdftotext {} - | rankscope ... --text -", printable(name)));
+  if (content.starts_with("PK\x03\x04") || content.find('\0') != std::string_view::npos)
     throw Error("this is not a text: it holds binary data")
         .in(name)
         .hint("give plain text in UTF-8, JSONL, CSV or TSV");
@@ -101,6 +108,7 @@ void refuse_binary(std::string_view content, const std::string& path) {
 
 std::string read_bytes(const std::string& path) {
   if (path == "-") return read_stream(std::cin, name_of(path));
+  if (path.empty()) throw usage_error("expected a text file, but got an empty name").in("--text");
   std::error_code ignored;
   if (path.find(' ') != path.npos && !std::filesystem::exists(path, ignored))
     throw Error("there is no file of this name; if it is a sentence, it goes in by standard input")

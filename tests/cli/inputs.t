@@ -74,6 +74,17 @@ What is no text is named for what it is.
   error: this is not a text: it holds binary data
   $ echo text | gzip > text.gz; rankscope scan --text text.gz 2>&1 | tail -1
     try  zcat text.gz | rankscope ... --text -
+  $ printf 'BZh91AY' > text.bz2; rankscope scan --text text.bz2 2>&1 | tail -1
+    try  bzcat text.bz2 | rankscope ... --text -
+  $ printf '%%PDF-1.5\n' > text.pdf; rankscope scan --text text.pdf
+  error: this is a PDF, which is not read here
+    in   text.pdf
+    try  pdftotext text.pdf - | rankscope ... --text -
+  [1]
+  $ rankscope scan --text ""
+  error: expected a text file, but got an empty name
+    in   --text
+  [2]
   $ rankscope scan --text "the whale swims"
   error: there is no file of this name; if it is a sentence, it goes in by standard input
     in   --text the whale swims
@@ -124,11 +135,11 @@ Prose is joined, whatever its lines are; single short samples are left out and c
 
   $ (echo 'CHAPTER I'; fold -s -w 70 "$TREE/models/builtin/demo.txt") > prose.txt; rankscope scan --text prose.txt --samples 6 --lens residual > out.txt; grep -o '[a-z]* tokens at.*' out.txt; sed -n '/note/,$p' out.txt
   content tokens at ln1.hook_normalized, 6 samples
-    note      the lines are those of a prose: they were joined into 6 windows of
-              up to 128 tokens (--lines takes each line as a sample)
+    note      the lines are those of prose: they were joined into 6 windows of up
+              to 128 tokens (--lines takes each line as a sample)
   $ fold -s -w 120 "$TREE/models/builtin/demo.txt" > wide.txt; rankscope scan --text wide.txt --samples 6 --lens residual | grep -A1 note
-    note      the lines are those of a prose: they were joined into 6 windows of
-              up to 128 tokens (--lines takes each line as a sample)
+    note      the lines are those of prose: they were joined into 6 windows of up
+              to 128 tokens (--lines takes each line as a sample)
   $ (echo 'CHAPTER I'; head -6 "$TREE/models/builtin/demo.txt") > lines.txt; rankscope scan --text lines.txt --lens residual > out.txt; grep -o '[a-z]* tokens at.*' out.txt; sed -n '/note/,$p' out.txt
   content tokens at ln1.hook_normalized, 6 samples
     note      1 of 7 samples have fewer than 32 tokens and were left out (--lines
