@@ -39,6 +39,8 @@ draw sink-shift --x layer --y spread --by variant --where variant=full \
   --where variant=replace:softmax=shifted_control:nats=6,to=nothing \
   --where variant=replace:softmax=shifted_control:nats=6,to=uniform \
   --where variant=replace:softmax=shifted_control:nats=6,to=random
+draw sinks --x shift --y loss --by kind,shift_to --where shift=-8 --where shift=-4 --where shift=-2 --where shift=2 \
+  --where shift=4 --where shift=8 --where kind=softmax --where kind=gate_output
 paths sort
 paths hull
 paths memorise --where positions=off
