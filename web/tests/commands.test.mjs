@@ -190,7 +190,7 @@ test("the committed study: a panel a depth, another protocol told apart, publish
   rankscope("report", folder, "--quiet");
   const { page, faults } = await openPage(browser, join(folder, "report.html"));
   const titles = await page.locator("#figure figcaption strong").allInnerTexts();
-  assert.deepEqual(titles, [1, 3, 5].map((layers) => `test_mse against rank, layers=${layers}`));
+  assert.deepEqual(titles, [1, 3, 5].map((layers) => `Test MSE against rank, layers=${layers}`));
   const legend = await page.locator('[data-figure="figure"] svg text').allTextContents();
   assert.ok(legend.includes("width=64 protocol=reference") && legend.includes("published"));
   assert.ok(legend.includes("width=64"), "what is usual needs no word");

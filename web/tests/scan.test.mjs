@@ -94,6 +94,7 @@ test("readable names are told apart, and the exact one is on hover", async () =>
     for (const [, value, title] of options) assert.equal(title, value);
   }
   const known = new Set(rows.map((r) => r.metric));
+  assert.match(await page.locator("#variants thead").innerText(), /change, nats/); // a change has its unit
   for (const metric of await page.locator("#head .named").evaluateAll((all) => all.map((e) => e.title))) assert.ok(known.has(metric), metric);
 });
 

@@ -35,7 +35,8 @@ test("the question stands first, with how far the study is", async () => {
 });
 
 test("the ends of what was found stand with the question, and are means over seeds", async () => {
-  const [, low, rank] = /^test_mse goes from (\S+) at rank (\d+) /.exec(await page.locator("[data-found]").innerText());
+  const [, low, rank] = /^Test MSE goes from (\S+) at rank (\d+) /.exec(await page.locator("[data-found]").innerText());
+  assert.equal(await page.locator("[data-found]").getAttribute("title"), "test_mse");
   const points = new Set(done.map((t) => `${t.rank},${t.layers}`));
   const means = [...points].map((point) => done.filter((t) => `${t.rank},${t.layers}` === point));
   const geometric = (trials) => Math.exp(trials.reduce((sum, t) => sum + Math.log(Number(t.test_mse)), 0) / trials.length);

@@ -73,12 +73,13 @@ function theory(scan: Scan): HTMLElement[] {
 }
 
 function variantTable(scans: Scan[]): HTMLElement | null {
-  const rows = scans.flatMap((s) => [...s.of("output_kl"), ...s.of("output_error")].map((r) => [scans.length > 1 ? `${s.data.name}: ${r.variant}` : r.variant, r.value, r.stderr, r.n, r.site]));
+  const kinds = ["output_kl", "output_error"].filter((metric) => scans.some((s) => s.of(metric).length > 0));
+  const rows = scans.flatMap((s) => kinds.flatMap((metric) => s.of(metric)).map((r) => [scans.length > 1 ? `${s.data.name}: ${r.variant}` : r.variant, r.value, r.stderr, r.n, r.site]));
   if (rows.length === 0) return null;
   return new Table({
     name: "variants",
     caption: "How far the output of each variant is from that of the whole network",
-    columns: [{ title: "variant", name: scans.length > 1 ? outside : variantName }, { title: "change", hint: "output_kl in nats, or output_error as a share where there is no vocabulary", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true, minor: true }, { title: "site", minor: true, name: siteName }],
+    columns: [{ title: "variant", name: scans.length > 1 ? outside : variantName }, { title: kinds.length > 1 ? "change" : kinds[0] === "output_kl" ? "change, nats" : "change (share)", hint: "output_kl in nats, or output_error as a share where there is no vocabulary", numeric: true }, { title: "stderr", numeric: true }, { title: "n", numeric: true, minor: true }, { title: "site", minor: true, name: siteName }],
     rows,
     sort: [1, "down"],
     pageSize: 12,

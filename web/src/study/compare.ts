@@ -1,4 +1,5 @@
 // Several runs of one study, point by point.
+import { metricName } from "../names";
 import { Table, type Value } from "../table";
 import { means, type Study } from "./study";
 
@@ -20,7 +21,7 @@ export function compareTable(studies: Study[]): HTMLElement | null {
   const last = studies.length - 1;
   return new Table({
     name: "compare",
-    caption: `${f.y}: mean over the seeds of each`,
+    caption: `${metricName(f.y)}: mean over the seeds of each`,
     columns: [
       { title: "group" },
       { title: f.x, numeric: true },

@@ -4,6 +4,7 @@ import { toNumber } from "../data";
 import { choice } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { short } from "../format";
+import { axisName, metricName } from "../names";
 import { look, theme } from "../theme";
 import { type Study, type Trial } from "./study";
 
@@ -47,7 +48,7 @@ export function learningCurves(study: Study): HTMLElement | null {
             points: (study.data.curves[trial.id]?.["step"] ?? []).map((step, k) => ({ x: toNumber(step), y: at(trial, what, k), says: `${name} · step ${toNumber(step)} · ${what} ${short(at(trial, what, k))} · ${trial.state}` })),
           };
         }),
-        { xLabel: "step", yLabel: what, logY: /loss|mse|error/.test(what) },
+        { xLabel: "step", yLabel: axisName(what), logY: /loss|mse|error/.test(what) },
         t,
         width,
         true,
@@ -81,9 +82,10 @@ export function cost(study: Study): HTMLElement | null {
   const groups = [...new Set(done.map(groupOf))];
   return new Figure({
     name: "cost",
-    title: `${y} against cost, ${study.data.name}`,
-    about: `One point a trial, against its ${x}.`,
-    hint: `One point a trial, against its ${x}.`,
+    title: `${metricName(y)} against cost, ${study.data.name}`,
+    exact: y,
+    about: `One point a trial, against its ${metricName(x)}.`,
+    hint: `One point a trial, against its ${metricName(x)}.`,
     draw: (t, width) =>
       drawCurves(
         groups.map((g, i) => ({
@@ -92,7 +94,7 @@ export function cost(study: Study): HTMLElement | null {
           line: false,
           points: done.filter((trial) => groupOf(trial) === g).map((trial) => ({ x: trial.number(x), y: trial.number(y), says: `${study.keyOf(trial)} · trial ${trial.id} · ${x} ${short(trial.number(x))} · ${y} ${short(trial.number(y))}` })),
         })),
-        { xLabel: x, yLabel: y, logX: true, logY: f.log_y },
+        { xLabel: metricName(x), yLabel: axisName(y), logX: true, logY: f.log_y },
         t,
         width,
         told,

@@ -3,6 +3,7 @@ import { type Curve, type CurveOptions, drawCurves } from "../charts";
 import { h, outside } from "../dom";
 import { Figure } from "../figure";
 import { short } from "../format";
+import { axisName, metricName } from "../names";
 import { dashes, look, type Theme } from "../theme";
 import { means, type Series, type Study } from "./study";
 
@@ -38,7 +39,7 @@ export function paperFigure(studies: Study[]): HTMLElement {
   const points = every.flatMap((s) => s.points);
   const axes: CurveOptions = {
     xLabel: f.x,
-    yLabel: f.y,
+    yLabel: axisName(f.y),
     logX: f.log_x,
     logY: f.log_y,
     rules,
@@ -46,12 +47,13 @@ export function paperFigure(studies: Study[]): HTMLElement {
   };
   const figures = panels.map((panel, i) => {
     const mine = groups.map((g) => ({ ...g, series: g.series.filter((s) => s.panel === panel), published: g.published.filter((s) => s.panel === panel), bounds: g.bounds.filter((s) => s.panel === panel) }));
-    const title = `${f.y} against ${f.x}${panel ? `, ${panel}` : ""}`;
+    const title = `${metricName(f.y)} against ${f.x}${panel ? `, ${panel}` : ""}`;
     return new Figure({
       name: i === 0 ? "figure" : `figure-${i + 1}`,
       title: outside(title),
+      exact: f.y,
       about: "Our trials with every seed, published or reference points as rings, the bound dotted.",
-      hint: ["Lines: mean over seeds. Dots: seeds.", rings(mine), ...first.data.changed.map((c) => `Our trials have ${outside(c)}.`), f.bound !== null && `Dotted: ${f.bound}.`].filter(Boolean).join(" "),
+      hint: ["Lines: mean over seeds. Dots: seeds.", rings(mine), ...first.data.changed.map((c) => `Our trials have ${outside(c)}.`), f.bound !== null && `Dotted: ${metricName(f.bound)}.`].filter(Boolean).join(" "),
       draw: (t, width) => drawCurves(mine.flatMap((g) => curvesOf(g, colours, t)), { ...axes, height: Math.max(280, Math.min(430, width * 0.5)) }, t, width, true),
       table: () => ({
         columns: ["source", "group", f.x, f.y, "trial", "note"],
@@ -75,14 +77,16 @@ function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {
   const colourOf = (s: Series): string => look(colours.indexOf(s.colour), t).colour;
   const variant = (s: Series): string => `${g.prefix}${s.dash} ${s.rest}`;
   const variants = [...new Set(g.series.map(variant))];
+  // Where the figure has one curve only, what else differs has the colours.
+  const lookOf = (s: Series): number => (colours.length > 1 ? colours.indexOf(s.colour) : variants.indexOf(variant(s)));
   const out: Curve[] = [];
   for (const s of g.series) {
-    const colour = colourOf(s);
+    const colour = look(lookOf(s), t).colour;
     const name = `${g.prefix}${[s.curve, s.rest].filter(Boolean).join(" ") || "ours"}`;
     out.push({
       name,
       colour,
-      dash: dashes[variants.indexOf(variant(s)) % dashes.length] || look(colours.indexOf(s.colour), t).dash,
+      dash: dashes[variants.indexOf(variant(s)) % dashes.length] || look(lookOf(s), t).dash,
       dots: false,
       points: means(s, log_y).map((p) => ({ x: p.x, y: p.y, says: `${name} · ${x} ${short(p.x)} · mean of ${p.n} seed${p.n === 1 ? "" : "s"} ${short(p.y)}` })),
     });
@@ -109,7 +113,7 @@ function curvesOf(g: Group, colours: string[], t: Theme): Curve[] {
   for (const [i, s] of bounds(g, log_y).entries())
     out.push({
       name: `${s.key}, bound`,
-      legend: i === 0 ? (bound ?? "bound") : false,
+      legend: i === 0 ? metricName(bound ?? "bound") : false,
       colour: s.shared ? t.quiet : colourOf(s),
       dash: "1 3",
       width: 1.4,

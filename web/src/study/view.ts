@@ -2,6 +2,7 @@
 import { type StudyData } from "../data";
 import { h, outside, section } from "../dom";
 import { seconds, short } from "../format";
+import { metricName } from "../names";
 import { type View } from "../scan/view";
 import { Table } from "../table";
 import { compareTable } from "./compare";
@@ -30,7 +31,7 @@ function ends(study: Study): HTMLElement | null {
   if (points.length < 2) return null;
   const sorted = points.sort((a, b) => a.y - b.y);
   const at = (p: (typeof points)[number] | undefined): string => (p ? `${short(p.y)} at ${x} ${short(p.x)}${p.key === "all" ? "" : ` (${p.key})`}` : "");
-  return h("p", { class: "found", "data-found": "" }, outside(`${y} goes from ${at(sorted[0])} to ${at(sorted.at(-1))}.`));
+  return h("p", { class: "found", "data-found": "", title: y }, outside(`${metricName(y)} goes from ${at(sorted[0])} to ${at(sorted.at(-1))}.`));
 }
 
 /** Studies with the same axes go into one figure. */
