@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/saved.h"
+#include "sweep/store.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
@@ -71,6 +72,13 @@ PageContent::Folder read_folder(const fs::path& folder, const std::string& kind)
   PageContent::Folder out{.path = "", .kind = kind, .model = "", .date = ""};
   const fs::path about = folder / (kind == "scan" ? "manifest.json" : "study.json");
   const auto file = plain(about);
+  if (!file && kind == "study") {  // not exported: its store knows
+    try {
+      out.model = Store::look_at(folder).study().title.substr(0, kLongestName);
+    } catch (const Error&) {  // begun this moment, or not ours
+    }
+    return out;
+  }
   if (!file || static_cast<uint64_t>(file->st_size) > kLargestManifest) return out;
   try {
     const Json said = read_json(about, kLargestManifest);

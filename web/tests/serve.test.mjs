@@ -163,6 +163,16 @@ test("clients that drip their request keep nobody waiting and are gone after sec
   assert.ok(Date.now() - begun < 10_000, `${Date.now() - begun} ms`);
 });
 
+test("clients that were refused and go on sending keep nobody waiting", async () => {
+  const flood = `end=$((SECONDS + 4)); while [ $SECONDS -lt $end ]; do exec 3<>/dev/tcp/127.0.0.1/${port}; printf 'NONE\\r\\n\\r\\n' >&3; cat /dev/zero >&3; done`;
+  const floods = Array.from({ length: 4 }, () => new Promise((done) => spawn("bash", ["-c", flood], { stdio: "ignore" }).on("close", done)));
+  await new Promise((done) => setTimeout(done, 500));
+  const begun = Date.now();
+  for (let i = 0; i < 10; ++i) await get("/data.json?folder=one");
+  assert.ok(Date.now() - begun < 5000, `${Date.now() - begun} ms`); // 14 s before: more than a second each
+  await Promise.all(floods);
+});
+
 test("thousands of requests take seconds", async () => {
   const begun = Date.now();
   for (let i = 0; i < 5000; i += 100)
@@ -229,6 +239,8 @@ test("a real study is followed while it runs: progress, curves that grow, and th
   }
   assert.equal(await ended, 0);
   assert.equal(seen.at(-1).done, 2, "both trials are done at the end");
+  const { folders } = await (await get("/data.json")).json();
+  assert.equal(folders.find((f) => f.path === "quick").model, "Rank against heads, in a minute"); // a store knows its name
   for (let i = 1; i < seen.length; i++) assert.ok(seen[i].points >= seen[i - 1].points && seen[i].done >= seen[i - 1].done, "nothing that was shown goes away");
   assert.ok(seen.some((s) => s.points > 0 && s.done < 2), `a partial curve was seen on the way: ${JSON.stringify(seen)}`);
 });
