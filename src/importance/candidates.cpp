@@ -64,7 +64,7 @@ BlockEdit edit_of(const Edits& edits, int64_t layer, const ModelSpec& spec) {
 }
 
 int64_t factored_parameters(const BlockEdit& edit, const ModelSpec& spec) {
-  return factored_size(edit.spec.attention(), edit.kv_rank, spec.width).parameters;
+  return factored_size(*edit.spec.attention_branch(), edit.kv_rank, spec.width).parameters;
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ Variation Candidate::alone(const ModelSpec& spec) const {
 std::vector<Candidate> candidates_of(const Checkpoint& checkpoint, std::vector<std::string>& notes) {
   std::vector<Candidate> out;
   for (const Unit& u : units_of(checkpoint.spec(), UnitKind::head))
-    if (can_write(checkpoint, u.layer, "kv")) out.push_back({.layer = u.layer, .head = u.index});
+    if (can_write(checkpoint, u.layer, "head")) out.push_back({.layer = u.layer, .head = u.index});
   for (const char* map : {"qk", "ov", "kv"}) add_ranks(checkpoint, map, out, notes);
   return out;
 }

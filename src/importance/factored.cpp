@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "importance/savings.h"
+
 namespace rankscope {
 namespace {
 
@@ -119,6 +121,18 @@ FactoredSize factored_size(const AttentionSpec& a, int64_t kv_rank, int64_t widt
     total.cache += one.cache;
   }
   return total;
+}
+
+FactoredSize factored_size(const BranchSpec& branch, int64_t kv_rank, int64_t width) {
+  const AttentionSpec& a = *branch.attention();
+  FactoredSize size{needed_by_heads(branch, width), cached_of_a_token(branch, width)};
+  if (kv_rank == 0 && a.truncate_qk == 0 && a.truncate_ov == 0) return size;
+  AttentionSpec whole = a;
+  whole.truncate_qk = whole.truncate_ov = 0;
+  const FactoredSize before = factored_size(whole, 0, width), after = factored_size(a, kv_rank, width);
+  size.parameters -= before.parameters - after.parameters;
+  size.cache -= before.cache - after.cache;
+  return size;
 }
 
 StoredRanks stored_ranks(const AttentionSpec& a, int64_t kv_rank, int64_t width) {

@@ -1,5 +1,4 @@
-// What the attention of a layer still needs once heads are out and maps are cut, kept as factors. Knows
-// nothing of torch.
+// What the attention of a layer still needs once heads are out and maps are cut, kept as factors.
 //
 // A cut of QK touches queries and keys, one of OV values and outputs, one of KV keys and values, so what cuts
 // save does not add up: the parameters of the layer are counted after all of them together.
@@ -28,6 +27,10 @@ struct FactoredSize {
 /// never adds; a product W_Q^T W_K or W_O W_V may be kept as two factors of its rank, keys and values as a
 /// latent and what makes them of it.
 FactoredSize factored_size(const AttentionSpec& a, int64_t kv_rank, int64_t width);
+
+/// The same of everything that a layer's attention has head by head, gates and convolutions too; no cache
+/// where it keeps a state.
+FactoredSize factored_size(const BranchSpec& branch, int64_t kv_rank, int64_t width);
 
 /// The ranks of the whole matrices [heads x d, width] that a folder of the plan stores.
 struct StoredRanks {

@@ -17,6 +17,7 @@
 #include "importance/plan_report.h"
 #include "importance/planned_model.h"
 #include "importance/rank_curves.h"
+#include "importance/savings.h"
 #include "importance/sharing.h"
 #include "parts/parameters.h"
 #include "pass/input.h"
@@ -276,7 +277,7 @@ class Planner {
       layer.full_kv = full_rank(block, "kv");
       layer.shares = shared_.count(l) > 0;
       for (const auto& [cost, sharer] : sharers_) layer.can_share = layer.can_share || sharer == l;
-      const FactoredSize before = factored_size(block.attention(), 0, spec().width);
+      const FactoredSize before = factored_size(*block.attention_branch(), 0, spec().width);
       whole += before.cache;
       if (const auto edit = edits_.find(l); edit != edits_.end()) {
         const AttentionSpec& a = edit->second.spec.attention();
@@ -284,12 +285,16 @@ class Planner {
         layer.qk = a.truncate_qk;
         layer.ov = a.truncate_ov;
         layer.kv = edit->second.kv_rank;
-        const FactoredSize after = factored_size(a, layer.kv, spec().width);
+        const FactoredSize after =
+            factored_size(*edit->second.spec.attention_branch(), layer.kv, spec().width);
         result_.saved += before.parameters - after.parameters;
         cache += before.cache - after.cache;
         result_.changes +=
             static_cast<int64_t>(layer.heads_out.size()) + (layer.qk > 0) + (layer.ov > 0) + (layer.kv > 0);
-        if (layer.has_heads()) add_pattern(l, edit->second);
+        if (layer.has_heads() && has_plain_maps(program_of(*block.attention_branch(), spec().width)))
+          add_pattern(l, edit->second);
+        else if (layer.has_heads())
+          add_rows_left(l, edit->second);
       }
       result_.layers.push_back(std::move(layer));
     }
@@ -324,6 +329,20 @@ class Planner {
       // All maps of a fused tensor read the same tokens.
       result_.rank_pattern[module] = std::min((t.q ? ranks.q : 0) + read + (t.o ? ranks.o : 0), spec().width);
     }
+  }
+
+  // The same where heads alone can go: as many rows, or of the output columns, as those that stay have.
+  void add_rows_left(int64_t l, const BlockEdit& edit) {
+    const BranchSpec& branch = *edit.spec.attention_branch();
+    std::map<std::string, int64_t> rows;  // by tensor: a fused one holds several maps
+    for (const Parameter& p : program_of(branch, spec().width).parameters) {
+      const auto place = checkpoint_.places().find(fmt::format("blocks.{}.{}", l, p.name));
+      if (p.head_axis < 0 || !p.name.starts_with("attn.W_") || place == checkpoint_.places().end()) continue;
+      const int64_t across = p.shape[static_cast<size_t>(1 - p.head_axis)];
+      int64_t& rank = rows[place->second.tensor];
+      rank = std::min(rank + needed_of(p, *branch.attention()) / across, across);
+    }
+    for (const auto& [name, rank] : rows) result_.rank_pattern[name.substr(0, name.rfind(".weight"))] = rank;
   }
 
   const PlanRequest request_;  // its own: the plan is written after the search

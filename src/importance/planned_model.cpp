@@ -26,9 +26,25 @@ using at::Tensor;
 
 constexpr size_t kShownSamples = 2;
 constexpr int64_t kShownTokens = 32;
+const std::set<std::string> kCutMaps{"attn.W_Q", "attn.b_Q", "attn.W_K", "attn.b_K",
+                                     "attn.W_V", "attn.b_V", "attn.W_O", "attn.b_O"};
 
 bool stored(const Checkpoint& c, int64_t layer, const char* name) {
   return c.places().count(fmt::format("blocks.{}.attn.{}", layer, name)) > 0;
+}
+
+// A map or its bias, which heads lie along one behind another. Filters, rates and gains of a head that writes
+// nothing may stay.
+bool maps_heads(const Parameter& p) {
+  return p.head_axis >= 0 && (p.name.starts_with("attn.W_") || p.name.starts_with("attn.b_"));
+}
+
+// Whether each of the maps that lie head by head is (part of) one stored tensor.
+bool lies_in_one_tensor(const Checkpoint& c, int64_t layer, const Program& program) {
+  return std::all_of(program.parameters.begin(), program.parameters.end(), [&](const Parameter& p) {
+    const auto place = c.places().find(fmt::format("blocks.{}.{}", layer, p.name));
+    return !maps_heads(p) || place == c.places().end() || place->second.more.empty();
+  });
 }
 
 // Keys or values of all query heads back to those of the KV heads that they share.
@@ -42,27 +58,18 @@ Tensor of_kv_heads(const Tensor& t, const AttentionSpec& a, int64_t rows) {
                                                  : std::vector<int64_t>{rows});
 }
 
-// Zeros where a head is off: what it writes, its queries, and keys and values that nobody reads.
-void silence(std::map<std::string, Tensor>& w, const AttentionSpec& a) {
-  const auto clear = [&](const char* name, int64_t axis, int64_t index, int64_t width) {
-    const auto it = w.find(name);
-    if (it != w.end()) it->second.narrow(axis, index * width, width).zero_();
-  };
-  const int64_t group = a.heads / a.kv_heads;
-  for (const int64_t h : a.heads_off) {
-    clear("attn.W_O", 1, h, a.d_v);
-    clear("attn.W_Q", 0, h, a.d_qk);
-    clear("attn.b_Q", 0, h, a.d_qk);
-  }
-  for (int64_t g = 0; g < a.kv_heads; ++g) {
-    const auto off = [&](int64_t h) {
-      return std::find(a.heads_off.begin(), a.heads_off.end(), h) != a.heads_off.end();
-    };
+bool is_silent(const AttentionSpec& a, int64_t head) {
+  return std::find(a.heads_off.begin(), a.heads_off.end(), head) != a.heads_off.end();
+}
+
+// Zeros where a head is off, and in keys and values that nobody reads.
+void silence(Tensor& t, const Parameter& p, const AttentionSpec& a) {
+  const int64_t count = p.per_kv_head ? a.kv_heads : a.heads, group = a.heads / count,
+                size = t.size(p.head_axis) / count;
+  for (int64_t i = 0; i < count; ++i) {
     bool unread = true;
-    for (int64_t h = g * group; h < (g + 1) * group; ++h) unread = unread && off(h);
-    if (!unread) continue;
-    for (const char* name : {"attn.W_K", "attn.b_K"}) clear(name, 0, g, a.d_qk);
-    for (const char* name : {"attn.W_V", "attn.b_V"}) clear(name, 0, g, a.d_v);
+    for (int64_t h = i * group; h < (i + 1) * group; ++h) unread = unread && is_silent(a, h);
+    if (unread) t.narrow(p.head_axis, i * size, size).zero_();
   }
 }
 
@@ -92,25 +99,18 @@ class Writer {
 
  private:
   void change(int64_t layer, BlockEdit edit) {
-    const AttentionSpec before = c_.spec().blocks[static_cast<size_t>(layer)].attention();
+    const BranchSpec& before = *c_.spec().blocks[static_cast<size_t>(layer)].attention_branch();
+    AttentionSpec words = *before.attention();
+    words.heads_off = edit.spec.attention().heads_off;
     const Weights stored_weights = source_.load(fmt::format("blocks.{}", layer));
     const Weights now = edited_weights(edit, stored_weights);
-    std::map<std::string, Tensor> w;
-    const std::map<std::string, int64_t> rows{{"attn.W_K", before.kv_heads * before.d_qk},
-                                              {"attn.b_K", before.kv_heads * before.d_qk},
-                                              {"attn.W_V", before.kv_heads * before.d_v},
-                                              {"attn.b_V", before.kv_heads * before.d_v}};
-    for (const char* name :
-         {"attn.W_Q", "attn.b_Q", "attn.W_K", "attn.b_K", "attn.W_V", "attn.b_V", "attn.W_O", "attn.b_O"}) {
-      if (!now.has(name)) continue;
-      const auto shared = rows.find(name);
-      w[name] =
-          (shared != rows.end() ? of_kv_heads(now.get(name), before, shared->second) : now.get(name)).clone();
+    for (const Parameter& p : program_of(before, c_.spec().width).parameters) {
+      const bool cut = kCutMaps.count(p.name) > 0;  // the others change with their heads alone
+      if (!now.has(p.name) || !(cut || (maps_heads(p) && !words.heads_off.empty()))) continue;
+      Tensor t = (p.per_kv_head ? of_kv_heads(now.get(p.name), words, p.shape[0]) : now.get(p.name)).clone();
+      if (p.head_axis >= 0) silence(t, p, words);
+      put(fmt::format("blocks.{}.{}", layer, p.name), t);
     }
-    AttentionSpec words = before;
-    words.heads_off = edit.spec.attention().heads_off;
-    silence(w, words);
-    for (const auto& [name, tensor] : w) put(fmt::format("blocks.{}.{}", layer, name), tensor);
   }
 
   void put(const std::string& parameter, const Tensor& value) {
@@ -243,16 +243,20 @@ class WrittenTogether {
 
 }  // namespace
 
+bool has_plain_maps(const Program& program) { return program.writes_heads() && program.maps_tokens(); }
+
 bool can_write(const Checkpoint& checkpoint, int64_t layer, const std::string& map) {
   const ModelSpec& spec = checkpoint.spec();
   const BranchSpec* branch = spec.blocks[static_cast<size_t>(layer)].attention_branch();
   if (branch == nullptr || branch->name != "attn") return false;
   const AttentionSpec& a = *branch->attention();
-  const Program program = program_of(*branch, spec.width);
-  if (!program.writes_heads() || !program.maps_tokens() || !a.value_map) return false;
   // A norm over all heads at once sees more heads in a cut block, which repeats shared keys, than in a
-  // folder.
+  // folder, and fewer in a folder where some have no queries.
   if (map != "ov" && a.qk_norm.acts() && a.qk_norm_span == NormSpan::all) return false;
+  if (!a.value_map) return false;
+  const Program program = program_of(*branch, spec.width);
+  if (map == "head") return lies_in_one_tensor(checkpoint, layer, program);
+  if (!has_plain_maps(program)) return false;
   if (map == "kv") return true;
   if (map == "ov") {  // what biases make heads carry, the values' and the norm's, moves into the output's
     const std::string shift = fmt::format("blocks.{}.{}.b", layer, branch->norm_name);

@@ -8,15 +8,22 @@
 
 #include "checkpoint/checkpoint.h"
 #include "importance/evaluator.h"
+#include "parts/program.h"
 
 namespace rankscope {
 
-/// Which maps of a layer can be cut in a folder of the same architecture: cuts that would need keys or values
-/// of their own for heads that share them, or biases the architecture has no place for, cannot be written.
+/// Whether queries, keys, values and outputs of a layer are plain maps, nothing between them and attention
+/// but norms: others have no QK and OV map to cut.
+bool has_plain_maps(const Program& program);
+
+/// What of a layer can go in a folder of the same architecture: single heads ("head"), and ranks of its maps
+/// ("qk", "ov", "kv"). Cuts that would need keys or values of their own for heads that share them, or biases
+/// the architecture has no place for, cannot be written.
 bool can_write(const Checkpoint& checkpoint, int64_t layer, const std::string& map);
 
 /// Everything of the checkpoint's folder but its weights, and model.safetensors with the blocks edited: heads
-/// that are off have zeros where they write, query and, where nobody reads them any more, as keys and values.
+/// that are off have zeros where they write, query, gate and, where nobody reads them any more, as keys and
+/// values.
 /// Changed tensors are stored in float32 where they were narrower. activations.safetensors beside it is what
 /// the edited network computes on the samples, for `rankscope verify`.
 void write_planned_model(const Checkpoint& checkpoint, WeightSource& source,

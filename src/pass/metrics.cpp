@@ -122,7 +122,7 @@ const std::vector<MetricInfo>& metrics_without_lens() {
        .formula = "loss with `depth` heads out - loss, nats",
        .meaning = "0: they can all go"},
       {.name = "prune_parameters",
-       .formula = "parameters of Q, K, V, O that go with these heads",
+       .formula = "parameters that go with these heads: of Q, K, V, O and their gates",
        .meaning = "what is saved"},
       {.name = "prune_cache",
        .formula = "share of the cache of keys and values that goes with these heads",

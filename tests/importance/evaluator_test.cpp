@@ -8,12 +8,14 @@
 
 #include "base/error.h"
 #include "base/stats.h"
+#include "checkpoint/checkpoint.h"
 #include "importance/savings.h"
 #include "model/kv_latent.h"
 #include "model/random_source.h"
 #include "pass/output.h"
 #include "pass/readout.h"
 #include "spec/edit.h"
+#include "support/source_tree.h"
 #include "support/tiny.h"
 
 namespace rankscope {
@@ -258,6 +260,64 @@ TEST(Savings, KeysAndValuesGoWithTheLastHeadThatReadsThem) {
   EXPECT_EQ(cache_saved(spec, {{0, 0}}), 0);
   EXPECT_EQ(parameters_saved(spec, {{0, 0}, {0, 1}}), 2 * (24 * 12 + 6) + 24 * 12 + 12);
   EXPECT_DOUBLE_EQ(cache_saved(spec, {{0, 0}, {0, 1}}), 1.0 / 6);
+}
+
+// Qwen3-Next in a stream of 18. Layer 2 is gated attention, three heads of width 8 on one KV head; the others
+// keep a state, four heads with values of 5 on two with keys of 6, behind convolutions over 4 tokens.
+TEST(Savings, CountGatesAndAllThatADeltaRuleHasOfAHead) {
+  const ModelSpec spec = Checkpoint(test::fixtures() / "models" / "qwen3-next").spec();
+  const int64_t gated = 3 * 8 * 18;  // queries, gate and outputs
+  EXPECT_EQ(parameters_saved(spec, {{2, 1}}), gated);
+  EXPECT_EQ(parameters_saved(spec, {{2, 0}, {2, 1}, {2, 2}}), 3 * gated + 2 * 8 * 18);
+  // Values, their gate and outputs, the values' filter, what is written and kept, rate and bias of the last.
+  const int64_t writing = 3 * 5 * 18 + 5 * 4 + 2 * 18 + 2;
+  const int64_t shared = 2 * (6 * 18 + 6 * 4);  // queries and keys with their filters
+  EXPECT_EQ(parameters_saved(spec, {{0, 0}}), writing);
+  EXPECT_EQ(parameters_saved(spec, {{0, 1}, {0, 2}}), 2 * writing);  // of either group one stays
+  EXPECT_EQ(parameters_saved(spec, {{0, 2}, {0, 3}}), 2 * writing + shared);
+  // All keys and values that a cache holds are those of layer 2.
+  EXPECT_EQ(cache_saved(spec, {{0, 0}, {0, 1}, {2, 0}, {2, 1}}), 0);
+  EXPECT_EQ(cache_saved(spec, {{2, 0}, {2, 1}, {2, 2}}), 1);
+}
+
+// Gates on keys or values belong to the KV head; those behind the output map, and those of all heads, to
+// none.
+TEST(Savings, GiveAGateToWhomItGates) {
+  for (const int place : {1, 2, 3, 4, 5})
+    for (const bool by_head : {false, true}) {
+      ModelSpec spec = tiny_spec(NormPlace::pre);  // four heads of 6 in a stream of 24
+      BranchSpec& branch = *spec.blocks[0].attention_branch();
+      branch.part.name = "gated_attention";
+      if (place > 1) branch.part.options["place"] = place;  // defaults are left out
+      if (by_head) branch.part.options["by_head"] = 1;
+      branch.attention()->kv_heads = 2;
+      const int64_t gate = (by_head ? 1 : 6) * (24 + 1);
+      const int64_t head = 24 * 12 + 6 + (place == 1 || place == 4 ? gate : 0);
+      const int64_t kv_head = 24 * 12 + 12 + (place == 2 || place == 3 ? gate : 0);
+      EXPECT_EQ(parameters_saved(spec, {{0, 0}}), head) << place;
+      EXPECT_EQ(parameters_saved(spec, {{0, 0}, {0, 1}}), 2 * head + kv_head) << place;
+      branch.part.options["shared"] = 1;
+      EXPECT_EQ(parameters_saved(spec, {{0, 0}}), 24 * 12 + 6) << place;
+    }
+}
+
+// All heads of DeepSeek read one latent of 9 and one key of 4 that positions turn: a cache loses them last.
+TEST(Savings, KnowWhatACacheKeeps) {
+  const ModelSpec spec = Checkpoint(test::fixtures() / "models" / "deepseek-v3").spec();
+  EXPECT_EQ(cached_of_a_token(*spec.blocks[0].attention_branch(), spec.width), 9 + 4);
+  EXPECT_EQ(cache_saved(spec, {{0, 0}, {0, 1}}), 0);
+  EXPECT_DOUBLE_EQ(cache_saved(spec, {{0, 0}, {0, 1}, {0, 2}}), 1.0 / 3);
+}
+
+// Blocks that share their weights need a head's as long as one of them has the head.
+TEST(Savings, OfSharedBlocksComeOnce) {
+  ModelSpec spec = tiny_spec(NormPlace::pre);
+  const int64_t alone = parameters_saved(spec, {{0, 0}});
+  for (BlockSpec& b : spec.blocks) b.weights = 0;
+  HeadSet out{{0, 0}};
+  EXPECT_EQ(parameters_saved(spec, out), 0);
+  for (int64_t l = 1; l < spec.depth(); ++l) out.insert({l, 0});
+  EXPECT_EQ(parameters_saved(spec, out), alone);
 }
 
 TEST(Units, KindsAreReadAndUnknownOnesAnswered) {

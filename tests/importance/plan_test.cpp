@@ -62,13 +62,15 @@ TEST(PutBack, IsTheWayBackInEveryArchitecture) {
   EXPECT_GT(checked, 500);
 }
 
-// Token ids that any of the vocabularies has, from a counter: ten a line.
-void write_ids(const fs::path& file, int lines, uint64_t seed) {
+// Token ids that the vocabulary has, from a counter: ten a line.
+void write_ids(const fs::path& file, int lines, uint64_t seed, const char* model = "gpt2") {
+  const int64_t words = Checkpoint(test::fixtures() / "models" / model).spec().embedding.vocabulary;
+  const auto drawn = static_cast<uint64_t>(std::min<int64_t>(60, words - 5));
   const Philox random{seed, 1, 0};
   std::string text;
   uint64_t index = 0;
   for (int line = 0; line < lines; ++line) {
-    for (int i = 0; i < 10; ++i) text += fmt::format("{} ", 5 + random.below(60, index++));
+    for (int i = 0; i < 10; ++i) text += fmt::format("{} ", 5 + random.below(drawn, index++));
     text += "\n";
   }
   write_file(file, text);
@@ -78,7 +80,7 @@ class Plan : public testing::TestWithParam<const char*> {
  protected:
   TemporaryFolder folder;
   PlanRequest request(double budget) {
-    write_ids(folder.path() / "ids.txt", 10, 3);
+    write_ids(folder.path() / "ids.txt", 10, 3, GetParam());
     PlanRequest r;
     r.scan.model = test::fixtures() / "models" / GetParam();
     r.scan.token_ids = folder.path() / "ids.txt";
@@ -140,7 +142,8 @@ TEST(PlanRefusal, AModelOfWhichNothingCanBeWrittenBackIsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, Plan,
                          testing::Values("gpt2", "gpt2-fp16", "llama", "qwen3", "gpt-neox", "bloom", "falcon",
-                                         "phi", "gemma2", "opt", "mixtral"));
+                                         "phi", "gemma2", "opt", "mixtral", "qwen3-next", "qwen3-5",
+                                         "deepseek-v3"));
 
 // Texts of random tokens have a truth: the loss on very many of them. Ten lines say next to nothing of it,
 // and a search by means alone planned cuts here that cost up to five times the budget on texts it had not
@@ -206,7 +209,7 @@ TEST(PlanOf, ABudgetThatIsNoNumberOfNatsIsRefused) {
 // The plan of a small model on lines of random tokens; samples 0: all of them.
 PlanResult plan_of(const char* model, int lines, double budget, int64_t samples = 0, uint64_t seed = 5) {
   const TemporaryFolder folder;
-  write_ids(folder.path() / "ids.txt", lines, seed);
+  write_ids(folder.path() / "ids.txt", lines, seed, model);
   PlanRequest r;
   r.scan.model = test::fixtures() / "models" / model;
   r.scan.token_ids = folder.path() / "ids.txt";
@@ -239,6 +242,16 @@ TEST(PlanOf, EverythingSavesEveryMapOnceAndLeavesNothingToCut) {
   }
   EXPECT_TRUE(plan.rank_pattern.empty()) << plan.rank_pattern;
   EXPECT_EQ(about(plan, "plan")->sentence.find("is cut"), std::string::npos);
+}
+
+// Heads of gated attention and of delta rules take all they have with them, as evaluator_test.cpp counts it.
+TEST(PlanOf, EverythingSavesGatesAndStatesToo) {
+  const PlanResult plan = plan_of("qwen3-next", 40, 1e9);
+  EXPECT_EQ(plan.saved, 3 * (3 * 8 * 18) + 2 * 8 * 18 +
+                            3 * (4 * (3 * 5 * 18 + 5 * 4 + 2 * 18 + 2) + 2 * 2 * (6 * 18 + 6 * 4)));
+  EXPECT_EQ(plan.changes, 3 + 3 * 4);
+  EXPECT_DOUBLE_EQ(plan.cache_saved, 1);  // which layer 2 alone has
+  EXPECT_TRUE(plan.rank_pattern.empty()) << plan.rank_pattern;
 }
 
 // Every measured step asks something: no change in it is already in the network of the steps before.
@@ -326,7 +339,7 @@ TEST_P(Pattern, IsTheRankOfEveryTensorThatThePlanChanged) {
   EXPECT_GT(checked, 0);
   EXPECT_GT(below, 0);
 }
-INSTANTIATE_TEST_SUITE_P(Fixtures, Pattern, testing::Values("gpt2", "opt", "bloom"));
+INSTANTIATE_TEST_SUITE_P(Fixtures, Pattern, testing::Values("gpt2", "opt", "bloom", "qwen3-next"));
 
 TEST(PlanOf, AModelThatSharesItsLayersIsRefused) {
   PlanRequest r;
