@@ -96,6 +96,10 @@ class Run {
         at::Tensor carried = value(o.from);
         return own ? carried.mul_(value(o.second)) : carried * value(o.second);
       }
+      case Operation::Kind::sum: {
+        at::Tensor carried = value(o.from);
+        return own ? carried.add_(value(o.second)) : carried + value(o.second);
+      }
       case Operation::Kind::repeat:
         return repeat_chunks(value(o.from), o.groups, o.chunk);
       case Operation::Kind::convolve:

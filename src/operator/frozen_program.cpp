@@ -150,13 +150,14 @@ class TakenExperts {
   std::vector<One> all_;
 };
 
-// One piece of the way: a map W with its bias, a gain, the mixing of tokens, experts, or a convolution by W
-// over the samples of a batch.
+// One piece of the way: a map W with its bias, a gain, the mixing of tokens, experts, a convolution by W over
+// the samples of a batch, or a bias alone.
 struct Link {
   at::Tensor W = {}, b = {}, gain = {};
   const Mixing* mixing = nullptr;
   std::shared_ptr<const TakenExperts> experts = {};
   const Batch* convolved = nullptr;
+  bool passes() const { return !W.defined() && !gain.defined() && !mixing && !experts; }
 };
 
 class Held : public FrozenProgram {
@@ -175,12 +176,15 @@ class Held : public FrozenProgram {
   at::Tensor adjoint(const at::Tensor& y) const override {
     return in_parts(y, [&](at::Tensor part) {
       bool own = false;  // the first one must not write into what it was given
-      for (auto link = links_.rbegin(); link != links_.rend(); ++link, own = true)
+      for (auto link = links_.rbegin(); link != links_.rend(); ++link) {
+        if (link->passes()) continue;
         part = link->mixing           ? link->mixing->adjoint(part)
                : link->experts        ? link->experts->adjoint(part)
                : link->convolved      ? convolve_back(part, link->W, *link->convolved)
                : link->gain.defined() ? own ? part.mul_(link->gain) : part * link->gain
                                       : at::matmul(part, link->W);
+        own = true;
+      }
       return part;
     });
   }
@@ -190,8 +194,8 @@ class Held : public FrozenProgram {
     const int64_t H = heads();
     at::Tensor mixed =
         link->mixing->apply(through(z, links_.begin(), link)).permute({2, 0, 1, 3});  // [H, K, N, d_v]
-    for (++link; link != links_.end() && link->gain.defined(); ++link)
-      mixed = mixed * link->gain.view({1, tokens_, H, -1}).permute({2, 0, 1, 3});
+    for (++link; link != links_.end() && (link->gain.defined() || link->passes()); ++link)
+      if (!link->passes()) mixed = mixed * link->gain.view({1, tokens_, H, -1}).permute({2, 0, 1, 3});
     if (links_.end() - link != 1) throw Error("the heads of this part do not write one by one");
     const at::Tensor& W_O = link->W;
     const at::Tensor W = W_O.view({W_O.size(0), H, W_O.size(1) / H}).permute({1, 2, 0});
@@ -207,12 +211,16 @@ class Held : public FrozenProgram {
   using Place = std::vector<Link>::const_iterator;
 
   static at::Tensor through(at::Tensor z, Place from, Place to) {
-    for (auto link = from; link != to; ++link)
+    bool own = false;  // the first one must not write into what it was given
+    for (auto link = from; link != to; ++link) {
+      if (link->passes()) continue;
       z = link->mixing           ? link->mixing->apply(z).flatten(2)
           : link->experts        ? link->experts->apply(z)
           : link->convolved      ? convolve(z, link->W, *link->convolved)
-          : link->gain.defined() ? link != from ? z.mul_(link->gain) : z * link->gain
+          : link->gain.defined() ? own ? z.mul_(link->gain) : z * link->gain
                                  : at::linear(z, link->W);
+      own = true;
+    }
     return z;
   }
 
@@ -279,6 +287,9 @@ class Freezing {
       }
       case Operation::Kind::multiply:
         links_.push_back({{}, {}, value(o.second), nullptr});
+        return o.from;
+      case Operation::Kind::sum:
+        links_.push_back({{}, value(o.second), {}, nullptr});
         return o.from;
       case Operation::Kind::attend:
         links_.push_back({{}, {}, {}, &mixing(o)});
@@ -353,6 +364,8 @@ class Freezing {
         return apply_activation(value(o.from).clone(), o.activation);
       case Operation::Kind::multiply:
         return value(o.from) * value(o.second);
+      case Operation::Kind::sum:
+        return value(o.from) + value(o.second);
       case Operation::Kind::repeat:
         return repeat_chunks(value(o.from), o.groups, o.chunk);
       case Operation::Kind::convolve:

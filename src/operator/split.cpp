@@ -208,6 +208,8 @@ class SplitProgram {
         return split_activation(value(o.from), o.activation);
       case Operation::Kind::multiply:
         return product(value(o.second), value(o.from));
+      case Operation::Kind::sum:
+        return sum(o);
       case Operation::Kind::repeat:
         return {repeat_chunks(value(o.from).x, o.groups, o.chunk),
                 repeat_chunks(value(o.from).R, o.groups, o.chunk), value(o.from).log_scale};
@@ -235,13 +237,20 @@ class SplitProgram {
     return {t.x, t.R, t.log_scale};
   }
 
+  static at::Tensor at_scale(const Split& t, double log_scale) {
+    return log_scale == kNothing ? t.R : t.R * std::exp(t.log_scale - log_scale);
+  }
+
   Split beside(const Operation& o) const {
     const Split &a = value(o.from), &b = value(o.second);
     const double top = std::max(a.log_scale, b.log_scale);
-    const auto at_top = [&](const Split& t) {
-      return top == kNothing ? t.R : t.R * std::exp(t.log_scale - top);
-    };
-    return {set_beside(a.x, b.x, o.groups), set_beside(at_top(a), at_top(b), o.groups), top};
+    return {set_beside(a.x, b.x, o.groups), set_beside(at_scale(a, top), at_scale(b, top), o.groups), top};
+  }
+
+  Split sum(const Operation& o) const {
+    const Split &a = value(o.from), &b = value(o.second);
+    const double top = std::max(a.log_scale, b.log_scale);
+    return {a.x + b.x, at_scale(a, top) + at_scale(b, top), top};
   }
 
   Split attended(const Operation& o) const {
@@ -300,6 +309,7 @@ class SplitProgram {
     if (o.kind == Operation::Kind::beside) return set_beside(whole(o.from), whole(o.second), o.groups);
     if (o.kind == Operation::Kind::activation) return apply_activation(whole(o.from).clone(), o.activation);
     if (o.kind == Operation::Kind::multiply) return whole(o.from) * whole(o.second);
+    if (o.kind == Operation::Kind::sum) return whole(o.from) + whole(o.second);
     if (o.kind == Operation::Kind::repeat) return repeat_chunks(whole(o.from), o.groups, o.chunk);
     return linear_or_plain(whole(o.from), map_of(o), bias_of(o));
   }

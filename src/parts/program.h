@@ -36,6 +36,7 @@ struct Operation {
     linear,      // from W^T * scale + b
     activation,  // act(from)
     multiply,    // from * second, number by number; frozen, `second` is held
+    sum,         // from + second; frozen, `second` is held
     norm,        // `norm` over each of `groups` equal parts of `from`, gains <W>.w and <W>.b
     share,       // how much a token takes of each expert that `from` scores
     experts,     // expert e of `from`, times number e of `second`, added up: only those that are taken run;
@@ -142,6 +143,7 @@ class PartBuilder {
   Value linear(std::string_view letter, Value from, int64_t out, const Linear& how);
   Value activation(Value from, Activation activation, std::string_view site = {});
   Value multiply(Value carried, Value held, std::string_view site = {});
+  Value sum(Value carried, Value held);
   Value repeat(Value from, int64_t times, int64_t chunk = 1);
   /// <name> [width, taps], over a token and the taps - 1 before it; heads lie along its channels.
   Value convolve(std::string_view name, Value from, int64_t taps, bool per_kv_head = false);

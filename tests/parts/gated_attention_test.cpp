@@ -68,6 +68,37 @@ TEST(GatedAttention, MultipliesTheHeadsByTheirGate) {
   EXPECT_LT((gated.out - out).abs().max().item<double>(), kRounding * out.abs().max().item<double>());
 }
 
+// One gate for all heads, a number a channel or a number in all; added instead of multiplied.
+TEST(GatedAttention, MayBeSharedAndMayBeAdded) {
+  for (const bool by_head : {false, true})
+    for (const bool shared : {false, true})
+      for (const bool additive : {false, true}) {
+        Gated m;
+        const auto option = [&](const char* name, bool on) {
+          if (on) m.spec.blocks[0].attention_branch()->part.options[name] = 1;
+        };
+        option("by_head", by_head), option("shared", shared), option("additive", additive);
+        m.source = random_source(m.spec, 5, "float64", "cpu");
+        m.weights = m.source->load("blocks.0");
+        Kept gated, plain;
+        run_block(m.x, m.spec.blocks[0], m.weights, m.batch, gated);
+        BlockSpec open = m.spec.blocks[0];
+        open.attention_branch()->part = {"attention", open.attention(), {}};
+        run_block(m.x, open, m.weights, m.batch, plain);
+        const at::Tensor gate =
+            at::sigmoid(at::linear(gated.read, m.weights.get("attn.W_G"), m.weights.get("attn.b_G")));
+        ASSERT_EQ(gate.size(1), (by_head ? 1 : 6) * (shared ? 1 : 4));  // four heads of width 6
+        for (int64_t h = 0; h < 4; ++h)
+          for (int64_t c = 0; c < 6; ++c) {
+            const at::Tensor own = gate.select(1, (shared ? 0 : h) * (by_head ? 1 : 6) + (by_head ? 0 : c)),
+                             z = plain.z.select(1, 6 * h + c);
+            EXPECT_LT(
+                (gated.z.select(1, 6 * h + c) - (additive ? z + own : z * own)).abs().max().item<double>(),
+                kRounding);
+          }
+      }
+}
+
 TEST(GatedAttention, AGateThatIsOpenIsPlainAttentionAndAShutOneWritesTheBias) {
   Gated m;
   const at::Tensor plain = m.attention("attention", m.weights);

@@ -43,6 +43,7 @@ double branch_flops(const BranchSpec& branch, int64_t width, int64_t tokens, int
       case Operation::Kind::norm:
       case Operation::Kind::repeat:
       case Operation::Kind::share:
+      case Operation::Kind::sum:
         break;  // a few operations a number
     }
     rows.push_back(count);

@@ -156,6 +156,10 @@ Value PartBuilder::multiply(Value carried, Value held, std::string_view site) {
               .site = site_named_after(branch_, site)});
 }
 
+Value PartBuilder::sum(Value carried, Value held) {
+  return add({.kind = Operation::Kind::sum, .from = carried, .second = held, .width = width_of(carried)});
+}
+
 Value PartBuilder::repeat(Value from, int64_t times, int64_t chunk) {
   return add({.kind = Operation::Kind::repeat,
               .from = from,
