@@ -47,8 +47,9 @@ void build_gated_delta_attention(PartBuilder& b) {
   norm.kind = NormKind::rms;
   norm.gain = true;
   const Value normed = b.norm("z_norm", b.attend(q, k, v, gates), norm, a.heads);
-  output_map(b, b.multiply(normed, b.activation(map("Z", a.heads * a.d_v, false, false), Activation::silu,
-                                                "hook_output_gate")));
+  const Value gate = b.activation(map("Z", a.heads * a.d_v, false, false), Activation::silu);
+  b.show(gate, "hook_output_gate", a.heads);
+  output_map(b, b.multiply(normed, gate));
 }
 
 }  // namespace
