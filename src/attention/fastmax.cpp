@@ -3,6 +3,7 @@
 // rank without a mask, and its cost can grow with the number of tokens alone. Odd p can give weights below
 // zero, which is an error here.
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -93,6 +94,18 @@ bool surely_positive(const Normalised& both, int64_t p) {
   return longest(both.q) * longest(both.k) < (p == 1 ? 1.0 : 1.596);
 }
 
+// Monomials of all tokens at once up to this many numbers; more come in chunks, twice.
+constexpr int64_t kMostMonomials = int64_t{1} << 22;
+
+// Every query reads what all keys wrote: keys alone, and behind them queries alone, whose keys write nothing
+// since their values are zero.
+at::Tensor after_all_keys(const Normalised& both, const at::Tensor& values, int64_t p) {
+  const at::Tensor all = linear_attention(
+      at::cat({at::zeros_like(both.k), both.q}, 1), at::cat({both.k, at::zeros_like(both.q)}, 1),
+      at::cat({values, values.new_zeros({values.size(0), both.q.size(1), values.size(2)})}, 1), {}, p);
+  return all.narrow(1, both.k.size(1), both.q.size(1));
+}
+
 // Weighted values over the sum of weights, which is carried along as a value of one.
 at::Tensor fastmax_output(const AttentionInput& in, const at::Tensor& v) {
   const int64_t p = degree_of(in.spec), T = in.k.size(1), e = v.size(2);
@@ -106,7 +119,9 @@ at::Tensor fastmax_output(const AttentionInput& in, const at::Tensor& v) {
   const at::Tensor beside = at::cat({v, at::ones_like(v.narrow(2, 0, 1))}, 2);
   const at::Tensor sums =
       in.spec.causal ? linear_attention(both.q, both.k, beside, {}, p)
-                     : at::bmm(monomials(both.q, p), at::bmm(monomials(both.k, p).transpose(1, 2), beside));
+      : both.k.size(0) * T * rows > kMostMonomials
+          ? after_all_keys(both, beside, p)
+          : at::bmm(monomials(both.q, p), at::bmm(monomials(both.k, p).transpose(1, 2), beside));
   return sums.narrow(2, 0, e) / sums.narrow(2, e, 1);
 }
 

@@ -85,7 +85,8 @@ int64_t nullity(const Gate& gate, int64_t d, int64_t d_k, int64_t d_v) {
   const double top = s[0].item<double>();
   int64_t nulls = 0;
   while (nulls < s.size(0) && s[s.size(0) - 1 - nulls].item<double>() < 1e-11 * top) ++nulls;
-  EXPECT_GT(s[s.size(0) - 1 - nulls].item<double>(), 1e-7 * top) << gate.name << ": no gap";
+  EXPECT_GT(s[s.size(0) - 1 - nulls].item<double>(), 1e6 * s[s.size(0) - nulls].item<double>())
+      << gate.name << ": no gap";
   return nulls;
 }
 

@@ -141,6 +141,20 @@ TEST(MixedHeads, EveryHeadHasACeilingOfItsOwn) {
   EXPECT_FALSE(rank_ceiling(spec, 0, 100));
 }
 
+// Rows sum to one where those of every group do.
+TEST(MixedHeads, RowsSumToOneUnlessAGroupsDoNot) {
+  for (const auto& [variant, sums] : {std::pair<const char*, bool>{"mixed:full=2,local=2,window=9", true},
+                                      {"mixed:full=3,sinkhorn=1", true},
+                                      {"mixed:full=3,sigmoid=1", false},
+                                      {"mixed:full=3,linear=1", false},
+                                      {"mixed:full=3,compressed=1", false}}) {
+    at::manual_seed(5);
+    const MixedLayer layer(variant, 4, 20);
+    EXPECT_EQ(rows_sum_to_one(layer.spec), sums) << variant;
+    EXPECT_EQ(largest(layer.pattern().sum(-1) - 1) < 1e-12, sums) << variant;
+  }
+}
+
 // Loops over single numbers: filters slide, softmax, filters slide again.
 TEST(MixedHeads, ACompressedHeadIsWhatLoopsSay) {
   at::manual_seed(5);

@@ -7,6 +7,7 @@
 
 #include "attention/support/scores.h"
 #include "base/error.h"
+#include "spec/head_groups.h"
 #include "spec/variant_text.h"
 
 namespace rankscope {
@@ -122,7 +123,14 @@ at::Tensor masked_softmax(at::Tensor scores, const AttentionSpec& spec, int64_t 
 }
 
 bool rows_sum_to_one(const AttentionSpec& spec) {
-  return attention_variant(spec.variant).row_stochastic && !spec.sinks;
+  if (spec.sinks) return false;
+  if (!has_head_groups(spec)) return attention_variant(spec.variant).row_stochastic;
+  const std::vector<HeadGroup> groups =
+      head_groups(spec).groups;  // filters of compressed heads sum to anything
+  return std::all_of(groups.begin(), groups.end(), [](const HeadGroup& g) {
+    return g.kind == "full" || g.kind == "local" ||
+           (g.kind != "compressed" && attention_variant(g.kind).row_stochastic);
+  });
 }
 
 }  // namespace rankscope
