@@ -44,7 +44,25 @@ size_t utf8_sequence(std::string_view s) {
   if (n == 0 || n > s.size()) return 0;
   for (size_t i = 1; i < n; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
-  return n;
+  // Longer than needed (some decoders take E0 80 9B for the escape character), half of a pair, or no
+  // character.
+  const unsigned char second = n > 1 ? byte(1) : 0;
+  const bool none = (c == 0xE0 && second < 0xA0) || (c == 0xED && second >= 0xA0) ||
+                    (c == 0xF0 && second < 0x90) || (c == 0xF4 && second >= 0x90);
+  return none ? 0 : n;
+}
+
+// Embeddings, overrides and isolates can make a name read backwards; U+2028 and U+2029 end a line.
+bool turns_direction(std::string_view character) {
+  const auto is = [&](const char* other) { return character == other; };
+  if (is("\u061C") || is("\u200E") || is("\u200F")) return true;
+  return (character >= "\u2028" && character <= "\u202E") || (character >= "\u2066" && character <= "\u2069");
+}
+
+unsigned code_of(std::string_view c) {
+  const auto low = [&](size_t i, unsigned mask) { return static_cast<unsigned char>(c[i]) & mask; };
+  return c.size() == 2 ? low(0, 0x1F) << 6 | low(1, 0x3F)
+                       : low(0, 0x0F) << 12 | low(1, 0x3F) << 6 | low(2, 0x3F);
 }
 }  // namespace
 
@@ -62,7 +80,11 @@ std::string printable(std::string_view text, size_t limit) {
         out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));
       i += bytes;
     } else {
-      out.append(text.substr(i, n));
+      const std::string_view character = text.substr(i, n);
+      if (turns_direction(character))
+        out += fmt::format("\\u{:04x}", code_of(character));
+      else
+        out.append(character);
       i += n;
     }
   }

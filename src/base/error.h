@@ -49,7 +49,8 @@ inline Error usage_error(std::string message) { return Error(std::move(message),
 Error unknown_name(std::string_view what, std::string_view name, const std::vector<std::string>& known,
                    std::string_view list_command = {});
 
-/// Printable form of text from outside: control characters and invalid UTF-8 as \xNN, at most `limit` bytes.
+/// Printable form of text from outside: control characters and invalid UTF-8 as \xNN, marks that reverse the
+/// writing direction as \uNNNN, at most `limit` bytes.
 std::string printable(std::string_view text, size_t limit = 120);
 
 }  // namespace rankscope

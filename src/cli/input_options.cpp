@@ -184,7 +184,8 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
   else
     table(result, io.out);
   if (!o.out.empty() && !io.quiet)
-    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n", o.out);
+    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n",
+                          printable(o.out, 400));
   return 0;
 }
 

@@ -60,7 +60,8 @@ int study_status(const StudyOptions& options, Io& io) {
   for (const auto& [reason, ids] : reasons)
     io.out << fmt::format("failed: {} ({}{})\n", terminal_text(reason), ids.front(),
                           ids.size() > 1 ? fmt::format(" and {} more", ids.size() - 1) : "");
-  if (n.failed > 0) io.out << fmt::format("again: rankscope study retry {}\n", options.folder);
+  if (n.failed > 0)
+    io.out << fmt::format("again: rankscope study retry {}\n", printable(options.folder, 400));
   return 0;
 }
 

@@ -54,7 +54,7 @@ void say_what_failed(const Store& store, const std::string& folder, Io& io) {
   for (const StoredTrial& trial : store.trials())
     if (trial.state == TrialState::failed)
       io.err << fmt::format("failed: {}: {}\n", trial.id, printable(trial.reason, 500));
-  io.err << fmt::format("again: rankscope study retry {}\n", folder);
+  io.err << fmt::format("again: rankscope study retry {}\n", printable(folder, 400));
 }
 
 int carry_out(Store& store, const Runner& runner, const StudyOptions& o, Io& io) {
@@ -74,13 +74,13 @@ int carry_out(Store& store, const Runner& runner, const StudyOptions& o, Io& io)
   if (o.tensorboard) write_all_events(store);
   if (stop_asked) {
     io.err << fmt::format("stopped: {} trials are left\ngo on: rankscope study resume {}\n", report.left,
-                          o.folder);
+                          printable(o.folder, 400));
     return 1;
   }
   print_study(store, o.metric, io);
   if (report.elsewhere > 0 && !io.quiet)
     io.err << fmt::format("{} trials still run in other processes: rankscope study status {}\n",
-                          report.elsewhere, o.folder);
+                          report.elsewhere, printable(o.folder, 400));
   if (store.counts().failed > 0) {
     say_what_failed(store, o.folder, io);
     return 1;
@@ -138,8 +138,8 @@ int run_named(StudyOptions o, Io& io) {
   store.keep_study(study);
   const int64_t added = store.add(study, all);
   if (!io.quiet)
-    io.err << fmt::format("{}: {} trials, {} of them new, in {}\n", study.name, store.counts().all(), added,
-                          o.folder);
+    io.err << fmt::format("{}: {} trials, {} of them new, in {}\n", printable(study.name),
+                          store.counts().all(), added, printable(o.folder, 400));
   return carry_out(store, runner, o, io);
 }
 

@@ -140,7 +140,7 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
     const std::vector<std::string> lines =
         draw_plot(curves_of(panel, figure.bound), axes, style.width, kHeight, style.unicode);
     if (lines.empty()) continue;
-    if (!title.empty()) out << title << "\n";
+    if (!title.empty()) out << terminal_text(title) << "\n";
     for (const std::string& line : lines) out << line << "\n";
     out << "\n";
   }
@@ -196,14 +196,15 @@ void print_table(const Study& study, const std::string& metric, const std::vecto
   keys.push_back(study.figure.x);
   for (const std::string& key : varying(all))
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
-  Cells header = keys;
+  Cells header;
+  for (const std::string& key : keys) header.push_back(terminal_text(key));
   for (const char* name :
        {"seeds", "mean", "s.e.", "median", "best", "published", "reference", "ratio", "bound", ""})
     header.emplace_back(name);
   std::vector<Cells> rows{header};
   for (const Point& point : all)
     if (!summarise(point, metric).every.empty()) rows.push_back(row_of(study, metric, point, keys));
-  out << metric << "\n";
+  out << terminal_text(metric) << "\n";
   print_cells(rows, out);
 }
 
@@ -267,8 +268,15 @@ void print_study(const Store& store, const std::string& metric, Io& io) {
 int study_show(const StudyOptions& o, Io& io) {
   print_study(Store::look_at(o.folder), o.metric, io);
   const std::string page = (std::filesystem::path(o.folder) / "report.html").string();
+  if (::access(o.folder.c_str(), W_OK) != 0) {  // it was shown all the same
+    if (!io.quiet)
+      io.err << fmt::format(
+          "no page beside it, where nothing can be written: rankscope report {} --out FILE\n",
+          printable(o.folder, 400));
+    return 0;
+  }
   write_folders_page(read_folders({o.folder}), nullptr, page);
-  if (!io.quiet) io.err << fmt::format("wrote {}\n", page);
+  if (!io.quiet) io.err << fmt::format("wrote {}\n", printable(page, 400));
   return 0;
 }
 

@@ -19,7 +19,8 @@ struct Scale {
   bool log = false;
   bool takes(double v) const { return std::isfinite(v) && (!log || v > 0); }
   double place(double v) const {  // 0 at the low end, 1 at the high one
-    return log ? std::log(v / low) / std::log(high / low) : (v - low) / (high - low);
+    const double at = log ? std::log(v / low) / std::log(high / low) : (v - low) / (high - low);
+    return std::isfinite(at) ? std::clamp(at, 0.0, 1.0) : 0;  // ends so far apart that a double cannot tell
   }
   double value(double place) const {
     return log ? low * std::pow(high / low, place) : low + place * (high - low);
@@ -130,7 +131,7 @@ std::vector<std::string> draw_plot(const std::vector<PlotCurve>& curves, const P
       if (kept[i].marks) canvas.put(px, py, mark(kept[i], unicode));
 
   std::vector<std::string> out;
-  out.push_back(fmt::format("{}{}", axes.y, axes.log_y ? " (log)" : ""));
+  out.push_back(fmt::format("{}{}", terminal_text(axes.y), axes.log_y ? " (log)" : ""));
   for (int r = 0; r < height; ++r) {
     const bool labelled = r == 0 || r == height - 1 || (height > 8 && r == height / 2);
     // The outer rows reach to the ends of the data, and say these.
@@ -144,7 +145,7 @@ std::vector<std::string> draw_plot(const std::vector<PlotCurve>& curves, const P
   for (int c = 0; c <= columns; ++c) rule += unicode ? "─" : "-";
   out.push_back(fmt::format("{} {}{}", pad_left("", kLabel), unicode ? "└" : "+", rule));
   const std::string left = number_text(x.low), right = number_text(x.high);
-  const std::string title = fmt::format("{}{}", axes.x, axes.log_x ? " (log)" : "");
+  const std::string title = fmt::format("{}{}", terminal_text(axes.x), axes.log_x ? " (log)" : "");
   const int gap = columns - display_width(left) - display_width(right);
   const int before = (gap - display_width(title)) / 2;
   out.push_back(fmt::format("{}   {}{}{}", pad_left("", kLabel), left,
@@ -156,7 +157,7 @@ std::vector<std::string> draw_plot(const std::vector<PlotCurve>& curves, const P
                                          : unicode   ? "⠒⠒"
                                                      : "..",
                                          12),
-                                curve.label));
+                                terminal_text(curve.label)));
   return out;
 }
 

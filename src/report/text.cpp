@@ -64,27 +64,9 @@ bool within(const std::array<Range, N>& ranges, uint32_t code) {
 
 int columns(uint32_t code) { return within(kNoWidth, code) ? 0 : within(kWide, code) ? 2 : 1; }
 
-// Embeddings, overrides and isolates can make a name read backwards.
-bool turns_direction(uint32_t code) {
-  return (code >= 0x200E && code <= 0x200F) || (code >= 0x202A && code <= 0x202E) ||
-         (code >= 0x2066 && code <= 0x2069);
-}
-
 }  // namespace
 
-std::string terminal_text(std::string_view text, size_t limit) {
-  const std::string safe = printable(text, limit);
-  std::string out;
-  for (std::string_view rest = safe; !rest.empty();) {
-    const Character c = first_character(rest);
-    if (turns_direction(c.code))
-      out += fmt::format("\\u{:04x}", c.code);
-    else
-      out.append(rest.substr(0, c.bytes));
-    rest.remove_prefix(c.bytes);
-  }
-  return out;
-}
+std::string terminal_text(std::string_view text, size_t limit) { return printable(text, limit); }
 
 int display_width(std::string_view text) {
   int width = 0;

@@ -8,8 +8,7 @@
 
 namespace rankscope {
 
-/// Text from outside, made fit for a terminal: printable(), and marks that reverse the writing direction
-/// escaped.
+/// Text from outside, made fit for a terminal: printable() with room for a paragraph.
 std::string terminal_text(std::string_view text, size_t limit = 4000);
 
 /// Columns a terminal gives to valid UTF-8: 0 for combining marks, 2 for wide scripts and emoji, 1 for the

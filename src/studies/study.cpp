@@ -288,8 +288,14 @@ Study load_study(const std::string& name_or_path) {
     known.emplace_back(study.name);
   }
   const fs::path path = name_or_path;
-  if (path.extension() == ".toml" || path.has_parent_path())
-    return parse_study(read_file(path, kLargestStudy), path.stem().string(), path.string());
+  if (path.extension() == ".toml" || path.has_parent_path()) {
+    const std::string name = path.stem().string();
+    if (printable(name, name.size()) != name)  // it is printed, and a store asks for the same
+      throw usage_error("a study is called as its file, and this is no name")
+          .in(path.string())
+          .hint("rename it");
+    return parse_study(read_file(path, kLargestStudy), name, path.string());
+  }
   throw unknown_name("study", name_or_path, known, "rankscope study list");
 }
 

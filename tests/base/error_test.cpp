@@ -49,9 +49,19 @@ TEST(Printable, EscapesControlCharactersOfBothSets) {
 
 TEST(Printable, EscapesInvalidUtf8ByteByByte) {
   EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");
-  EXPECT_EQ(printable("\xc0\x80"), "\\xc0\\x80");  // overlong
-  EXPECT_EQ(printable("\xe4\xb8"), "\\xe4\\xb8");  // cut short
+  EXPECT_EQ(printable("\xc0\x80"), "\\xc0\\x80");                    // overlong
+  EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");           // the escape character in three bytes
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");           // half of a pair
+  EXPECT_EQ(printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");  // beyond the last character
+  EXPECT_EQ(printable("\xe4\xb8"), "\\xe4\\xb8");                    // cut short
   EXPECT_EQ(printable(std::string(1, '\0')), "\\x00");
+}
+
+TEST(Printable, EscapesWhatTurnsTheDirectionOfWriting) {
+  EXPECT_EQ(printable("a\u202Egnp.exe"), "a\\u202egnp.exe");
+  EXPECT_EQ(printable("\u061C\u200F\u2028\u2066\u2069"), "\\u061c\\u200f\\u2028\\u2066\\u2069");
+  EXPECT_EQ(printable("\u200D\u2027\u202F\u2065\u206A"), "\u200D\u2027\u202F\u2065\u206A");
+  EXPECT_NE(Error("a\u202Eb").render().find("a\\u202eb"), std::string::npos);
 }
 
 TEST(Printable, CutsLongText) { EXPECT_EQ(printable("abcdef", 3), "abc..."); }

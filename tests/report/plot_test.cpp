@@ -44,5 +44,18 @@ TEST(Plot, LeavesOutWhatHasNoPlaceAndDrawsNothingOfNothing) {
   EXPECT_FALSE(draw_plot({{"a", {{0, 1}, {1, 2}}}}, {"x", "y", true, false}, 80, 8, false).empty());
 }
 
+TEST(Plot, NamesFromOutsideDoNotDriveTheTerminal) {
+  for (const std::string& line : draw_plot({{"\x1b[31mlabel", {{1, 1}, {2, 2}}}},
+                                           {"\x1b[31mx", "\x1b[31my", false, false}, 40, 4, false))
+    EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
+}
+
+TEST(Plot, EndsTooFarApartForADoubleAreDrawn) {
+  for (const bool log : {false, true})
+    EXPECT_FALSE(
+        draw_plot({{"a", {{1, log ? 1e-308 : -1e308}, {2, 1e308}}}}, {"x", "y", false, log}, 40, 4, false)
+            .empty());
+}
+
 }  // namespace
 }  // namespace rankscope

@@ -162,5 +162,13 @@ TEST(Study, AnUnknownNameIsAnsweredWithTheNearest) {
   EXPECT_TRUE(e.advice().starts_with("quick")) << e.advice();
 }
 
+TEST(Study, AFileNeedsANameThatCanBePrinted) {
+  const TempFolder folder;
+  const auto file = folder / "a\x1b[31m.toml";
+  put(file, "runner = \"train\"\n");
+  EXPECT_EQ(error_of([&] { load_study(file.string()); }).message(),
+            "a study is called as its file, and this is no name");
+}
+
 }  // namespace
 }  // namespace rankscope::test

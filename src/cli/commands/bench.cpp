@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/progress.h"
@@ -195,7 +196,7 @@ int run_bench(const BenchOptions& o, Io& io) {
     if (!result.rows.empty()) print_rows(result, style, io.out);
     print_variants(result, style, io.out);
   }
-  if (!o.out.empty() && !io.quiet) io.err << fmt::format("wrote {}/bench.json\n", o.out);
+  if (!o.out.empty() && !io.quiet) io.err << fmt::format("wrote {}/bench.json\n", printable(o.out, 400));
   const auto faulty = [](const auto& measured) { return !measured.fault.empty(); };
   return std::any_of(result.rows.begin(), result.rows.end(), faulty) ||
                  std::any_of(result.variants.begin(), result.variants.end(), faulty)

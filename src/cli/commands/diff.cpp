@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/saved.h"
@@ -28,7 +29,7 @@ int run_diff(const DiffOptions& o, Io& io) {
   const ScanDiff diff = compare(folders.scans[0], folders.scans[1]);
   if (!o.out.empty()) write_folders_page(folders, &diff, o.out);
   print_diff(diff, static_cast<size_t>(o.top), terminal_style(STDOUT_FILENO), io.out);
-  if (!o.out.empty() && !io.quiet) io.err << fmt::format("wrote {}\n", o.out);
+  if (!o.out.empty() && !io.quiet) io.err << fmt::format("wrote {}\n", printable(o.out, 400));
   return 0;
 }
 

@@ -132,7 +132,8 @@ int run(Options& o, Io& io) {
           results.name = folder_name(o.out);
           write_results(o.out, results);
           if (!io.quiet)
-            io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n", o.out);
+            io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n",
+                                  printable(o.out, 400));
         }
         if (o.write.empty()) return;
         plan.write(o.write);

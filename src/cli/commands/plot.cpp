@@ -153,7 +153,7 @@ int run_plot(PlotOptions& o, Io& io) {
   }
   label_figure(curves, request, style);
   draw_figure(o.out, curves, style);
-  if (!io.quiet) io.err << fmt::format("wrote {}\n", o.out);
+  if (!io.quiet) io.err << fmt::format("wrote {}\n", printable(o.out, 400));
   return 0;
 }
 

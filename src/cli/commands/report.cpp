@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/saved.h"
@@ -24,7 +25,7 @@ int run_report(const ReportOptions& o, Io& io) {
   const SavedFolders folders = read_folders(o.folders);
   const std::optional<ScanDiff> pairs = pairs_of(folders);
   write_folders_page(folders, pairs ? &*pairs : nullptr, out);
-  if (!io.quiet) io.err << fmt::format("wrote {}\n", out.string());
+  if (!io.quiet) io.err << fmt::format("wrote {}\n", printable(out.string(), 400));
   return 0;
 }
 

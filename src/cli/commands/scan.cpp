@@ -181,7 +181,8 @@ int run_scan(ScanOptions& o, Io& io) {
   }
   print_scan(result, o.format, io);
   if (!o.out.empty() && !io.quiet)
-    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n", o.out);
+    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n",
+                          printable(o.out, 400));
   return 0;
 }
 
