@@ -4,6 +4,7 @@ foreach(room base kernels theory checkpoint report verdict)
 endforeach()
 if(TOMLPLUSPLUS_INCLUDE AND SQLite3_FOUND)  # without them there are no studies
   rankscope_tests(sweep)
+  target_link_libraries(test_sweep PRIVATE SQLite::SQLite3)  # stores that another program changed
   add_executable(fake_study tests/sweep/fake_study.cpp)  # what the tests kill
   target_include_directories(fake_study PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(fake_study PRIVATE rankscope_base rankscope_warnings)

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/held_folder.h"
 #include "base/table.h"
 #include "report/json.h"
 #include "report/read.h"
@@ -159,6 +160,14 @@ StudyCurve read_curve(const fs::path& file, size_t most) {
   return curve;
 }
 
+// What lies outside of the folder is not shown: a link would make it part of a page that is passed on.
+bool has_curve(const fs::path& folder, const std::string& id, const fs::path& curve) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(curve, ignored))) return false;
+  if (HeldFolder(folder).has_file({"trials", id, curve.filename().string()})) return true;
+  throw Error("a link or a pipe stands among the results").in(curve.string());
+}
+
 std::string quoted_list(const std::vector<std::string>& texts) {
   std::vector<std::string> out;
   for (const std::string& text : texts) out.push_back(json_string(text));
@@ -238,7 +247,7 @@ StudyResults study_results(const StudyTables& tables, const fs::path& folder) {
     if (!is_plain(row[id]))
       throw Error(fmt::format("\"{}\" is no id of a trial", printable(row[id]))).in(trials.string());
     const fs::path curve = folder / "trials" / row[id] / "curve.jsonl";
-    if (fs::exists(curve)) s.curves[row[id]] = read_curve(curve, most);
+    if (has_curve(folder, row[id], curve)) s.curves[row[id]] = read_curve(curve, most);
   }
   return s;
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <set>
 
@@ -81,7 +82,7 @@ std::string trials_jsonl(const std::vector<StoredTrial>& trials) {
                 {"reason", t.reason},
                 {"config", Json::parse(t.config)},
                 {"results", values}}
-               .dump() +
+               .dump(-1, ' ', false, Json::error_handler_t::replace) +
            "\n";
   }
   return out;
@@ -188,6 +189,57 @@ StudyTables tables_of(const Store& store, const std::vector<StoredTrial>& trials
           study.published.empty() ? CellTable{} : published_table(study, points(trials))};
 }
 
+bool is_our_table(const fs::path& file) {
+  try {
+    const CellTable table = read_csv(file);
+    return table.find("id") && table.find("state");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool is_our_list(const fs::path& file) {
+  std::ifstream in(file);
+  std::string start(16, '\0');
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start.starts_with("{\"attempts\":");
+}
+
+bool is_our_study(const fs::path& file) {
+  try {
+    const Json about = read_json(file, 64 << 20);
+    return about.is_object() && about.contains("runner") && about.contains("figure");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Tables are written over tables of ours, the trials first and study.json last: one of them tells of the
+// others.
+void require_our_tables(const fs::path& folder) {
+  struct Known {
+    const char* name;
+    bool (*ours)(const fs::path&);
+  };
+  constexpr Known kTelling[] = {
+      {"trials.csv", is_our_table}, {"trials.jsonl", is_our_list}, {"study.json", is_our_study}};
+  const auto refuse = [&](const std::string& name) {
+    return usage_error(fmt::format("the {} in this folder is not one of rankscope's", name))
+        .in("--to " + folder.string())
+        .hint("choose another --to");
+  };
+  std::error_code ignored;
+  bool ours = false;
+  for (const Known& known : kTelling)
+    if (fs::exists(folder / known.name, ignored)) {
+      if (!fs::is_regular_file(folder / known.name, ignored) || !known.ours(folder / known.name))
+        throw refuse(known.name);
+      ours = true;
+    }
+  for (const char* name : {"summary.csv", "published.csv"})
+    if (!ours && fs::exists(folder / name, ignored)) throw refuse(name);
+}
+
 }  // namespace
 
 StudyTables study_tables(const Store& store) { return tables_of(store, store.trials()); }
@@ -197,11 +249,7 @@ std::vector<std::string> export_tables(const Store& store, const fs::path& folde
   const std::vector<StoredTrial> trials = store.trials();
   const StudyTables tables = tables_of(store, trials);
   require_writable(folder);
-  if (const fs::path there = folder / "trials.csv"; fs::exists(there))
-    if (const CellTable table = read_csv(there); !table.find("id") || !table.find("state"))
-      throw usage_error("the trials.csv in this folder is not one of rankscope's")
-          .in("--to " + folder.string())
-          .hint("choose another --to");
+  require_our_tables(folder);
   std::error_code fault;
   fs::create_directories(folder, fault);
   if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());
@@ -212,7 +260,7 @@ std::vector<std::string> export_tables(const Store& store, const fs::path& folde
     files.emplace_back("trials.csv", csv_text(tables.trials));
   files.emplace_back("summary.csv", csv_text(summary_table(points(trials), trials)));
   if (!tables.published.columns.empty()) files.emplace_back("published.csv", csv_text(tables.published));
-  files.emplace_back("study.json", tables.about.dump(2) + "\n");
+  files.emplace_back("study.json", tables.about.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   std::vector<std::string> names;
   for (const auto& [name, content] : files) {
     write_file(folder / name, content);

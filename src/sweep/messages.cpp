@@ -29,7 +29,7 @@ std::string to_text(const Note& n) {
     out["flops"] = n.progress.flops_done;
     out["what"] = n.progress.what;
   }
-  return out.dump();
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Note parse_note(const std::string& text) {

@@ -68,11 +68,23 @@ std::string checked_id(const std::string& id, const fs::path& path) {
       .hint("do not use this store: rankscope did not write it");
 }
 
+// What a study does with its trials takes them for read: what is none is told here, with its place.
+std::string checked_config(std::string config, const std::string& id, const fs::path& path) {
+  try {
+    parse_canonical(config);
+  } catch (const Error& fault) {
+    throw Error(fault.message())
+        .in(fmt::format("{}, configuration of the trial {}", path.string(), id))
+        .hint("do not use this store: rankscope did not write it");
+  }
+  return config;
+}
+
 StoredTrial read_row(const Statement& row, const fs::path& path) {
   return {checked_id(row.text(0), path),
           row.text(1),
           row.text(2),
-          row.text(3),
+          checked_config(row.text(3), row.text(0), path),
           parse_state(row.text(4), path),
           row.text(5),
           row.text(6),
@@ -84,6 +96,21 @@ StoredTrial read_row(const Statement& row, const fs::path& path) {
           row.real(11),
           parse_values(row.text(13), path.string()),
           row.text(14)};
+}
+
+// The default of a column that came later is in the file once and in every row.
+constexpr size_t kMostText = size_t{256} << 20;
+
+std::vector<StoredTrial> read_rows(Statement& rows, const fs::path& path) {
+  std::vector<StoredTrial> out;
+  size_t text = 0;
+  while (rows.step()) {
+    for (const int column : {1, 2, 3, 5, 6, 12, 13, 14}) text += rows.text(column).size();
+    if (text > kMostText)
+      throw Error(fmt::format("its trials hold more than {} MiB of text", kMostText >> 20)).in(path.string());
+    out.push_back(read_row(rows, path));
+  }
+  return out;
 }
 
 std::string meta_value(sqlite3* db, const fs::path& path, std::string_view key) {
@@ -100,6 +127,18 @@ bool has_tables(sqlite3* db, const fs::path& path) {
   return query.step() && query.whole(0) > 0;
 }
 
+// Columns that are computed as they are read cost nothing in the file, and all the memory and time there is.
+void refuse_computed_columns(sqlite3* db, const fs::path& path) {
+  Statement query(db, path,
+                  "SELECT (SELECT count(*) FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND "
+                  "name IN ('meta', 'trials')), (SELECT count(*) FROM pragma_table_xinfo('trials') WHERE "
+                  "hidden <> 0) + (SELECT count(*) FROM pragma_table_xinfo('meta') WHERE hidden <> 0)");
+  if (query.step() && query.whole(0) == 2 && query.whole(1) == 0) return;
+  throw Error("the tables of this store are not plain ones")
+      .in(path.string())
+      .hint("do not use this store: rankscope did not write it");
+}
+
 void check_schema(sqlite3* db, const fs::path& path) {
   if (!has_tables(db, path))
     throw Error("nothing is in the store yet: it is being made, or was stopped before it was")
@@ -108,6 +147,7 @@ void check_schema(sqlite3* db, const fs::path& path) {
   Statement meta(db, path, "SELECT count(*) FROM sqlite_master WHERE name = 'meta'");
   if (!meta.step() || meta.whole(0) == 0)
     throw Error("this database is not a store of trials").in(path.string()).hint("another --out");
+  refuse_computed_columns(db, path);
   const std::string schema = meta_value(db, path, "schema");
   if (schema.empty() || schema.size() > 9 || schema.find_first_not_of("0123456789") != std::string::npos)
     throw Error(fmt::format("the store has no schema number that makes sense: \"{}\"", printable(schema)))
@@ -159,11 +199,12 @@ const char* to_text(TrialState state) {
 Store::Store(const fs::path& folder, Access access) : folder_(folder), db_(std::make_unique<Database>()) {
   db_->path = folder / "study.db";
   const bool create = access == Access::create;
-  if (!create && !fs::exists(db_->path))
+  std::error_code fault;
+  if (!create && !fs::exists(db_->path, fault))
     throw Error("there is no study in this folder: it has no study.db")
         .in(folder.string())
         .hint("rankscope study run NAME --out " + folder.string());
-  std::error_code fault;
+  fault.clear();
   if (create) fs::create_directories(folder, fault);
   if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());
   held_ = std::make_unique<HeldFolder>(folder);
@@ -261,10 +302,8 @@ int64_t Store::add(const Study& study, const std::vector<Trial>& trials) {
 
 std::vector<StoredTrial> Store::trials() const {
   const std::scoped_lock lock(db_->mutex);
-  std::vector<StoredTrial> out;
   Statement rows = db_->prepare(db_->columns + "ORDER BY number");
-  while (rows.step()) out.push_back(read_row(rows, db_->path));
-  return out;
+  return read_rows(rows, db_->path);
 }
 
 std::optional<StoredTrial> Store::find(const std::string& id) const {
@@ -353,7 +392,7 @@ int64_t Store::reclaim() {
   std::vector<StoredTrial> open;
   {
     Statement rows = db_->prepare(db_->columns + "WHERE state IN ('pending', 'running') ORDER BY number");
-    while (rows.step()) open.push_back(read_row(rows, db_->path));
+    open = read_rows(rows, db_->path);
   }
   Statement free = db_->prepare("UPDATE trials SET state = 'pending', owner = '' WHERE id = ?");
   Statement adopt = db_->prepare(

@@ -10,22 +10,29 @@ namespace rankscope {
 namespace {
 
 // The step of a whole line; nothing for one that a crash cut short.
-std::optional<int64_t> step_of(const std::string& line) {
-  const Json value = Json::parse(line, nullptr, false);
-  if (value.is_discarded() || !value.is_object() || !value.contains("step") ||
-      !value["step"].is_number_integer())
+std::optional<int64_t> step_of(std::string_view line) {
+  try {
+    const Json value = parse_json(line, "curve.jsonl");
+    if (!value.is_object() || !value.contains("step") || !value["step"].is_number_integer()) return {};
+    return value["step"].get<int64_t>();
+  } catch (const Error&) {
     return {};
-  return value["step"].get<int64_t>();
+  }
 }
+
+constexpr uint64_t kLargestCurve = uint64_t{1} << 28;
 
 }  // namespace
 
 Curve::Curve(const std::filesystem::path& file, int64_t step) : file_(file) {
-  std::string kept, line;
-  if (std::filesystem::is_regular_file(file)) {
-    std::ifstream before(file);
-    while (std::getline(before, line))
-      if (const auto at = step_of(line); at && *at <= step && step > 0) kept += line + "\n";
+  std::string kept;
+  if (step > 0 && std::filesystem::is_regular_file(file)) {
+    const std::string before = read_file(file, kLargestCurve);
+    for (size_t at = 0, end; at < before.size(); at = end + 1) {
+      end = std::min(before.find('\n', at), before.size());
+      const std::string_view line = std::string_view(before).substr(at, end - at);
+      if (const auto done = step_of(line); done && *done <= step) kept.append(line).append("\n");
+    }
   }
   write_file(file, kept);
   out_.open(file, std::ios::app);

@@ -1,15 +1,18 @@
 // Stores that somebody else made or moved: data from outside like any other.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 
+#include "report/study_results.h"
 #include "sweep/fake_store.h"
 #include "sweep/schedule.h"
 #include "sweep/sqlite.h"
+#include "sweep/tables.h"
 #include "sweep/tensorboard.h"
 
 namespace rankscope::test {
@@ -21,6 +24,14 @@ void change(const fs::path& store, const std::string& sql) {
   sqlite3* db = open_database(store / "study.db", false);
   execute(db, store / "study.db", sql.c_str());
   close_database(db);
+}
+
+// As somebody else's program would: without our limits.
+void change_freely(const fs::path& store, const std::string& sql) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((store / "study.db").c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
+  sqlite3_close(db);
 }
 
 class ForeignStore : public testing::Test {
@@ -228,12 +239,79 @@ TEST_F(ForeignStore, AJournalThatIsAPipeIsNotWaitedFor) {
   EXPECT_EQ(error_of([&] { Store::look_at(root); }).message(), "this is not a regular file");
 }
 
-// Whether it is stored or computed as it is read.
 TEST_F(ForeignStore, AValueLargerThanAnyOfOursIsRefusedBeforeItTakesMemory) {
-  change(root,
-         "ALTER TABLE trials RENAME COLUMN reason TO was; ALTER TABLE trials ADD COLUMN reason TEXT AS "
-         "(hex(zeroblob(100000000)))");
+  change_freely(root, "UPDATE trials SET reason = hex(zeroblob(10000000)) WHERE number = 1");
   EXPECT_EQ(error_of([&] { Store::look_at(root).trials(); }).message(), "the store: string or blob too big");
+}
+
+// What is computed as it is read is not in the file: a few bytes of it can fill the memory.
+TEST_F(ForeignStore, ATableWhoseColumnsAreComputedIsRefused) {
+  change_freely(
+      root,
+      "ALTER TABLE trials RENAME COLUMN reason TO was; ALTER TABLE trials ADD COLUMN reason TEXT AS "
+      "(hex(zeroblob(10)))");
+  EXPECT_EQ(error_of([&] { Store::look_at(root); }).message(), "the tables of this store are not plain ones");
+}
+TEST_F(ForeignStore, ATableThatIsAViewIsRefused) {
+  change_freely(root, "ALTER TABLE trials RENAME TO others; CREATE VIEW trials AS SELECT * FROM others");
+  EXPECT_EQ(error_of([&] { Store::look_at(root); }).message(), "the tables of this store are not plain ones");
+}
+
+// The default of a column is in the file once, and in every row that was there before it.
+TEST_F(ForeignStore, RowsThatShareOneLargeTextAreRefusedBeforeTheyTakeMemory) {
+  constexpr int kRows = 20, kBytes = 15'000'000;
+  std::string sql = "ALTER TABLE trials RENAME COLUMN reason TO was;";
+  for (int i = 0; i < kRows; ++i)
+    sql += fmt::format("INSERT INTO trials (id, study, runner, config) VALUES ('{:016x}', 's', 'r', '{{}}');",
+                       i);
+  change_freely(root, sql + "ALTER TABLE trials ADD COLUMN reason TEXT NOT NULL DEFAULT '" +
+                          std::string(kBytes, 'x') + "'");
+  ASSERT_LT(fs::file_size(root / "study.db"), 2u * kBytes);
+  EXPECT_EQ(error_of([&] { Store::look_at(root).trials(); }).message(),
+            "its trials hold more than 256 MiB of text");
+}
+
+TEST_F(ForeignStore, AConfigurationThatIsNoneIsToldByItsTrial) {
+  change(root, "UPDATE trials SET config = '{bad' WHERE number = 1");
+  const Error e = error_of([&] { Store(root).reclaim(); });
+  EXPECT_EQ(e.message(), "this is not valid JSON");
+  EXPECT_EQ(e.place(), (root / "study.db").string() + ", configuration of the trial " + id);
+}
+
+TEST_F(ForeignStore, ATextThatIsNotUtf8IsExportedAllTheSame) {
+  change(root, "UPDATE trials SET reason = CAST(x'ff41' AS TEXT)");
+  export_tables(Store::look_at(root), folder / "tables", "jsonl");
+  EXPECT_NE(get(folder / "tables" / "trials.jsonl").find("\uFFFDA"), std::string::npos);
+}
+
+TEST_F(ForeignStore, ACurveBehindALinkIsNotShown) {
+  const StudyTables tables = study_tables(Store::look_at(root));
+  fs::create_directories(root / "trials" / id);
+  put(elsewhere / "curve.jsonl", "{\"step\":1,\"loss\":42}\n");
+  fs::create_symlink(elsewhere / "curve.jsonl", root / "trials" / id / "curve.jsonl");
+  const std::string why = "a link or a pipe stands among the results";
+  EXPECT_EQ(error_of([&] { study_results(tables, root); }).message(), why);
+  fs::remove_all(root / "trials" / id);
+  fs::create_directory_symlink(elsewhere, root / "trials" / id);
+  EXPECT_EQ(error_of([&] { study_results(tables, root); }).message(), why);
+}
+
+TEST_F(ForeignStore, TablesAreWrittenOverTablesOfOursAndNoOthers) {
+  const fs::path there = folder / "tables";
+  for (const char* name : {"summary.csv", "published.csv", "study.json", "trials.csv", "trials.jsonl"}) {
+    fs::remove_all(there);
+    fs::create_directories(there);
+    put(there / name, "{\"mine\": 1}\n");
+    EXPECT_EQ(error_of([&] { export_tables(Store(root), there, "csv"); }).message(),
+              fmt::format("the {} in this folder is not one of rankscope's", name));
+    EXPECT_EQ(get(there / name), "{\"mine\": 1}\n");
+    EXPECT_EQ(files_in(there), 1u);
+  }
+  fs::remove_all(there);
+  for (const char* format : {"csv", "jsonl", "csv", "jsonl"})
+    EXPECT_NO_THROW(export_tables(Store(root), there, format));
+  fs::remove(there / "study.json");  // as a kill may leave it
+  EXPECT_NO_THROW(export_tables(Store(root), there, "csv"));
 }
 
 TEST_F(ForeignStore, AStudyWithoutAPrintableNameIsRefused) {
