@@ -65,7 +65,8 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
     s.ids = std::move(ids);
     return s;
   };
-  for (TokenIds& line : read_token_ids(request.token_ids->string())) {
+  Unread unread;
+  for (TokenIds& line : read_token_ids(request.token_ids->string(), &unread)) {
     if (static_cast<int64_t>(input.samples.size()) >= request.samples) {
       ++input.unread;
       continue;
@@ -81,6 +82,7 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
       throw Error("this model has no decoder beside what reads the ids, and the file has decoder_input_ids")
           .in(request.token_ids->string());
   }
+  input.unread += unread.samples;
   if (cut > 0) input.notes.push_back(fmt::format("{} samples were cut to {} tokens", cut, limit));
   if (input.samples.empty()) throw Error("the file holds no token ids").in(request.token_ids->string());
   input.sample_tokens = spelled(input.samples.front(), tokenizer.get());

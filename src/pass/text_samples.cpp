@@ -20,6 +20,15 @@ constexpr int64_t kEnoughSamples = 4;  // the same of samples (few_samples)
 constexpr size_t kLookedAt = 256;      // samples that decide what kind of text it is
 constexpr size_t kBytesPerToken = 32;  // more than any text has on average: bounds what is joined
 
+constexpr size_t kSpareBytes = 1 << 20;  // a text that is longer than it need be by less is read whole
+
+// At most `bytes` of it, whole characters.
+std::string beginning(const std::string& text, size_t bytes) {
+  while (bytes > 0 && bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80)
+    --bytes;
+  return text.substr(0, bytes);
+}
+
 Sample from(const Encoding& e, size_t first, size_t count) {
   Sample s;
   const auto part = [&](const auto& v) {
@@ -66,8 +75,10 @@ class TextReader {
   void read(ScanInput& input) {
     input.tokenizer = tokenizer_files(files_of(request_.model));
     input.mask = mask_token(files_of(request_.model), *tokenizer_);
-    for (const std::string& file : request_.texts)
-      take(read_text(file, request_.whole, request_.column), input);
+    for (const std::string& file : request_.texts) {
+      Unread unread;
+      take(read_text(file, request_.whole, request_.column, &unread), unread, input);
+    }
     add_notes(input);
     if (input.samples.empty()) throw Error("the text holds no tokens").in(request_.texts.front());
     input.sample_tokens = spelled(input.samples.front(), tokenizer_.get());
@@ -76,7 +87,7 @@ class TextReader {
  private:
   enum class Kind { as_they_are, long_ones, prose };
 
-  void take(const std::vector<TextSample>& texts, ScanInput& input) {
+  void take(const std::vector<TextSample>& texts, const Unread& more, ScanInput& input) {
     if (request_.whole) {
       for (const TextSample& text : texts) windows(text.text, input), pairs_ += text.pair.has_value();
       return;
@@ -89,9 +100,12 @@ class TextReader {
       windows(text, input);
       const auto taken = static_cast<int64_t>(input.samples.size() - before);
       joined_ += taken;
-      input.unread += unjoined(texts, text.size(), taken + input.unread - unread);
+      size_t all = more.bytes + static_cast<size_t>(more.samples);  // with the ends of their lines
+      for (const TextSample& line : texts) all += line.text.size() + 1;
+      input.unread += windows_behind(all, text.size(), taken + input.unread - unread);
       return;
     }
+    input.unread += more.samples;
     for (size_t i = 0; i < texts.size(); ++i) {
       if (full(input)) {
         input.unread += static_cast<int64_t>(texts.size() - i);
@@ -139,33 +153,44 @@ class TextReader {
                                                                                  : Kind::prose;
   }
 
-  // As many lines as all windows together can hold.
+  // As much text as all windows together can hold.
+  size_t most_bytes() const { return static_cast<size_t>(request_.samples * limit_) * kBytesPerToken; }
+
+  // As many lines as that.
   std::string joined(const std::vector<TextSample>& lines) const {
-    const size_t most = static_cast<size_t>(request_.samples * limit_) * kBytesPerToken;
     std::string out;
     for (const TextSample& line : lines) {
-      if (out.size() > most) break;
+      if (out.size() > most_bytes()) break;
       out += (out.empty() ? "" : "\n") + line.text;
     }
     return out;
   }
 
-  // Windows of the lines behind those that were joined: as many a byte as `windows` of those.
-  static int64_t unjoined(const std::vector<TextSample>& lines, size_t joined, int64_t windows) {
-    size_t all = 0;
-    for (const TextSample& line : lines) all += line.text.size() + 1;
-    if (joined == 0 || all <= joined + 1) return 0;
-    return static_cast<int64_t>(static_cast<double>(windows) * static_cast<double>(all - joined) /
-                                static_cast<double>(joined));
+  // Windows of what is behind the text that was read: as many a byte as `windows` of that.
+  static int64_t windows_behind(size_t all, size_t read, int64_t windows) {
+    if (read == 0 || all <= read + 1) return 0;
+    return static_cast<int64_t>(static_cast<double>(windows) * static_cast<double>(all - read) /
+                                static_cast<double>(read));
   }
 
   bool full(const ScanInput& input) const {
     return static_cast<int64_t>(input.samples.size()) >= request_.samples;
   }
 
+  // Of a text far longer than a sample its beginning, unless that has too few tokens.
   Encoding encode(const TextSample& text) const {
-    return text.pair && answers_ == nullptr ? tokenizer_->encode_pair(text.text, *text.pair)
-                                            : tokenizer_->encode(text.text);
+    const auto encoded = [&](const std::string& first, const std::optional<std::string>& second) {
+      return second && answers_ == nullptr ? tokenizer_->encode_pair(first, *second)
+                                           : tokenizer_->encode(first);
+    };
+    const size_t most = static_cast<size_t>(limit_) * kBytesPerToken + kSpareBytes;
+    if (text.text.size() > most || (text.pair && text.pair->size() > most)) {
+      std::optional<std::string> pair;
+      if (text.pair) pair = beginning(*text.pair, most);
+      Encoding e = encoded(beginning(text.text, most), pair);
+      if (static_cast<int64_t>(e.ids.size()) > limit_) return e;
+    }
+    return encoded(text.text, text.pair);
   }
 
   void one(const TextSample& text, bool long_only, ScanInput& input) {
@@ -184,7 +209,10 @@ class TextReader {
 
   // Windows of content, each closed by the special tokens a single text would get.
   void windows(const std::string& text, ScanInput& input) {
-    const Encoding body = tokenizer_->encode(text, false);
+    const size_t most = most_bytes() + kSpareBytes;
+    const Encoding body = tokenizer_->encode(text.size() > most ? beginning(text, most) : text, false);
+    const size_t before = input.samples.size();
+    const int64_t unread = input.unread;
     const size_t opening = opening_specials();
     const size_t room =
         static_cast<size_t>(std::max<int64_t>(1, limit_ - static_cast<int64_t>(frame_.ids.size())));
@@ -202,6 +230,9 @@ class TextReader {
       if (answers_ != nullptr) answers_->push_back(s);
       input.samples.push_back(std::move(s));
     }
+    if (text.size() <= most) return;
+    const auto found = static_cast<int64_t>(input.samples.size() - before) + input.unread - unread;
+    input.unread += windows_behind(text.size(), most, found);
   }
 
   // How many special tokens come before the text: those at the front of an encoded one.

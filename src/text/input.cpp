@@ -21,11 +21,11 @@ constexpr int64_t kLargestId = INT32_MAX;
 constexpr uint64_t kLargestFile = 1ull << 30;
 constexpr uint64_t kLargestStream = 1ull << 28;  // it grows as it is read, and doubles while it does
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
-
-struct Line {
-  std::string_view text;
-  std::string place;
-};
+// A byte of a file may begin a value, an id, a cell or a sample, each of which takes many: of these there are
+// no more than somebody has a use for.
+constexpr size_t kMostValues = 1 << 24;  // of one line of JSON
+constexpr size_t kMostIds = 1 << 24;     // of one sample
+constexpr size_t kMostColumns = 1 << 16;
 
 std::string name_of(const std::string& path) { return path == "-" ? "standard input" : path; }
 
@@ -97,8 +97,9 @@ void refuse_binary(std::string_view content, const std::string& path) {
         .hint(fmt::format("iconv -f ISO-8859-1 -t UTF-8 {} > utf8.txt", printable(name)));
   const size_t first = content.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && content[first] == '[') {
-    const Json json = Json::parse(content.begin(), content.end(), nullptr, false);
-    if (json.is_array() && !json.empty() && json.front().is_object())
+    const size_t second = content.find_first_not_of(" \t\r\n", first + 1);
+    const bool of_objects = second != std::string_view::npos && content[second] == '{';
+    if (of_objects && Json::accept(content.begin(), content.end()))  // keeps nothing of it
       throw Error("this is one JSON array, and texts are read one a line")
           .in(name)
           .hint(fmt::format("jq -c '.[]' {} > texts.jsonl, then --text texts.jsonl --column NAME",
@@ -129,38 +130,74 @@ std::string read_all(const std::string& path) {
   return content;
 }
 
-// Lines that hold more than blanks, without their ends, counted from 1.
-std::vector<Line> lines_of(std::string_view content, const std::string& name) {
-  if (content.starts_with("\xEF\xBB\xBF")) content.remove_prefix(3);
-  std::vector<Line> out;
-  for (size_t at = 0, number = 1; at < content.size(); ++number) {
-    const size_t end = std::min(content.find('\n', at), content.size());
-    std::string_view line = content.substr(at, end - at);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.find_first_not_of(kBlanks) != line.npos)
-      out.push_back({line, fmt::format("{}, line {}", name, number)});
-    at = end + 1;
+// Lines that hold more than blanks, without their ends, one after the other; they are counted from 1.
+class Line {
+ public:
+  Line(std::string_view content, const std::string& name) : rest_(content), name_(name) {
+    if (rest_.starts_with("\xEF\xBB\xBF")) rest_.remove_prefix(3);
   }
-  return out;
-}
+  bool next() {
+    while (!rest_.empty()) {
+      const size_t end = std::min(rest_.find('\n'), rest_.size());
+      text = rest_.substr(0, end);
+      rest_.remove_prefix(std::min(end + 1, rest_.size()));
+      ++number_;
+      if (text.ends_with('\r')) text.remove_suffix(1);
+      if (text.find_first_not_of(kBlanks) != text.npos) return true;
+    }
+    return false;
+  }
+  std::string place() const { return fmt::format("{}, line {}", name_, number_); }
+
+  std::string_view text;
+
+ private:
+  std::string_view rest_;
+  const std::string& name_;
+  size_t number_ = 0;
+};
+
+// Keeps the first samples and counts the others; false: this one is to be counted only.
+class Keeper {
+ public:
+  Keeper(const std::string& name, Unread* unread) : name_(name), unread_(unread) {}
+  bool takes(size_t kept, size_t bytes) {
+    if (kept < kMostSamples) return true;
+    if (unread_ == nullptr)
+      throw Error(fmt::format("the input has more than the {} samples allowed here", kMostSamples))
+          .in(name_)
+          .hint(fmt::format("split -l {}", kMostSamples));
+    ++unread_->samples;
+    unread_->bytes += bytes;
+    return false;
+  }
+
+ private:
+  const std::string& name_;
+  Unread* unread_;
+};
 
 // Deep nesting would exhaust the stack of whatever copies the value; a line of ours has at most two levels.
 Json parse_line(const Line& line) {
   int depth = 0;
+  size_t values = 0;
   bool quoted = false;
   for (size_t i = 0; i < line.text.size(); ++i) {
     const char c = line.text[i];
     if (c == '"') quoted = !quoted;
     if (quoted && c == '\\') ++i;
     if (!quoted) depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-    if (depth > 16) throw Error("the JSON is nested too deep").in(line.place);
+    if (depth > 16) throw Error("the JSON is nested too deep").in(line.place());
+    values += !quoted && (c == ',' || c == '[' || c == '{');
   }
+  if (values > kMostValues)
+    throw Error(fmt::format("the line holds more than the {} values allowed", kMostValues)).in(line.place());
   try {
     return Json::parse(line.text.begin(), line.text.end());
   } catch (const Json::out_of_range&) {
-    throw Error("this JSON holds a number too large to read").in(line.place);
+    throw Error("this JSON holds a number too large to read").in(line.place());
   } catch (const Json::parse_error&) {
-    throw Error("this line is not valid JSON").in(line.place).hint("JSONL has one JSON value per line");
+    throw Error("this line is not valid JSON").in(line.place()).hint("JSONL has one JSON value per line");
   }
 }
 
@@ -179,33 +216,45 @@ Error no_such_field(const Json& json, const std::string& key, const Line& line, 
                                         : fmt::format("its fields are {}", fmt::join(all, ", "));
   return Error(fmt::format("there is no field \"{}\"", printable(key, 40)),
                may_choose ? ErrorKind::usage : ErrorKind::run)
-      .in(line.place)
+      .in(line.place())
       .hint(hint);
 }
 
 TextSample read_object(const Line& line, const std::string& key, bool may_choose) {
   const Json json = parse_line(line);
-  const JsonObject object(json, line.place);
+  const JsonObject object(json, line.place());
   if (!object.has(key.c_str())) throw no_such_field(json, key, line, may_choose);
-  TextSample out{object.string(key.c_str()), std::nullopt, line.place};
+  TextSample out{object.string(key.c_str()), std::nullopt, line.place()};
   if (object.has("text_pair")) out.pair = object.string("text_pair");
   return out;
 }
 
 std::vector<TextSample> read_objects(std::string_view content, const std::string& name,
-                                     const std::string& key = "text", bool may_choose = false) {
+                                     const std::string& key, bool may_choose, Unread* unread) {
   std::vector<TextSample> out;
-  for (const Line& line : lines_of(content, name)) out.push_back(read_object(line, key, may_choose));
+  Keeper keeper(name, unread);
+  for (Line line(content, name); line.next();)
+    if (keeper.takes(out.size(), line.text.size())) out.push_back(read_object(line, key, may_choose));
   if (out.empty()) throw Error("the file has no samples").in(name).hint("give one {\"text\": ...} per line");
   return out;
 }
 
 // A text whose first line is an object with "text" is taken for JSONL when no file name says so.
 bool looks_like_jsonl(std::string_view content) {
-  const std::vector<Line> first = lines_of(content.substr(0, content.find('\n')), "");
-  if (first.empty() || first[0].text.front() != '{') return false;
-  const Json json = Json::parse(first[0].text.begin(), first[0].text.end(), nullptr, false);
-  return json.is_object() && json.contains("text");
+  const std::string name;
+  Line first(content.substr(0, content.find('\n')), name);
+  if (!first.next() || first.text.front() != '{') return false;
+  try {
+    const Json json = parse_line(first);
+    return json.is_object() && json.contains("text");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void check_columns(size_t count, const std::string& place) {
+  if (count > kMostColumns)
+    throw Error(fmt::format("the row has {} cells, more than the {} allowed", count, kMostColumns)).in(place);
 }
 
 size_t column_of(const std::vector<std::string>& columns, const std::string& wanted,
@@ -233,13 +282,16 @@ char separator_of(std::string_view content) {
 }
 
 std::vector<TextSample> read_csv_column(std::string_view content, const std::string& name,
-                                        const std::string& column) {
+                                        const std::string& column, Unread* unread) {
   CsvReader reader(content, name, separator_of(content));
   std::vector<std::string> cells;
   if (!reader.next(cells)) throw Error("the table is empty").in(name);
+  check_columns(cells.size(), name);
   const size_t at = column_of(cells, column, name);
   std::vector<TextSample> out;
-  while (reader.next(cells)) out.push_back({cells[at], std::nullopt, reader.where()});
+  Keeper keeper(name, unread);
+  while (reader.next(cells))
+    if (keeper.takes(out.size(), cells[at].size())) out.push_back({cells[at], std::nullopt, reader.where()});
   return out;
 }
 
@@ -255,36 +307,38 @@ std::vector<std::string> cells_of(std::string_view line) {
 }
 
 std::vector<TextSample> read_tsv_column(std::string_view content, const std::string& name,
-                                        const std::string& column) {
-  const std::vector<Line> lines = lines_of(content, name);
-  if (lines.empty()) throw Error("the table is empty").in(name);
-  const std::vector<std::string> columns = cells_of(lines.front().text);
+                                        const std::string& column, Unread* unread) {
+  Line line(content, name);
+  if (!line.next()) throw Error("the table is empty").in(name);
+  check_columns(1 + static_cast<size_t>(std::count(line.text.begin(), line.text.end(), '\t')), name);
+  const std::vector<std::string> columns = cells_of(line.text);
   const size_t at = column_of(columns, column, name);
   std::vector<TextSample> out;
-  for (size_t i = 1; i < lines.size(); ++i) {
-    std::vector<std::string> cells = cells_of(lines[i].text);
-    if (cells.size() != columns.size())
-      throw Error(fmt::format("expected {} cells, but got {}", columns.size(), cells.size()))
-          .in(lines[i].place);
-    out.push_back({std::move(cells[at]), std::nullopt, lines[i].place});
+  Keeper keeper(name, unread);
+  while (line.next()) {
+    if (!keeper.takes(out.size(), line.text.size())) continue;
+    const auto count = 1 + static_cast<size_t>(std::count(line.text.begin(), line.text.end(), '\t'));
+    if (count != columns.size())
+      throw Error(fmt::format("expected {} cells, but got {}", columns.size(), count)).in(line.place());
+    out.push_back({std::move(cells_of(line.text)[at]), std::nullopt, line.place()});
   }
   return out;
 }
 
-int64_t checked_id(int64_t id, const std::string& place) {
+int64_t checked_id(int64_t id, const Line& line) {
   if (id < 0 || id > kLargestId)
-    throw Error(fmt::format("expected ids from 0 to {}, but got {}", kLargestId, id)).in(place);
+    throw Error(fmt::format("expected ids from 0 to {}, but got {}", kLargestId, id)).in(line.place());
   return id;
 }
 
 std::vector<int64_t> ids_from_list(const Json& list, const Line& line) {
   if (!list.is_array())
-    throw Error("expected a list of ids, {\"ids\": [...]} or {\"input_ids\": [...]}").in(line.place);
+    throw Error("expected a list of ids, {\"ids\": [...]} or {\"input_ids\": [...]}").in(line.place());
   std::vector<int64_t> out;
   for (const Json& id : list) {
     if (!id.is_number_integer() || (id.is_number_unsigned() && id.get<uint64_t>() > INT64_MAX))
-      throw Error(fmt::format("id {} of the list is not a whole number", out.size())).in(line.place);
-    out.push_back(checked_id(id.get<int64_t>(), line.place));
+      throw Error(fmt::format("id {} of the list is not a whole number", out.size())).in(line.place());
+    out.push_back(checked_id(id.get<int64_t>(), line));
   }
   return out;
 }
@@ -298,7 +352,7 @@ TokenIds ids_from_json(const Line& line) {
   constexpr const char* kDecoder = "decoder_input_ids";
   if (json.is_object() && json.contains(kDecoder)) {
     out.decoder = ids_from_list(json[kDecoder], line);
-    if (out.decoder.empty()) throw Error("\"decoder_input_ids\" has no ids").in(line.place);
+    if (out.decoder.empty()) throw Error("\"decoder_input_ids\" has no ids").in(line.place());
   }
   return out;
 }
@@ -313,9 +367,11 @@ std::vector<int64_t> ids_from_words(const Line& line) {
     const auto [rest, fault] = std::from_chars(word.data(), word.data() + word.size(), id);
     if (fault != std::errc() || rest != word.data() + word.size())
       throw Error(fmt::format("\"{}\" is not a token id", printable(word)))
-          .in(line.place)
+          .in(line.place())
           .hint("ids are whole numbers separated by blanks or commas");
-    out.push_back(checked_id(id, line.place));
+    if (out.size() == kMostIds)
+      throw Error(fmt::format("the sample has more than the {} ids allowed", kMostIds)).in(line.place());
+    out.push_back(checked_id(id, line));
     at = line.text.find_first_not_of(separators, end);
   }
   return out;
@@ -323,40 +379,45 @@ std::vector<int64_t> ids_from_words(const Line& line) {
 
 }  // namespace
 
-std::vector<TextSample> read_text(const std::string& path, bool whole, const std::string& column) {
+std::vector<TextSample> read_text(const std::string& path, bool whole, const std::string& column,
+                                  Unread* unread) {
   const std::string content = read_all(path), name = name_of(path);
   if (path.ends_with(".jsonl") || (path == "-" && looks_like_jsonl(content)))
-    return read_objects(content, name, column.empty() ? "text" : column, true);
-  if (path.ends_with(".csv")) return read_csv_column(content, name, column);
-  if (path.ends_with(".tsv")) return read_tsv_column(content, name, column);
+    return read_objects(content, name, column.empty() ? "text" : column, true, unread);
+  if (path.ends_with(".csv")) return read_csv_column(content, name, column, unread);
+  if (path.ends_with(".tsv")) return read_tsv_column(content, name, column, unread);
   if (!column.empty())
     throw usage_error(
         "--column names a column of a table (.csv, .tsv) or a key of JSONL (.jsonl), and this is neither")
         .in(name);
   std::vector<TextSample> out;
-  for (const Line& line : lines_of(content, name)) {
+  Keeper keeper(name, unread);
+  for (Line line(content, name); line.next();) {
     if (whole) return {{content, std::nullopt, name}};
-    out.push_back({std::string(line.text), std::nullopt, line.place, true});
+    if (keeper.takes(out.size(), line.text.size()))
+      out.push_back({std::string(line.text), std::nullopt, line.place(), true});
   }
   if (out.empty()) throw Error("the text is empty").in(name).hint("give one sample per line");
   return out;
 }
 
 std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& name) {
-  return read_objects(read_stream(in, name), name);
+  return read_objects(read_stream(in, name), name, "text", false, nullptr);
 }
 
 std::vector<TextSample> read_text_jsonl(const std::string& path) {
-  return read_objects(read_all(path), name_of(path));
+  return read_objects(read_all(path), name_of(path), "text", false, nullptr);
 }
 
-std::vector<TokenIds> read_token_ids(const std::string& path) {
+std::vector<TokenIds> read_token_ids(const std::string& path, Unread* unread) {
   const std::string content = read_all(path), name = name_of(path);
   std::vector<TokenIds> out;
-  for (const Line& line : lines_of(content, name)) {
+  Keeper keeper(name, unread);
+  for (Line line(content, name); line.next();) {
+    if (!keeper.takes(out.size(), line.text.size())) continue;
     const char first = line.text[line.text.find_first_not_of(kBlanks)];
     out.push_back(first == '[' || first == '{' ? ids_from_json(line) : TokenIds{ids_from_words(line)});
-    if (out.back().ids.empty()) throw Error("this sample has no ids").in(line.place);
+    if (out.back().ids.empty()) throw Error("this sample has no ids").in(line.place());
   }
   if (out.empty())
     throw Error("the file has no token ids").in(name).hint("give one sample per line, as 101 2023 102");

@@ -16,13 +16,21 @@ struct TextSample {
   bool line = false;  // of a plain text, and not a sample by itself: it may be one of a paragraph's
 };
 
+inline constexpr size_t kMostSamples = 1 << 20;  // more than can be asked for
+
+/// What is behind the first kMostSamples samples, counted and not kept.
+struct Unread {
+  int64_t samples = 0;
+  uint64_t bytes = 0;
+};
+
 /// Plain text: one sample per line that is not empty, or with `whole` the whole file as one. A file named
 /// *.jsonl holds objects with "text" and maybe "text_pair", one named *.csv or *.tsv a table whose first row
 /// names its columns; `column` says which one (which key) the texts are in. "-" reads standard input; JSON is
 /// then known by its first line. Texts of a table and of JSONL may be empty. Files that hold no text are
-/// refused by name.
-std::vector<TextSample> read_text(const std::string& path, bool whole = false,
-                                  const std::string& column = "");
+/// refused by name. More than kMostSamples are an error where nobody wants to know of them (`unread`).
+std::vector<TextSample> read_text(const std::string& path, bool whole = false, const std::string& column = "",
+                                  Unread* unread = nullptr);
 
 /// The objects of a JSONL stream; `name` is for errors.
 std::vector<TextSample> read_text_jsonl(std::istream& in, const std::string& name);
@@ -38,6 +46,6 @@ struct TokenIds {
 
 /// One sample per line: ids separated by blanks or commas, a JSON list, or {"ids": [...]} or {"input_ids":
 /// [...]}, either with "decoder_input_ids" beside it or without.
-std::vector<TokenIds> read_token_ids(const std::string& path);
+std::vector<TokenIds> read_token_ids(const std::string& path, Unread* unread = nullptr);
 
 }  // namespace rankscope

@@ -1,5 +1,9 @@
 // The normalizers that need few lines each; the longer ones have files of their own.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/error.h"
 #include "text/byte_level.h"
@@ -99,17 +103,33 @@ struct ByteLevel : Normalizer {
   void apply(Piece& piece) const override { piece.text = to_byte_level(piece.text); }
 };
 
+// No normalizer that is of use makes much more of a text; several that each double it make anything of it.
+constexpr size_t kMostGrowth = 64, kSpareGrowth = 1 << 16;
+
 struct Sequence : Normalizer {
   void apply(Piece& piece) const override {
-    for (const auto& member : members) member->apply(piece);
+    const size_t most = kMostGrowth * piece.text.size() + kSpareGrowth;
+    for (const auto& member : members) {
+      member->apply(piece);
+      if (piece.text.size() > most)
+        throw Error(fmt::format("the normalizer makes the text more than {} times as long", kMostGrowth))
+            .in("tokenizer.json")
+            .hint("check the replacements of its normalizer");
+    }
   }
   std::vector<std::unique_ptr<Normalizer>> members;
 };
 
 std::unique_ptr<Normalizer> read_sequence(const JsonObject& object) {
   auto out = std::make_unique<Sequence>();
-  for (const Json& member : sequence_members(object, "normalizers"))
-    out->members.push_back(read_normalizer(member, object.place()));
+  for (const Json& value : sequence_members(object, "normalizers")) {
+    std::unique_ptr<Normalizer> member = read_normalizer(value, object.place());
+    // One inside of another is the same as its members: they grow together.
+    if (auto* inner = dynamic_cast<Sequence*>(member.get()))
+      std::move(inner->members.begin(), inner->members.end(), std::back_inserter(out->members));
+    else
+      out->members.push_back(std::move(member));
+  }
   return out;
 }
 

@@ -86,7 +86,7 @@ TEST_F(Input, WhatIsNoTextIsRefusedByName) {
   EXPECT_EQ(
       of("a.txt", std::string("text\0more", 9)).find("error: this is not a text: it holds binary data\n"),
       0u);
-  EXPECT_EQ(of("a.pdf", "%PDF-1.7\n").find("error: this is not a text"), 0u);
+  EXPECT_EQ(of("a.pdf", "%PDF-1.7\n").find("error: this is a PDF, which is not read here\n"), 0u);
   EXPECT_EQ(of("a.txt", "PARIS is a city\n"), "no error");
   EXPECT_EQ(of("a.txt",
                "Les enfants \xE9taient \xE0 l'\xE9"
@@ -176,6 +176,48 @@ TEST_F(Input, TokenIdErrorsNameFileAndLine) {
   EXPECT_EQ(
       refused(""),
       "error: the file has no token ids\n  in   F/ids\n  try  give one sample per line, as 101 2023 102\n");
+}
+
+// A sample takes two hundred bytes and a line may have one.
+TEST_F(Input, MoreSamplesThanCanBeAskedForAreCountedAndNotKept) {
+  std::string text, ids, table = "text,n\n", objects;
+  for (size_t i = 0; i < kMostSamples + 2; ++i)
+    text += "a\n", ids += "7\n", table += "a,1\n", objects += "{\"text\":\"\"}\n";
+  for (const auto& [name, content] : {std::pair{"a.txt", text}, {"a.csv", table}, {"a.jsonl", objects}}) {
+    Unread unread;
+    EXPECT_EQ(read_text(file(name, content), false, "", &unread).size(), kMostSamples) << name;
+    EXPECT_EQ(unread.samples, 2) << name;
+    EXPECT_GE(unread.bytes, 2u) << name;
+  }
+  std::replace(table.begin(), table.end(), ',', '\t');
+  Unread unread;
+  EXPECT_EQ(read_text(file("a.tsv", table), false, "", &unread).size(), kMostSamples);
+  EXPECT_EQ(read_token_ids(file("ids", ids), &unread).size(), kMostSamples);
+  EXPECT_EQ(unread.samples, 4);
+  EXPECT_EQ(error([&] { read_text_jsonl(file("a.jsonl", objects)); }),
+            "error: the input has more than the 1048576 samples allowed here\n  in   F/a.jsonl\n  try  split "
+            "-l 1048576\n");
+}
+
+// A value takes sixteen bytes and more, a cell thirty-two, and either may have two in the file.
+TEST_F(Input, ALineOfTooManyValuesIsRefusedBeforeItTakesMemory) {
+  constexpr size_t kValues = (1 << 24) + 1;
+  std::string list;
+  for (size_t i = 0; i < kValues; ++i) list += "0,";
+  const auto refused = [&](const std::string& why, auto&& action) {
+    EXPECT_NE(error(action).find(why), std::string::npos) << error(action);
+  };
+  refused("the line holds more than the 16777216 values allowed",
+          [&] { read_text(file("a.jsonl", "{\"text\":\"a\",\"x\":[" + list + "0]}\n")); });
+  refused("the line holds more than the 16777216 values allowed",
+          [&] { read_token_ids(file("ids", "[" + list + "0]")); });
+  refused("the sample has more than the 16777216 ids allowed", [&] { read_token_ids(file("ids", list)); });
+  refused("the row has 70001 cells, more than the 65536 allowed",
+          [&] { read_text(file("a.csv", "text" + std::string(70'000, ',') + "\n"), false, "text"); });
+  refused("the row has 70001 cells, more than the 65536 allowed",
+          [&] { read_text(file("a.tsv", "text" + std::string(70'000, '\t') + "\n"), false, "text"); });
+  // Neither is it taken apart to see that it is no list of objects.
+  EXPECT_EQ(read_text(file("a.txt", "[" + list + "0]\n")).size(), 1u);
 }
 
 }  // namespace

@@ -108,14 +108,29 @@ TEST(NormalizerErrors, NameWhatIsNotKnown) {
 }
 
 TEST(NormalizerErrors, StopTextsThatGrowWithoutEnd) {
-  Json members = Json::array();
-  for (int i = 0; i < 40; ++i) members.push_back(replace({{"String", "a"}}, "aaaaaaaaaaaaaaaa"));
   EXPECT_EQ(error_of([&] {
-              normalized({{"type", "Sequence"}, {"normalizers", members}}, "aaaa");
+              normalized(replace({{"String", "a"}}, std::string(1 << 20, 'a').c_str()), std::string(129, 'a'));
             }),
             "error: the normalizer makes the text longer than 128 MiB\n"
             "  in   tokenizer.json\n"
             "  try  check the replacements of its normalizer, or pass shorter texts\n");
+}
+
+// Long before that: every match of a text of 128 MiB takes 24 bytes more.
+TEST(NormalizerErrors, StopMembersThatMakeATextGrowTogether) {
+  const auto sixteen_of = [](int steps, const Json& inner) {
+    Json members = Json::array();
+    for (int i = 0; i < steps; ++i) members.push_back(replace({{"String", "a"}}, "aaaaaaaaaaaaaaaa"));
+    if (!inner.is_null()) members.push_back(inner);
+    return Json{{"type", "Sequence"}, {"normalizers", members}};
+  };
+  const std::string text(1024, 'a'),
+      why = "error: the normalizer makes the text more than 64 times as long\n";
+  EXPECT_EQ(normalized(sixteen_of(1, nullptr), text).size(), 16 * text.size());
+  EXPECT_EQ(error_of([&] { normalized(sixteen_of(2, nullptr), text); }).find(why), 0u);
+  EXPECT_EQ(error_of([&] { normalized(sixteen_of(1, sixteen_of(1, nullptr)), text); }).find(why), 0u);
+  const Json outer{{"type", "Sequence"}, {"normalizers", {sixteen_of(1, nullptr), sixteen_of(1, nullptr)}}};
+  EXPECT_EQ(error_of([&] { normalized(outer, text); }).find(why), 0u);
 }
 
 TEST(NormalizerErrors, RefuseMoreMembersThanAnyoneNeeds) {
