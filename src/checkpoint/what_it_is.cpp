@@ -46,6 +46,11 @@ Error gguf(const std::string& path) {
 }
 
 Error a_file(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored))  // a pipe would be waited for
+    return Error("expected the folder of a checkpoint, but this is neither a folder nor a file")
+        .in(path.string())
+        .hint("give the folder that holds config.json");
   const std::string ending = path.extension().string();
   if (ending == ".gguf" || begins_with(path, "GGUF")) return gguf(path.string());
   const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";

@@ -44,12 +44,14 @@ SavedFolders read_folders(const std::vector<std::string>& folders) {
       out.studies.push_back(read_study_folder(folder));
       out.studies.back().name = name_of(folder);
     } else {
-      if (fs::is_regular_file(folder))
+      std::error_code ignored;
+      if (fs::is_regular_file(folder, ignored))
         throw Error("this is a file, not a folder")
             .in(folder)
             .hint("give the folder that it is in: " +
                   (fs::path(".") / folder).lexically_normal().parent_path().string());
-      if (!fs::is_directory(folder)) throw Error("there is no such folder").in(folder).hint("check the path");
+      if (!fs::is_directory(folder, ignored))
+        throw Error("there is no such folder").in(folder).hint("check the path");
       const bool two = folders.size() == 2 && fs::exists(fs::path(folder) / "samples.csv");
       out.scans.push_back(read_scan_folder(folder, two ? Samples::read : Samples::leave));
       out.scans.back().name = name_of(folder);

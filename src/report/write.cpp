@@ -92,7 +92,7 @@ Error not_ours(const std::string& what, const fs::path& folder) {
 void require_ours(const fs::path& folder) {
   std::error_code ignored;
   const fs::path whole = fs::weakly_canonical(folder, ignored);
-  if (whole == whole.root_path()) throw not_ours("this is the root folder", folder);
+  if (!whole.empty() && whole == whole.root_path()) throw not_ours("this is the root folder", folder);
   for (const char* name :
        {"config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.json"})
     if (fs::exists(folder / name, ignored))

@@ -46,6 +46,25 @@ Pipes are not waited for, wherever they lie; standard input alone may stream.
     in   pipe
   [1]
 
+Nor is one that stands for a model.
+
+  $ rankscope inspect pipe
+  error: expected the folder of a checkpoint, but this is neither a folder nor a file
+    in   pipe
+    try  give the folder that holds config.json
+  [1]
+  $ rankscope scan "$TREE/tests/fixtures/models/bert" --random-tokens --samples 1 --baseline pipe 2>&1 | head -1
+  error: expected the folder of a checkpoint, but this is neither a folder nor a file
+
+Names of a study do not drive the terminal, wherever its figure shows them.
+
+  $ printf 'runner = "train"\n[figure]\nx = "rank"\ny = "m@"\nby = ["k@", "task"]\nlines = ["l@"]\n' | sed 's/@/\\u001b[31m/g' > loud.toml
+  $ cp -r store loud; sqlite3 loud/study.db "UPDATE meta SET value = CAST(readfile('loud.toml') AS TEXT) WHERE key = 'study_toml'; UPDATE trials SET config = replace(config, '{', '{\"k\\u001b[31m\":\"v\\u001b[31m\",'), result = replace(result, '{', '{\"m\\u001b[31m\":1,\"l\\u001b[31m\":1,')"
+  $ rankscope study show loud > said 2>&1; grep '^k' said; tr -cd '\033' < said | wc -c
+  k\x1b[31m=v\x1b[31m
+  k\x1b[31m     task  rank  seeds  mean  median  best
+  0
+
 Results are written over results, and over nothing else.
 
   $ rankscope scan --samples 1 --out / 2>&1 | head -2
@@ -64,6 +83,16 @@ Results are written over results, and over nothing else.
   $ cat theirs/metrics.csv
   name,value
   mine,1
+  $ rankscope study export store --model "$(sqlite3 store/study.db 'SELECT id FROM trials')" bert
+  error: this is the folder of another model: it has a config.json
+    in   --model ID bert
+    try  choose another folder
+  [2]
+  $ rankscope inspect bert | head -1
+  bert        BERT, MiniLM: post-norm encoder
+  $ for i in 1 2; do rankscope study export store --model "$(sqlite3 store/study.db 'SELECT id FROM trials')" trained; done
+  wrote trained: rankscope scan trained --random-tokens
+  wrote trained: rankscope scan trained --random-tokens
   $ rankscope scan --samples 1 --out ""
   error: --out: expected a name, but got ""
     try  rankscope scan --help
@@ -77,6 +106,15 @@ Results are written over results, and over nothing else.
   [2]
   $ cat notes.txt
   text
+
+What nobody may write to can be looked at.
+
+  $ cp -r store kept; chmod -R a-w kept; as_anybody="$([ "$(id -u)" = 0 ] && echo setpriv --bounding-set=-all --inh-caps=-all)"; $as_anybody rankscope study show kept 2>&1 >/dev/null; echo $?; $as_anybody rankscope study status kept | head -1; ls kept; chmod -R u+w kept
+  no page beside it, where nothing can be written: rankscope report kept --out FILE
+  0
+  quick: Rank against heads, in a minute
+  study.db
+  trials
 
 A file that may not grow is an error with a name, and leaves nothing half written.
 
