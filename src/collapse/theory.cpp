@@ -19,6 +19,8 @@ namespace {
 
 constexpr double kTenth = std::numbers::log10e;
 
+std::string power_of_ten(double log10) { return log10 == -INFINITY ? "0" : fmt::format("10^{:.0f}", log10); }
+
 Finding said(std::string sentence, double value, double threshold, bool known = true) {
   Finding f;
   f.topic = "theory";
@@ -111,19 +113,25 @@ std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source
       margin < 1
           ? fmt::format(
                 "the cubic bound holds and shrinks: sqrt(c) r0 = {:.2g} is below 1; after {} layers it "
-                "allows 10^{:.0f}, measured 10^{:.0f}",
-                margin, pure.depth(), log_collapse_bound(c, log_r0, static_cast<int>(pure.depth())) * kTenth,
-                tokens.residual().log_l1inf * kTenth)
+                "allows {}, measured {}",
+                margin, pure.depth(),
+                power_of_ten(log_collapse_bound(c, log_r0, static_cast<int>(pure.depth())) * kTenth),
+                power_of_ten(tokens.residual().log_l1inf * kTenth))
           : fmt::format("the cubic bound says nothing at this size: sqrt(c) r0 = {:.2g}, and only below 1 it "
                         "shrinks (c = {:.2g}, beta = {:.2g}, gamma = {:.2g}, r0 = {:.2g})",
                         margin, c, beta, gamma, std::exp(log_r0)),
       margin, 1.0));
+  const bool all_zero = slack == -INFINITY;
+  const std::string above =
+      all_zero
+          ? "in every layer the measured residual is 0"
+          : fmt::format(
+                "layer by layer the bound is above the measured residual by a factor of at least 10^{:.1f}",
+                -slack * kTenth);
   out.push_back(
-      said(fmt::format("layer by layer the bound is above the measured residual by a factor of at least "
-                       "10^{:.1f}; its precondition (scores within 1.26 along a row) holds in {} of {} "
-                       "layers",
-                       -slack * kTenth, holds, pure.depth()),
-           -slack * kTenth, kNone));
+      said(fmt::format("{}; its precondition (scores within 1.26 along a row) holds in {} of {} layers",
+                       above, holds, pure.depth()),
+           all_zero ? kNone : -slack * kTenth, kNone));
   out.push_back(hypotheses_as_it_is(spec, source, batch, table));
   return out;
 }

@@ -219,5 +219,12 @@ TEST(CollapseBound, FollowsItsRecursion) {
   EXPECT_LE(std::exp(kScoreLimit) * std::expm1(kScoreLimit) / kScoreLimit, 2.0);
 }
 
+TEST(CollapseBound, OfNothingIsNothing) {
+  EXPECT_EQ(log_collapse_bound(0, std::log(0.5), 3), -INFINITY);
+  EXPECT_EQ(log_collapse_bound(0.1, -INFINITY, 3), -INFINITY);
+  EXPECT_EQ(log_collapse_bound(0, -INFINITY, 3), -INFINITY);
+  EXPECT_EQ(log_collapse_bound(0, std::log(0.5), 0), std::log(0.5));
+}
+
 }  // namespace
 }  // namespace rankscope
