@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/csv.h"
-#include "support.h"
+#include "line_mutator.h"
 
 namespace {
 

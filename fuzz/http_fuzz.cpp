@@ -1,7 +1,7 @@
 // Any bytes as what a client sends: waited for, refused with a status and a sentence, or a request whose
 // words lie in the bytes. More bytes behind a request change nothing.
 #include "cli/http.h"
-#include "support.h"
+#include "line_mutator.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rankscope;

@@ -1,5 +1,5 @@
 // Any text as a file of token ids: refused with an Error, or samples of ids in the range that is promised.
-#include "support.h"
+#include "line_mutator.h"
 #include "text/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,6 +1,6 @@
 // Any text as merges.txt beside a small vocabulary: refused with an Error, or a tokenizer that gives known
 // ids.
-#include "support.h"
+#include "line_mutator.h"
 #include "text/folders.h"
 #include "text/load.h"
 

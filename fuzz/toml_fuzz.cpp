@@ -1,6 +1,6 @@
 // Any text as a study's file: refused with an Error, or a study that says what it is in one line.
+#include "line_mutator.h"
 #include "studies/study.h"
-#include "support.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rankscope;
