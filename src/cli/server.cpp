@@ -30,6 +30,8 @@ constexpr size_t kMostConnections = 400;  // below the 1,024 descriptors that a 
 constexpr seconds kToAsk{2};              // from the first byte of silence to the last of the request
 constexpr seconds kToTake{30};            // for an answer, however long it is
 constexpr seconds kToLeave{1};            // for a client to see that it was refused
+constexpr int kPiecesAtOnce = 16;         // read of one client before the others have their turn
+constexpr int kSentAhead = 256 << 10;     // bytes that wait for a slow reader, in the kernel
 
 struct Connection {
   explicit Connection(int fd) : socket(fd) {}
@@ -103,6 +105,7 @@ class Server {
       if (fd < 0) return;
       const int yes = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+      ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSentAhead, sizeof(kSentAhead));
       if (all_.size() >= kMostConnections) make_room();
       all_.emplace_back(fd);
     }
@@ -119,7 +122,7 @@ class Server {
   bool goes_on(Connection& c) {
     if (c.answering) return send(c);
     std::array<char, 4096> piece;
-    for (;;) {
+    for (int pieces = 0; pieces < kPiecesAtOnce; ++pieces) {
       const ssize_t got = ::recv(c.socket.fd, piece.data(), piece.size(), 0);
       if (got < 0) return errno == EAGAIN || errno == EINTR;
       if (got == 0) return false;
@@ -127,7 +130,7 @@ class Server {
       c.heard.append(piece.data(), static_cast<size_t>(got));
       if (c.heard.size() > kLargestHead || static_cast<size_t>(got) < piece.size()) break;
     }
-    return answer(c);
+    return c.leaving || answer(c);
   }
 
   bool answer(Connection& c) {
