@@ -31,12 +31,22 @@ bool looks_like_a_hub_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), fits) && std::count(name.begin(), name.end(), '/') <= 1;
 }
 
+// An address is a name, too: https://HOST/bert-base-uncased/tree/main.
+std::string without_host(const std::string& path) {
+  const size_t scheme = path.find("://"), host = path.find('/', scheme == path.npos ? scheme : scheme + 3);
+  if (scheme == path.npos || host == path.npos) return path;
+  const std::string name = path.substr(host + 1);
+  const size_t tree = std::min(name.find("/tree/"), name.find("/blob/"));
+  return name.substr(0, tree);
+}
+
 Error missing(const std::string& path) {
   const Error error = Error("there is no such folder").in(path);
-  if (!looks_like_a_hub_name(path)) return Error(error).hint("check the path");
-  const std::string folder = path.substr(path.find('/') + 1);
+  const std::string name = without_host(path);
+  if (!looks_like_a_hub_name(name)) return Error(error).hint("check the path");
+  const std::string folder = name.substr(name.find('/') + 1);
   return Error(error).hint(fmt::format(
-      "check the path; a name on a hub is downloaded first: hf download {} --local-dir {}", path, folder));
+      "check the path; a name on a hub is downloaded first: hf download {} --local-dir {}", name, folder));
 }
 
 Error gguf(const std::string& path) {

@@ -35,6 +35,10 @@ Of several snapshots the one that a hub's cache calls its own; what it says is n
     in   bert-base-uncased
     try  check the path; a name on a hub is downloaded first: hf download bert-base-uncased --local-dir bert-base-uncased
   [1]
+  $ for name in https://hub.example/x/small/tree/main http://hub.example https://a/b/c/d; do rankscope scan $name --random-tokens 2>&1 | tail -1; done
+    try  check the path; a name on a hub is downloaded first: hf download x/small --local-dir small
+    try  check the path
+    try  check the path
   $ printf GGUF > model.gguf; rankscope scan model.gguf --random-tokens
   error: this is a GGUF file: quantized weights for llama.cpp, in a format that is not read here
     in   model.gguf
