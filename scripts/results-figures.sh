@@ -57,3 +57,4 @@ draw compose --x key_width --y accuracy --by functions,order --log-x --where ord
   --where order=full+full+delta --where order=linear+linear+linear --where order=full+full+full+linear
 draw gate-samples --x samples --y expert --by atoms,experts --log --log-x
 draw heads-mixed --x forward_flops --y wrong --by kind
+draw compose-trained --x seed --y wrong --by kind

@@ -2,6 +2,7 @@ study list: the built-in studies, without torch.
 
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -v '^ ' | cut -d' ' -f1
   circle
+  compose-trained
   compose
   explained-away
   fastmax
@@ -103,7 +104,7 @@ What cannot be is refused before anything runs, by name.
   [2]
   $ rankscope study run quikc
   error: there is no study "quikc"
-    try  quick, fig1, figN   (rankscope study list shows all 33)
+    try  quick, fig1, figN   (rankscope study list shows all 34)
   [2]
   $ rankscope study runn quick
   error: there is no study command "runn"

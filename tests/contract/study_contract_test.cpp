@@ -43,6 +43,7 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
   static const std::map<std::string, std::pair<size_t, uint64_t>> known{
       {"circle", {288, 0xc601e67b0148fc53}},
       {"compose", {102, 0x960a326dbd775a9a}},
+      {"compose-trained", {18, 0xc207cb46c23dcbe4}},
       {"explained-away", {120, 0xaa0df2c1edac445c}},
       {"fastmax", {60, 0xcc696fe36eb8ca80}},
       {"feature-representation", {114, 0xdd9c9c0bbb7c19fe}},
