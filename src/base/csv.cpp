@@ -21,6 +21,8 @@ std::optional<size_t> CellTable::find(std::string_view column) const {
 
 namespace {
 
+constexpr size_t kMostCells = 1 << 16;  // of a row: thirty-two bytes each, where the text may have one
+
 // What a spreadsheet would carry out. Names of ours may begin with a sign (-skip): words without brackets,
 // bars and exclamation marks call nothing.
 bool is_formula(std::string_view text) {
@@ -74,6 +76,8 @@ bool CsvReader::next(std::vector<std::string>& cells) {
   if (at_ >= text_.size()) return false;
   row_line_ = line_;
   while (true) {
+    if (cells.size() == kMostCells)
+      throw Error(fmt::format("the row has more than the {} cells allowed", kMostCells)).in(where());
     cells.push_back(cell());
     if (cells.back().starts_with('\'') && is_guarded_formula(cells.back())) cells.back().erase(0, 1);
     if (at_ >= text_.size() || text_[at_] != separator_) break;

@@ -212,9 +212,9 @@ TEST_F(Input, ALineOfTooManyValuesIsRefusedBeforeItTakesMemory) {
   refused("the line holds more than the 16777216 values allowed",
           [&] { read_token_ids(file("ids", "[" + list + "0]")); });
   refused("the sample has more than the 16777216 ids allowed", [&] { read_token_ids(file("ids", list)); });
-  refused("the row has 70001 cells, more than the 65536 allowed",
+  refused("the row has more than the 65536 cells allowed",
           [&] { read_text(file("a.csv", "text" + std::string(70'000, ',') + "\n"), false, "text"); });
-  refused("the row has 70001 cells, more than the 65536 allowed",
+  refused("the row has more than the 65536 cells allowed",
           [&] { read_text(file("a.tsv", "text" + std::string(70'000, '\t') + "\n"), false, "text"); });
   // Neither is it taken apart to see that it is no list of objects.
   EXPECT_EQ(read_text(file("a.txt", "[" + list + "0]\n")).size(), 1u);
