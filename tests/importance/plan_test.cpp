@@ -315,7 +315,10 @@ class Pattern : public testing::TestWithParam<const char*> {};
 TEST_P(Pattern, IsTheRankOfEveryTensorThatThePlanChanged) {
   const TemporaryFolder folder;
   int64_t checked = 0, below = 0;
-  for (const double budget : {0.3, 1.0, 3.0}) {
+  std::vector<double> budgets{0.3};
+  if (std::string(GetParam()) != "qwen3-next")
+    budgets.insert(budgets.end(), {1.0, 3.0});  // it has heads alone
+  for (const double budget : budgets) {
     const PlanResult plan = plan_of(GetParam(), 60, budget);
     const fs::path planned = folder.path() / fmt::format("{}", budget);
     plan.write(planned);
