@@ -43,6 +43,7 @@ draw sinks --x shift --y loss --by kind,shift_to --where shift=-8 --where shift=
   --where shift=4 --where shift=8 --where kind=softmax --where kind=gate_output
 paths sort
 paths hull
+draw hull-depth --x length --y accuracy --by layers --where reading=allbut
 paths memorise --where positions=off
 draw circle --x step --y distance --by skip,mlp --where d=32
 draw recall --x pairs --y recalled --by form --where d=32 --log-x
