@@ -20,6 +20,7 @@ paths() { # STUDY; more
 trained fig1 --x rank --by layers,width --log-x
 trained fig1-100k --x rank --by layers,width --log-x --where protocol=fresh
 trained fig1-protocols --x rank --by protocol,width --log-x --where layers=1
+trained fig1-precision --x rank --by precision,seed --log-x
 trained fig1-start --x rank --by layers,start_scale --log-x
 trained quick --x rank --by start_scale --log-x --where lr=0.03
 trained many-points --x rank --by n,start_scale --log-x
@@ -56,6 +57,7 @@ draw fastmax --x attention_rank --y wrong --by kind --where task=retrieval --whe
 draw hybrid-share --x depth --y hybrid_share --by task
 draw compose --x key_width --y accuracy --by functions,order --log-x --where order=full+full+linear \
   --where order=full+full+delta --where order=linear+linear+linear --where order=full+full+full+linear
+draw compose-trained --x seed --y wrong --by kind
 draw gate-samples --x samples --y expert --by atoms,experts --log --log-x
 draw heads-mixed --x forward_flops --y wrong --by kind
 draw compose-trained --x seed --y wrong --by kind
