@@ -35,4 +35,13 @@ std::vector<std::string> nearest(std::string_view name, const std::vector<std::s
   return out;
 }
 
+std::string to_copy(const std::string& name, std::string_view otherwise) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_./+@:,=%-").find(c) != std::string_view::npos;
+  };
+  const bool safe = !name.empty() && name.front() != '-' && std::all_of(name.begin(), name.end(), plain);
+  return safe ? name : std::string(otherwise);
+}
+
 }  // namespace rankscope

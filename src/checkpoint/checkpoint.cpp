@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/suggest.h"
 #include "checkpoint/what_it_is.h"
 
 namespace rankscope {
@@ -80,7 +81,7 @@ Json read_config(const fs::path& folder) {
         .in(folder.string())
         .hint(fmt::format("python -c \"from peft import AutoPeftModelForCausalLM as M; "
                           "M.from_pretrained('{}').merge_and_unload().save_pretrained('OUT')\"",
-                          folder.string()));
+                          to_copy(folder.string(), "FOLDER")));
   if (!present(folder / "config.json")) throw not_a_checkpoint(folder);
   Json config = read_json_config(folder);
   refuse_two_towers(config, folder);

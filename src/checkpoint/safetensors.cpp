@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/suggest.h"
 #include "checkpoint/header_reader.h"
 
 namespace rankscope {
@@ -180,7 +181,7 @@ std::vector<fs::path> other_weights(const fs::path& folder) {
             "python -c \"import glob, torch, safetensors.torch as s; w = {{}}; [w.update(torch.load(f, "
             "weights_only=True)) for f in glob.glob('{0}/pytorch_model*.bin')]; s.save_file({{k: "
             "v.clone() for k, v in w.items()}}, '{0}/model.safetensors')\"",
-            folder.string()));
+            to_copy(folder.string(), "FOLDER")));
   if (candidates > 1)
     throw Error(
         fmt::format("there is no model.safetensors, and which of the {} other .safetensors files is the "
@@ -192,7 +193,7 @@ std::vector<fs::path> other_weights(const fs::path& folder) {
       .in(folder.string())
       .hint(present(folder / "config.json")
                 ? fmt::format("download the weights, too; without them: rankscope scan --init {}",
-                              (folder / "config.json").string())
+                              to_copy((folder / "config.json").string(), "FOLDER/config.json"))
                 : "give the folder of a Hugging Face checkpoint");
 }
 

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/suggest.h"
 
 namespace rankscope {
 namespace {
@@ -70,22 +71,22 @@ void refuse_binary(std::string_view content, const std::string& path) {
         .in(name)
         .hint(fmt::format("python -c \"import pandas; pandas.read_parquet('{}').to_json('texts.jsonl', "
                           "orient='records', lines=True)\", then --text texts.jsonl --column NAME",
-                          printable(name)));
+                          to_copy(name, "FILE")));
   constexpr std::array<std::array<std::string_view, 2>, 4> kPacked{
       {{"\x1F\x8B", "zcat"}, {"BZh", "bzcat"}, {"\xFD\x37zXZ", "xzcat"}, {"\x28\xB5\x2F\xFD", "zstdcat"}}};
   for (const auto& [magic, reader] : kPacked)
     if (content.starts_with(magic))
       throw Error("this file is compressed")
           .in(name)
-          .hint(fmt::format("{} {} | rankscope ... --text -", reader, printable(name)));
+          .hint(fmt::format("{} {} | rankscope ... --text -", reader, to_copy(name, "FILE")));
   if (content.starts_with("\xFF\xFE") || content.starts_with("\xFE\xFF"))
     throw Error("this text is in UTF-16, and UTF-8 is read here")
         .in(name)
-        .hint(fmt::format("iconv -f UTF-16 -t UTF-8 {} > utf8.txt", printable(name)));
+        .hint(fmt::format("iconv -f UTF-16 -t UTF-8 {} > utf8.txt", to_copy(name, "FILE")));
   if (content.starts_with("%PDF"))
     throw Error("this is a PDF, which is not read here")
         .in(name)
-        .hint(fmt::format("pdftotext {} - | rankscope ... --text -", printable(name)));
+        .hint(fmt::format("pdftotext {} - | rankscope ... --text -", to_copy(name, "FILE")));
   if (content.starts_with("PK\x03\x04") || content.find('\0') != std::string_view::npos)
     throw Error("this is not a text: it holds binary data")
         .in(name)
@@ -94,7 +95,7 @@ void refuse_binary(std::string_view content, const std::string& path) {
   if (1000 * misplaced_bytes(content) > content.size())
     throw Error("this text is not in UTF-8")
         .in(name)
-        .hint(fmt::format("iconv -f ISO-8859-1 -t UTF-8 {} > utf8.txt", printable(name)));
+        .hint(fmt::format("iconv -f ISO-8859-1 -t UTF-8 {} > utf8.txt", to_copy(name, "FILE")));
   const size_t first = content.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && content[first] == '[') {
     const size_t second = content.find_first_not_of(" \t\r\n", first + 1);
@@ -103,7 +104,7 @@ void refuse_binary(std::string_view content, const std::string& path) {
       throw Error("this is one JSON array, and texts are read one a line")
           .in(name)
           .hint(fmt::format("jq -c '.[]' {} > texts.jsonl, then --text texts.jsonl --column NAME",
-                            printable(name)));
+                            to_copy(name, "FILE")));
   }
 }
 
@@ -114,7 +115,8 @@ std::string read_bytes(const std::string& path) {
   if (path.find(' ') != path.npos && !std::filesystem::exists(path, ignored))
     throw Error("there is no file of this name; if it is a sentence, it goes in by standard input")
         .in("--text " + printable(path, 60))
-        .hint(fmt::format("echo \"{}\" | rankscope ... --text -", printable(path, 60)));
+        .hint(fmt::format("echo \"{}\" | rankscope ... --text -",
+                          path.find_first_of("\"$`\\!") == path.npos ? printable(path, 60) : "SENTENCE"));
   if (std::filesystem::is_directory(path, ignored))
     throw Error("expected a file, but got a folder").in(path).hint("name a file");
   if (std::filesystem::is_fifo(path, ignored))

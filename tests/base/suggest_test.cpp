@@ -33,5 +33,12 @@ TEST(Nearest, DoesNotChokeOnAnEnormousName) {
   EXPECT_EQ(nearest(std::string(10'000'000, 'a'), {"a"}, 1).size(), 1u);
 }
 
+TEST(ToCopy, LeavesToTheReaderWhatAShellOrPythonWouldCarryOut) {
+  EXPECT_EQ(to_copy("models/bert-base_v1.2", "FOLDER"), "models/bert-base_v1.2");
+  for (const char* name : {"", "-rf", "a b", "a'); import os; ('", "$(reboot)", "`reboot`", "a;b", "a\"b",
+                           "a\nb", "a|b", "a>b", "a&b", "~x", "*", "a\\b", "\u00e4"})
+    EXPECT_EQ(to_copy(name, "FOLDER"), "FOLDER") << name;
+}
+
 }  // namespace
 }  // namespace rankscope
