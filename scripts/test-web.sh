@@ -27,7 +27,8 @@ trap 'rm -rf "$fresh"' EXIT
 PAGE_OUT=$fresh npx vite build --logLevel error
 cmp "$fresh/index.html" dist/index.html ||
   { echo "web/dist/index.html is not what web/src builds: npm run build in web/, and commit it"; exit 1; }
-# Node would leave one core idle, and two are all there are on a small machine. A browser that starves beside other
-# tests is no fault of the page: what failed is asked once more, one file after the other, and must pass then.
+# Node would leave one core idle, and two are all there are on a small machine. One run in
+# five failed once for a reason that was not found: a run that fails is repeated, one file after the other, and must
+# pass then. The first failure stays in the log: read it.
 drive() { node --test --test-concurrency="$1" --test-reporter=spec tests/*.test.mjs; }
 drive "$(nproc)" || { echo "test-web: once more, one file after the other"; drive 1; }
