@@ -24,6 +24,9 @@ trained fig1-precision --x rank --by precision,seed --log-x
 trained fig1-start --x rank --by layers,start_scale --log-x
 trained quick --x rank --by start_scale --log-x --where lr=0.03
 trained many-points --x rank --by n,start_scale --log-x
+trained many-points-32 --x n --by rank,heads --log-x --where start_scale=2 --where device=cuda
+trained many-points-layers --x rank --by n,layers --log-x --where start_scale= --where n=4 --where n=32 \
+  --where device=cuda
 trained warm-start --x rank --by start,start_scale --log-x
 trained n2-trained --x heads --by d --log-x
 trained square-wave --x rank --by heads
@@ -60,4 +63,3 @@ draw compose --x key_width --y accuracy --by functions,order --log-x --where ord
 draw compose-trained --x seed --y wrong --by kind
 draw gate-samples --x samples --y expert --by atoms,experts --log --log-x
 draw heads-mixed --x forward_flops --y wrong --by kind
-draw compose-trained --x seed --y wrong --by kind
