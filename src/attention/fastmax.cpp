@@ -10,6 +10,7 @@
 #include "attention/support/scores.h"
 #include "base/error.h"
 #include "ops/linear_attention.h"
+#include "ops/polynomial_attention.h"
 
 namespace rankscope {
 namespace {
@@ -116,10 +117,10 @@ at::Tensor fastmax_output(const AttentionInput& in, const at::Tensor& v) {
   if (in.spec.window > 0 || !pays) return {};
   const Normalised both(in);
   if (!surely_positive(both, p)) return {};
+  if (in.spec.causal) return polynomial_attention(both.q, both.k, v, p);
   const at::Tensor beside = at::cat({v, at::ones_like(v.narrow(2, 0, 1))}, 2);
   const at::Tensor sums =
-      in.spec.causal ? linear_attention(both.q, both.k, beside, {}, p)
-      : both.k.size(0) * T * rows > kMostMonomials
+      both.k.size(0) * T * rows > kMostMonomials
           ? after_all_keys(both, beside, p)
           : at::bmm(monomials(both.q, p), at::bmm(monomials(both.k, p).transpose(1, 2), beside));
   return sums.narrow(2, 0, e) / sums.narrow(2, e, 1);

@@ -8,6 +8,7 @@
 #include "kernels/running_attention.h"
 #include "ops/delta_attention.h"
 #include "ops/linear_attention.h"
+#include "ops/polynomial_attention.h"
 #include "tensors/causal_attention.h"
 
 namespace rankscope {
@@ -24,14 +25,6 @@ Tensor kept_between(const Tensor& keep) {
 }
 
 Tensor products(const VariantOperands& x) { return at::matmul(x[0], x[1].transpose(-1, -2)); }
-
-// The sum of weights rides along as a value of one.
-template <class Attention>
-Tensor fastmax(const VariantOperands& x, Attention attention) {
-  const Tensor v = at::cat({x[2], at::ones_like(x[2].narrow(2, 0, 1))}, 2);
-  const Tensor sums = attention(x[0], x[1], v, Tensor(), kDegree);
-  return sums.narrow(2, 0, x[2].size(2)) / sums.narrow(2, x[2].size(2), 1);
-}
 
 Tensor whole_delta(const VariantOperands& x) {
   const Tensor G = kept_between(x[4]), eye = at::eye(x[0].size(1), x[0].options());
@@ -88,8 +81,8 @@ const std::vector<RunningForm>& running_forms() {
       delta_form(),
       linear_form(
           "fastmax p=2", kNarrow, monomial_count(kNarrow, kDegree), kNarrow + 1,
-          [](const VariantOperands& x) { return fastmax(x, linear_attention); },
-          [](const VariantOperands& x) { return fastmax(x, linear_attention_reference); },
+          [](const VariantOperands& x) { return polynomial_attention(x[0], x[1], x[2], kDegree); },
+          [](const VariantOperands& x) { return polynomial_attention_reference(x[0], x[1], x[2], kDegree); },
           [](const VariantOperands& x) {
             const Tensor s = products(x), f = (1 + s + s * s / 2).tril();
             return at::matmul(f / f.sum(-1, true), x[2]);

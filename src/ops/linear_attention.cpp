@@ -13,6 +13,7 @@
 #include "ops/chunks.h"
 #include "ops/function.h"
 #include "ops/fused.h"
+#include "ops/linear_attention_kernels.h"
 #include "ops/monomial_table.h"
 #include "ops/sequences.h"
 #include "ops/stream.h"
@@ -63,47 +64,19 @@ class LinearAttentionFunction : public torch::autograd::Function<LinearAttention
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& q_, const Tensor& k_,
                         const Tensor& v_, const Tensor& keep_, int64_t degree) {
     const Tensor q = q_.contiguous(), k = k_.contiguous(), v = v_.contiguous(), keep = keep_.contiguous();
-    const Tensor out = at::empty(v.sizes(), v.options());
-    const Shape shape(q, v, degree);
-    if (q.is_cuda()) {
-      const Tensor work =
-          at::empty({cuda::linear_attention_workspace(shape.kernel, q.size(0), false)}, q.options());
-      cuda::linear_attention_forward(shape.kernel, q.size(0), tf32_allowed(), floats_of(q), floats_of(k),
-                                     floats_of(v), floats_of(keep), out.data_ptr<float>(),
-                                     work.data_ptr<float>(), current_stream(q));
-    } else {
-      over_sequences(q, [&]<class T>(T, int64_t b) {
-        linear_attention_forward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
-                                    of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(out, b));
-      });
-    }
     context->save_for_backward({q, k, v, keep});
     context->saved_data["degree"] = degree;
-    return out;
+    return linear_attention_values(q, k, v, keep, degree);
   }
 
   static Variables backward(torch::autograd::AutogradContext* context, const Variables& gradients) {
     refuse_second_derivatives();
     const Variables saved = context->get_saved_variables();
-    const Tensor &q = saved[0], &k = saved[1], &v = saved[2], &keep = saved[3];
-    const Tensor dout = gradients[0].contiguous();
-    const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
-    const Shape shape(q, v, context->saved_data["degree"].toInt());
-    if (q.is_cuda()) {
-      const Tensor work =
-          at::empty({cuda::linear_attention_workspace(shape.kernel, q.size(0), true)}, q.options());
-      cuda::linear_attention_backward(shape.kernel, q.size(0), tf32_allowed(), floats_of(q), floats_of(k),
-                                      floats_of(v), floats_of(keep), floats_of(dout), dq.data_ptr<float>(),
-                                      dk.data_ptr<float>(), dv.data_ptr<float>(), work.data_ptr<float>(),
-                                      current_stream(q));
-      return {dq, dk, dv, Tensor(), Tensor()};
-    }
-    over_sequences(q, [&]<class T>(T, int64_t b) {
-      linear_attention_backward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
-                                   of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(dout, b),
-                                   of_sequence<T>(dq, b), of_sequence<T>(dk, b), of_sequence<T>(dv, b));
-    });
-    return {dq, dk, dv, Tensor(), Tensor()};
+    Variables d =
+        linear_attention_gradients(saved[0], saved[1], saved[2], saved[3],
+                                   context->saved_data["degree"].toInt(), gradients[0].contiguous());
+    d.resize(5);
+    return d;
   }
 };
 
@@ -115,6 +88,50 @@ Tensor polynomial(const Tensor& s, int64_t degree) {
 }
 
 }  // namespace
+
+Tensor linear_attention_values(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& keep,
+                               int64_t degree) {
+  const Tensor out = at::empty(v.sizes(), v.options());
+  const Shape shape(q, v, degree);
+  if (q.is_cuda()) {
+    const Tensor work =
+        at::empty({cuda::linear_attention_workspace(shape.kernel, q.size(0), false)}, q.options());
+    cuda::linear_attention_forward(shape.kernel, q.size(0), tf32_allowed(), floats_of(q), floats_of(k),
+                                   floats_of(v), floats_of(keep), out.data_ptr<float>(),
+                                   work.data_ptr<float>(), current_stream(q));
+    return out;
+  }
+  over_sequences(q, [&]<class T>(T, int64_t b) {
+    linear_attention_forward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
+                                of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(out, b));
+  });
+  return out;
+}
+
+std::vector<Tensor> linear_attention_gradients(const Tensor& q, const Tensor& k, const Tensor& v,
+                                               const Tensor& keep, int64_t degree, const Tensor& dout) {
+  const Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
+  const Shape shape(q, v, degree);
+  if (q.is_cuda()) {
+    const Tensor work =
+        at::empty({cuda::linear_attention_workspace(shape.kernel, q.size(0), true)}, q.options());
+    cuda::linear_attention_backward(shape.kernel, q.size(0), tf32_allowed(), floats_of(q), floats_of(k),
+                                    floats_of(v), floats_of(keep), floats_of(dout), dq.data_ptr<float>(),
+                                    dk.data_ptr<float>(), dv.data_ptr<float>(), work.data_ptr<float>(),
+                                    current_stream(q));
+    return {dq, dk, dv};
+  }
+  over_sequences(q, [&]<class T>(T, int64_t b) {
+    linear_attention_backward<T>(shape.kernel, of_sequence<T>(q, b), of_sequence<T>(k, b),
+                                 of_sequence<T>(v, b), of_sequence<T>(keep, b), of_sequence<T>(dout, b),
+                                 of_sequence<T>(dq, b), of_sequence<T>(dk, b), of_sequence<T>(dv, b));
+  });
+  return {dq, dk, dv};
+}
+
+bool linear_attention_is_fused(const Tensor& q, int64_t degree) {
+  return fused_for(q) && (!q.is_cuda() || cuda::running_attention_takes(q.size(2), degree));
+}
 
 int64_t monomial_count(int64_t width, int64_t degree) {
   if (degree == 0) return width;
@@ -167,8 +184,7 @@ Tensor linear_attention_reference(const Tensor& q_, const Tensor& k_, const Tens
 
 Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& keep,
                         int64_t degree) {
-  if (!fused_for(q) || (q.is_cuda() && !cuda::running_attention_takes(q.size(2), degree)))
-    return linear_attention_reference(q, k, v, keep, degree);
+  if (!linear_attention_is_fused(q, degree)) return linear_attention_reference(q, k, v, keep, degree);
   const Tensor none = at::empty({0}, q.options());
   return LinearAttentionFunction::apply(q, k, v, keep.defined() ? keep.detach() : none, degree);
 }

@@ -64,9 +64,14 @@ struct Table {
 struct Size {
   int64_t sequences, tokens, d, e;
 };
+// Heads of 64 have kernels of their own from 64 tokens on.
+constexpr Size kLinear[] = {{2, 1, 3, 4},    {3, 64, 16, 16}, {2, 150, 5, 7},  {1, 130, 70, 66},
+                            {2, 257, 12, 9}, {2, 63, 64, 64}, {2, 64, 64, 64}, {3, 200, 64, 64}};
+constexpr Size kDelta[] = {{2, 1, 3, 4},      {3, 64, 16, 16}, {2, 150, 5, 7},  {1, 130, 70, 66},
+                           {2, 257, 128, 33}, {2, 63, 64, 64}, {2, 64, 64, 64}, {3, 200, 64, 64}};
 
 TEST_F(CudaRunningAttention, LinearAttentionIsTheCpusInDoublePrecision) {
-  for (const Size s : {Size{2, 1, 3, 4}, {3, 64, 16, 16}, {2, 150, 5, 7}, {1, 130, 70, 66}, {2, 257, 12, 9}})
+  for (const Size s : kLinear)
     for (const int degree : {0, 2})
       for (const bool forgets : {false, true})
         for (const bool tf32 : {false, true}) {
@@ -116,8 +121,7 @@ TEST_F(CudaRunningAttention, LinearAttentionIsTheCpusInDoublePrecision) {
 }
 
 TEST_F(CudaRunningAttention, TheDeltaRuleIsTheCpusInDoublePrecision) {
-  for (const Size s :
-       {Size{2, 1, 3, 4}, {3, 64, 16, 16}, {2, 150, 5, 7}, {1, 130, 70, 66}, {2, 257, 128, 33}})
+  for (const Size s : kDelta)
     for (const bool forgets : {false, true})
       for (const bool tf32 : {false, true}) {
         const DeltaAttention a{s.tokens, s.d, s.e};

@@ -13,6 +13,7 @@
 #include "ops/neighbours.h"
 #include "ops/normals.h"
 #include "ops/pattern.h"
+#include "ops/polynomial_attention.h"
 #include "ops/projected_attention.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"
@@ -90,6 +91,16 @@ TEST(Register, LinearAttentionByNameIsTheFunction) {
   EXPECT_ANY_THROW(call("rankscope::linear_attention", {q, k, v, keep[0], 0}));
   EXPECT_ANY_THROW(call("rankscope::linear_attention", {q, k, v, keep, -1}));
   EXPECT_ANY_THROW(call("rankscope::linear_attention", {q[0], k[0], v[0], c10::IValue(), 0}));
+}
+
+TEST(Register, PolynomialAttentionByNameIsTheFunction) {
+  at::manual_seed(7);
+  const at::Tensor q = leaf({2, 70, 3}), k = leaf({2, 70, 3}), v = leaf({2, 70, 4});
+  expect_same(call("rankscope::polynomial_attention", {q, k, v, 2}), polynomial_attention(q, k, v, 2),
+              {q, k, v});
+  EXPECT_ANY_THROW(call("rankscope::polynomial_attention", {q, k, v.narrow(1, 0, 3), 2}));
+  EXPECT_ANY_THROW(call("rankscope::polynomial_attention", {q, k, v, 0}));
+  EXPECT_ANY_THROW(call("rankscope::polynomial_attention", {q, k, v, 4}));
 }
 
 TEST(Register, DeltaAttentionByNameIsTheFunction) {

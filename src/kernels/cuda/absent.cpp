@@ -11,6 +11,7 @@
 #include "kernels/cuda/squared_error.h"
 #include "kernels/cuda/train.h"
 #include "kernels/cuda/tridiagonal.h"
+#include "kernels/cuda/weight_sums.h"
 
 namespace rankscope::cuda {
 namespace {
@@ -43,6 +44,14 @@ void linear_attention_forward(const LinearAttention&, int64_t, bool, const float
 void linear_attention_backward(const LinearAttention&, int64_t, bool, const float*, const float*,
                                const float*, const float*, const float*, float*, float*, float*, float*,
                                void*) {
+  absent();
+}
+
+void values_beside_ones(const WeightSums&, const float*, float*, void*) { absent(); }
+
+void over_weights(const WeightSums&, const float*, float*, void*) { absent(); }
+
+void over_weights_backward(const WeightSums&, const float*, const float*, const float*, float*, void*) {
   absent();
 }
 

@@ -12,6 +12,8 @@
 namespace rankscope::cuda {
 namespace {
 
+constexpr int64_t kSquareWidth = padded_width(kC), kSquareRow = padded_row(kC);
+
 // Rows of a chunk's inverse; one chunk may be short.
 __device__ __host__ __forceinline__ int64_t side_of(int64_t tokens) { return tokens < kC ? tokens : kC; }
 
@@ -47,11 +49,12 @@ struct Saved {
   }
 };
 
-template <bool kExact>
+template <bool kExact, bool kSquare>
 __global__ __launch_bounds__(kRunningThreads, 3) void prepare_kernel(DeltaAttention a, DeltaInputs<float> in,
                                                                      Saved to) {
-  const Chunk c(blockIdx.x, a.tokens);
-  const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v);
+  let_next_start();
+  const Chunk<kSquare> c(blockIdx.x, a.tokens);
+  const int d = c.width(a.width_qk), e = c.width(a.width_v);
   const int thread = static_cast<int>(threadIdx.x);
   const PlainRows K = c.rows(in.k, d), V = c.rows(in.v, e);
   Slot ks(0), vs(1), ms(2), ts(3);
@@ -75,7 +78,7 @@ __global__ __launch_bounds__(kRunningThreads, 3) void prepare_kernel(DeltaAttent
       [&](int i, int j, float& value) { M[place(i, j)] = j < i ? write[i] * T[place(i, j)] * value : 0.0f; });
   __syncthreads();
   invert_triangle(M, T);
-  const int side = static_cast<int>(side_of(a.tokens));
+  const int side = kSquare ? kC : static_cast<int>(side_of(a.tokens));
   float* inverse = to.inverse + c.state(side * side);
   arrived<kExact, 0>(Wanted{vs, V, 0, 0});
   each_four(kC, [&](int at, int row, int column) {
@@ -90,10 +93,12 @@ __global__ __launch_bounds__(kRunningThreads, 3) void prepare_kernel(DeltaAttent
              as_factor<kExact>(x[3])};
   });
   if (c.chunks > 1) {
-    const int64_t first = c.state(1) * kC * to.row;
-    for (int x0 = 0; x0 < to.width; x0 += kC) {
+    const int width = static_cast<int>(kSquare ? kSquareWidth : to.width),
+              stride = static_cast<int>(kSquare ? kSquareRow : to.row);
+    const int64_t first = c.state(1) * kC * stride;
+    for (int x0 = 0; x0 < width; x0 += kC) {
       fetch<kExact>(Wanted{ks, K, 0, x0});
-      const int columns = to.width - x0 < kC ? static_cast<int>(to.width) - x0 : kC;
+      const int columns = width - x0 < kC ? width - x0 : kC;
       float* tile = ks.own();
       each_four(columns, [&](int at, int row, int column) {
         auto* four = reinterpret_cast<float4*>(tile + at);
@@ -105,14 +110,14 @@ __global__ __launch_bounds__(kRunningThreads, 3) void prepare_kernel(DeltaAttent
           return float4{as_factor<kExact>(weight * x[0]), as_factor<kExact>(weight * x[1]),
                         as_factor<kExact>(weight * x[2]), as_factor<kExact>(weight * x[3])};
         };
-        *reinterpret_cast<float4*>(to.K + first + row * to.row + x0 + column) = times(by);
+        *reinterpret_cast<float4*>(to.K + first + row * stride + x0 + column) = times(by);
         *four = times(in);
       });
       __syncthreads();
       Product<kExact> sum;
       sum.template add<false, false>(T, ks.tile, c.depth(), kC, up_to_eight(d - x0));
       sum.each([&](int, int x, float& value) { value = x0 + x < d ? as_factor<kExact>(value) : 0.0f; });
-      sum.store(to.W + first, kC, to.row, 0, x0);
+      sum.store(OutRows(to.W + first, kC, stride, kSquare), 0, x0);
     }
   }
   for (int y0 = 0; y0 < e; y0 += kC) {
@@ -126,16 +131,16 @@ __global__ __launch_bounds__(kRunningThreads, 3) void prepare_kernel(DeltaAttent
     __syncthreads();
     Product<kExact> sum;
     sum.template add<false, false>(T, vs.tile, c.depth(), kC, up_to_eight(e - y0));
-    sum.store(to.U + c.first * e, c.n, e, 0, y0);
+    sum.store(c.out(to.U, e), 0, y0);
   }
 }
 
 // du = P^T dout: what each chunk's outputs ask of its own writes.
-template <bool kExact>
+template <bool kExact, bool kSquare>
 __global__ __launch_bounds__(kRunningThreads, 3) void local_kernel(DeltaAttention a, DeltaInputs<float> in,
                                                                    const float* dout, float* du) {
-  const Chunk c(blockIdx.x, a.tokens);
-  const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v);
+  const Chunk<kSquare> c(blockIdx.x, a.tokens);
+  const int d = c.width(a.width_qk), e = c.width(a.width_v);
   const PlainRows Q = c.rows(in.q, d), K = c.rows(in.k, d), dO = c.rows(dout, e);
   Slot qs(0), ks(1), os(2);
   request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
@@ -156,7 +161,7 @@ __global__ __launch_bounds__(kRunningThreads, 3) void local_kernel(DeltaAttentio
     fetch<kExact>(Wanted{os, dO, 0, y0});
     Product<kExact> sum;
     sum.template add<true, false>(P, os.tile, c.depth(), kC, up_to_eight(e - y0));
-    sum.store(du + c.first * e, c.n, e, 0, y0);
+    sum.store(c.out(du, e), 0, y0);
   }
 }
 
@@ -180,9 +185,10 @@ struct TokenSums {
 //   dkeep_i = sum_{j < i} G(i - 1, j) (G^T dG)(i, j) + before_{i-1} (sum_{i' >= i} G(i', i) r_i' + to_end_i
 //   s),
 // with r what the rows of `before` get and s the state's own. The block calls it together.
-template <bool kExact>
-__device__ void keep_gradients(const Chunk& c, const KeptInChunk& kept, const TokenSums& sums, const float* G,
-                               const float* dG, float both, float* to) {
+template <bool kExact, bool kSquare>
+__device__ void keep_gradients(const Chunk<kSquare>& c, const KeptInChunk<kSquare>& kept,
+                               const TokenSums& sums, const float* G, const float* dG, float both,
+                               float* to) {
   const int thread = static_cast<int>(threadIdx.x);
   both = warp_sum(both);
   __syncthreads();
@@ -204,23 +210,42 @@ __device__ void keep_gradients(const Chunk& c, const KeptInChunk& kept, const To
                          (thread > 0 ? kept.before[thread - 1] : 1.0f) * (rest + kept.to_end[thread] * state);
 }
 
-template <bool kExact>
+// This thread's share of the sum of two matrices' products, number by number; kWide: in fours.
+template <bool kWide>
+__device__ __forceinline__ float own_share_of_dot(const PlainRows& x, const PlainRows& y) {
+  using Four = std::conditional_t<kWide, float4, float>;
+  constexpr int kMany = sizeof(Four) / sizeof(float);
+  const auto *a = reinterpret_cast<const Four*>(x.data), *b = reinterpret_cast<const Four*>(y.data);
+  float sum = 0;
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < static_cast<int>(x.rows * x.columns) / kMany;
+       i += kRunningThreads) {
+    if constexpr (kWide)
+      sum += a[i].x * b[i].x + a[i].y * b[i].y + a[i].z * b[i].z + a[i].w * b[i].w;
+    else
+      sum += a[i] * b[i];
+  }
+  return sum;
+}
+
+template <bool kExact, bool kSquare>
 __global__ __launch_bounds__(kRunningThreads, 2) void delta_gradients_kernel(DeltaAttention a,
                                                                              DeltaInputs<float> in,
                                                                              const float* dout, Saved from,
                                                                              const float* dstates, float* du,
                                                                              DeltaGradients<float> to) {
-  const Chunk c(blockIdx.x, a.tokens);
+  const Chunk<kSquare> c(blockIdx.x, a.tokens);
   const int thread = static_cast<int>(threadIdx.x);
-  const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v);
-  const int side = static_cast<int>(side_of(a.tokens));
+  const int d = c.width(a.width_qk), e = c.width(a.width_v);
+  const int side = kSquare ? kC : static_cast<int>(side_of(a.tokens));
   const bool earlier = c.chunk > 0, later = c.chunk + 1 < c.chunks;
   const PlainRows Q = c.rows(in.q, d), K = c.rows(in.k, d), V = c.rows(in.v, e), dO = c.rows(dout, e),
                   U = c.rows(from.U, e), dR = c.rows(du, e);  // dU, until it is solved for
-  const PlainRows T(from.inverse + c.state(side * side), side, side);
-  const PlainRows S(earlier ? from.states + c.state(a.width_qk * e) : nullptr, d, e);
-  const PlainRows dS(later ? dstates + c.state(a.width_qk * e) : nullptr, d, e);
+  const PlainRows T(from.inverse + c.state(side * side), side, side, kSquare);
+  const PlainRows S = c.state(from.states, earlier, d, e), dS = c.state(dstates, later, d, e);
   Slot qs(0), ks(1), os(2), us(3), rs(4), xs(5);
+  request(Wanted{rs, dR, 0, 0}, Wanted{xs, T, 0, 0});
+  request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0}, Wanted{os, dO, 0, 0}, Wanted{us, U, 0, 0});
   const KeptInChunk kept(c, in.keep, running_shared + 6 * kTile);
   const TokenSums sums(kept.keep + kC);
   if (thread < kC) {
@@ -228,15 +253,14 @@ __global__ __launch_bounds__(kRunningThreads, 2) void delta_gradients_kernel(Del
     sums.minus[thread] = -sums.write[thread] * kept.before[thread];
   }
   for (int i = thread; i < 10 * kC; i += kRunningThreads) sums.with_v[i] = 0;
-  fetch<kExact>(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0}, Wanted{os, dO, 0, 0}, Wanted{us, U, 0, 0},
-                Wanted{rs, dR, 0, 0}, Wanted{xs, T, 0, 0});
+  arrived<kExact, 1>(Wanted{rs, dR, 0, 0}, Wanted{xs, T, 0, 0});
 
   for (int y0 = 0; y0 < e; y0 += kC) {  // dR = (1 + M)^-T dU
     fetch<kExact>(Wanted{rs, dR, 0, y0});
     Product<kExact> sum;
     sum.template add<true, false>(xs.tile, rs.tile, c.depth(), kC, up_to_eight(e - y0));
     sum.add_row_sums([&](int j, int y) { return y0 + y < e ? V(j, y0 + y) : 0.0f; }, sums.with_v);
-    sum.store(du + c.first * e, c.n, e, 0, y0);
+    if (e > kC) sum.store(c.out(du, e), 0, y0);
     __syncthreads();
     if (e > kC)
       rs.own();
@@ -245,9 +269,9 @@ __global__ __launch_bounds__(kRunningThreads, 2) void delta_gradients_kernel(Del
         rs.tile[place(j, y)] = j < c.n && y < e ? as_factor<kExact>(value) : 0.0f;
       });
     sum.scale(sums.write);
-    sum.store(to.v + c.first * e, c.n, e, 0, y0);
+    sum.store(c.out(to.v, e), 0, y0);
   }
-  __syncthreads();
+  arrived<kExact, 0>(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0}, Wanted{os, dO, 0, 0}, Wanted{us, U, 0, 0});
 
   // Through the states: rows of y times the state's rows. Their products with x are summed up, then they are
   // weighted.
@@ -264,14 +288,14 @@ __global__ __launch_bounds__(kRunningThreads, 2) void delta_gradients_kernel(Del
   };
   for (int x0 = 0; x0 < d; x0 += kC) {
     fetch<kExact>(Wanted{qs, Q, 0, x0}, Wanted{ks, K, 0, x0});
-    Product<kExact> q, k, ends;
-    if (earlier) q = through_state(os, dO, S, qs, x0, sums.with_q, kept.before);
-    q.store(to.q + c.first * d, c.n, d, 0, x0);
-    if (earlier) k = through_state(rs, dR, S, ks, x0, sums.with_k, sums.minus);
-    k.store(to.k + c.first * d, c.n, d, 0, x0);
-    if (!later) continue;
-    ends = through_state(us, U, dS, ks, x0, sums.with_ends, kept.to_end);
-    ends.template store<true>(to.k + c.first * d, c.n, d, 0, x0);
+    Product<kExact> q, k;
+    if (earlier) {
+      q = through_state(os, dO, S, qs, x0, sums.with_q, kept.before);
+      k = through_state(rs, dR, S, ks, x0, sums.with_k, sums.minus);
+    }
+    q.store(c.out(to.q, d), 0, x0);
+    if (later) k.plus(through_state(us, U, dS, ks, x0, sums.with_ends, kept.to_end));
+    k.store(c.out(to.k, d), 0, x0);
   }
 
   Product<kExact> dp, dm, scores, same;
@@ -312,7 +336,9 @@ __global__ __launch_bounds__(kRunningThreads, 2) void delta_gradients_kernel(Del
         dG[place(i, j)] = below ? as_factor<kExact>(g_ij + end) : 0.0f;
         G[place(i, j)] = as_factor<kExact>(g);
         ds[place(i, j)] = as_factor<kExact>(g * p);
-        dA[place(i, j)] = below ? as_factor<kExact>(-sums.write[i] * g * m) : 0.0f;
+        // A gradient of K K^T reaches K from both sides.
+        if (j <= i)
+          dA[place(i, j)] = dA[place(j, i)] = below ? as_factor<kExact>(-sums.write[i] * g * m) : 0.0f;
         same.big[n][at] = below ? m * g * k : 0.0f;
       }
   }
@@ -327,18 +353,16 @@ __global__ __launch_bounds__(kRunningThreads, 2) void delta_gradients_kernel(Del
     const int columns = up_to_eight(d - x0);
     fetch<kExact>(Wanted{qs, Q, 0, x0}, Wanted{ks, K, 0, x0});
     Product<kExact> q, k;
+    q.add_stored(c.out(to.q, d), 0, x0);
+    k.add_stored(c.out(to.k, d), 0, x0);
     q.template add<false, false>(ds, ks.tile, c.depth(), kC, columns);
-    q.template store<true>(to.q + c.first * d, c.n, d, 0, x0);
+    q.store(c.out(to.q, d), 0, x0);
     k.template add<true, false>(ds, qs.tile, c.depth(), kC, columns);
     k.template add<false, false>(dA, ks.tile, c.depth(), kC, columns);
-    k.template add<true, false>(dA, ks.tile, c.depth(), kC, columns);
-    k.template store<true>(to.k + c.first * d, c.n, d, 0, x0);
+    k.store(c.out(to.k, d), 0, x0);
   }
   if (to.keep == nullptr) return;
-  float both = 0;
-  if (earlier && later)
-#pragma unroll 8
-    for (int i = thread; i < d * e; i += kRunningThreads) both += S.data[i] * dS.data[i];
+  const float both = earlier && later ? own_share_of_dot<kSquare>(S, dS) : 0.0f;
   keep_gradients<kExact>(c, kept, sums, G, dG, both, to.keep);
 }
 
@@ -359,10 +383,14 @@ void delta_attention_forward(const DeltaAttention& a, int64_t sequences, bool tf
   if (sequences == 0) return;
   const Saved s(a, sequences, saved);
   const int64_t chunks = sequences * running_chunks(a.tokens);
-  launch_running(tf32 ? prepare_kernel<false> : prepare_kernel<true>, chunks, 4, KeptInChunk::kFloats + kC,
-                 stream, "delta_attention_prepare", a, in, s);
+  const bool square = square_heads(a, in.q, in.k, in.v, out, saved);
+  for_kind(tf32, square, [&](auto exact, auto squared) {
+    launch_running(prepare_kernel<exact, squared>, chunks, 4, kKeptFloats + kC, stream,
+                   "delta_attention_prepare", Start::kInOrder, a, in, s);
+  });
   if (a.tokens > kC) delta_states_forward(s.running(a, sequences), tf32, stream);
-  running_outputs(linear_of(a), sequences, tf32, in.q, in.k, s.U, in.keep, s.states, out, stream);
+  running_outputs(linear_of(a), sequences, tf32, in.q, in.k, s.U, in.keep, s.states, out, Start::kEarly,
+                  stream);
 }
 
 void delta_attention_backward(const DeltaAttention& a, int64_t sequences, bool tf32,
@@ -373,8 +401,11 @@ void delta_attention_backward(const DeltaAttention& a, int64_t sequences, bool t
   const int64_t chunks = sequences * running_chunks(a.tokens);
   float *du = work, *dstates = du + sequences * a.tokens * a.width_v,
         *whole = dstates + states_of(a, sequences);
-  launch_running(tf32 ? local_kernel<false> : local_kernel<true>, chunks, 3, KeptInChunk::kFloats, stream,
-                 "delta_attention_local", a, in, dout, du);
+  const bool square = square_heads(a, in.q, in.k, in.v, saved, dout, d.q, d.k, d.v, work);
+  for_kind(tf32, square, [&](auto exact, auto squared) {
+    launch_running(local_kernel<exact, squared>, chunks, 3, kKeptFloats, stream, "delta_attention_local",
+                   Start::kInOrder, a, in, dout, du);
+  });
   if (a.tokens > kC) {
     write_states(linear_of(a), sequences, tf32, true, in.q, dout, in.keep, dstates, whole, stream);
     DeltaStates running = s.running(a, sequences);
@@ -382,9 +413,10 @@ void delta_attention_backward(const DeltaAttention& a, int64_t sequences, bool t
     running.states = dstates;
     delta_states_backward(running, tf32, stream);
   }
-  launch_running(tf32 ? delta_gradients_kernel<false> : delta_gradients_kernel<true>, chunks, 6,
-                 KeptInChunk::kFloats + TokenSums::kFloats, stream, "delta_attention_backward", a, in, dout,
-                 s, dstates, du, d);
+  for_kind(tf32, square, [&](auto exact, auto squared) {
+    launch_running(delta_gradients_kernel<exact, squared>, chunks, 6, kKeptFloats + TokenSums::kFloats,
+                   stream, "delta_attention_backward", Start::kInOrder, a, in, dout, s, dstates, du, d);
+  });
 }
 
 }  // namespace rankscope::cuda

@@ -86,10 +86,13 @@ __global__ __launch_bounds__(kThreads) void states_kernel(DeltaStates a) {
     there[stage].bring(to, (kBack ? a.K : a.W) + from, kBytes);
     there[stage].bring(to + kMatrix<kWidth>, (kBack ? a.W : a.K) + from, kBytes);
   };
-  if (thread == 0) {
+  let_next_start();
+  for (int i = thread; i < kWidth * kColumnRow; i += kThreads) S[i] = 0;
+  if (thread == 0)
     for (int s = 0; s < kStages; ++s) there[s].set_up();
+  wait_for_previous();
+  if (thread == 0)
     for (int s = 0; s + 1 < kStages && s < chunks; ++s) bring(s);
-  }
 
   // Elements 2 r and 2 r + 1 of a fragment stand at row g + 8 r, columns `column` and `column` + 1.
   const int column = half + 2 * t;
@@ -125,7 +128,6 @@ __global__ __launch_bounds__(kThreads) void states_kernel(DeltaStates a) {
   };
   read_u(true);
   read_added(true);
-  for (int i = thread; i < kWidth * kColumnRow; i += kThreads) S[i] = 0;
 
   for (int64_t step = 0; step < chunks; ++step) {
     const int stage = static_cast<int>(step % kStages);
@@ -174,10 +176,8 @@ void launch(const DeltaStates& a, bool tf32, void* stream) {
       (2 * kStages * kMatrix<kWidth> + (kWidth + kTokens) * kColumnRow) * static_cast<int>(sizeof(float));
   const auto kernel =
       tf32 ? states_kernel<kWidth, false, kBack, kWhole> : states_kernel<kWidth, true, kBack, kWhole>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes), kName);
   const int64_t blocks = a.sequences * ((a.width_v + kColumns - 1) / kColumns);
-  kernel<<<blocks_for(blocks, 1, kName), kThreads, kBytes, as_stream(stream)>>>(a);
-  check_launch(kName);
+  launch_kernel(kernel, blocks_for(blocks, 1, kName), kThreads, kBytes, stream, kName, Start::kEarly, a);
 }
 
 template <bool kBack>

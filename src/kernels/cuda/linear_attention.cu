@@ -9,15 +9,17 @@ namespace {
 
 __host__ __device__ int tiles_of(int64_t size) { return static_cast<int>((size + kC - 1) / kC); }
 
-template <bool kExact>
+template <bool kExact, bool kSquare>
 __global__ __launch_bounds__(kRunningThreads) void write_states_kernel(LinearAttention a, int64_t rows,
                                                                        bool queries, const float* x,
                                                                        const float* y, const float* keep,
                                                                        float* states, float* whole) {
-  const int each = tiles_of(a.width_v), m = static_cast<int>(rows);
-  const Chunk c(blockIdx.x / each, a.tokens);
+  const int each = kSquare ? 1 : tiles_of(a.width_v);
+  const Chunk<kSquare> c(blockIdx.x / each, a.tokens);
+  const int e = c.width(a.width_v), m = c.width(rows);
+  if constexpr (kSquare) a.degree = 0;  // the compiler is told
   const int column0 = static_cast<int>(blockIdx.x % each) * kC;
-  const PlainRows X = c.rows(x, a.width_qk), Y = c.rows(y, a.width_v);
+  const PlainRows X = c.rows(x, c.width(a.width_qk)), Y = c.rows(y, e);
   Slot xs(0), ys(1), phis(2);
   request(Wanted{xs, X, 0, 0}, Wanted{ys, Y, 0, column0});
   const KeptInChunk kept(c, keep, running_shared + (a.degree == 0 ? 2 : 3) * kTile);
@@ -40,9 +42,8 @@ __global__ __launch_bounds__(kRunningThreads) void write_states_kernel(LinearAtt
       fetch<kExact>(Wanted{xs, X, 0, row0});
     }
     Product<kExact> sum;
-    sum.template add<true, false>(from, ys.tile, c.depth(), up_to_eight(m - row0),
-                                  up_to_eight(a.width_v - column0));
-    sum.store(states + c.state(rows * a.width_v), rows, a.width_v, row0, column0);
+    sum.template add<true, false>(from, ys.tile, c.depth(), up_to_eight(m - row0), up_to_eight(e - column0));
+    sum.store(OutRows(states + c.state(static_cast<int64_t>(m) * e), m, e, kSquare), row0, column0);
   }
 }
 
@@ -79,33 +80,43 @@ __global__ __launch_bounds__(kRunningThreads) void scan_states_kernel(int64_t se
   }
 }
 
-template <bool kExact>
+template <bool kExact, bool kSquare, bool kEarly>
 __global__ __launch_bounds__(kRunningThreads, 3) void outputs_kernel(LinearAttention a, int64_t rows,
                                                                      const float* q, const float* k,
                                                                      const float* v, const float* keep,
                                                                      const float* states, float* out) {
-  const Chunk c(blockIdx.x, a.tokens);
-  const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v), m = static_cast<int>(rows);
+  const Chunk<kSquare> c(blockIdx.x, a.tokens);
+  const int d = c.width(a.width_qk), e = c.width(a.width_v), m = c.width(rows);
+  if constexpr (kSquare) a.degree = 0;  // the compiler is told
   const bool earlier = c.chunk > 0;
   const PlainRows Q = c.rows(q, d), K = c.rows(k, d), V = c.rows(v, e);
-  const PlainRows S(earlier ? states + c.state(rows * e) : nullptr, rows, e);
+  const PlainRows S = c.state(states, earlier, m, e);
   Slot qs(0), ks(1), vs(2), ss(3), phis(4);
   request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
-  request(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
+  if (!kEarly) request(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
   const KeptInChunk kept(c, keep, running_shared + (a.degree == 0 ? 4 : 5) * kTile);
-  arrived<kExact, 1>(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
+  arrived<kExact, kEarly ? 0 : 1>(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
   Product<kExact> s;
   for (int x0 = 0; x0 < d; x0 += kC) {
     fetch<kExact>(Wanted{qs, Q, 0, x0}, Wanted{ks, K, 0, x0});
     s.template add<false, true>(qs.tile, ks.tile, up_to_eight(d - x0));
   }
-  arrived<kExact, 0>(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
+  if (kEarly)
+    __syncthreads();  // everybody has read the keys
+  else
+    arrived<kExact, 0>(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
   float* P = ks.own();
   kept.between(P);
   s.each([&](int i, int j, float& value) {
     P[place(i, j)] = as_factor<kExact>(P[place(i, j)] * polynomial(a.degree, value));
   });
-  __syncthreads();
+  if (kEarly) {
+    wait_for_previous();
+    request(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
+    arrived<kExact, 0>(Wanted{vs, V, 0, 0}, Wanted{ss, S, 0, 0, earlier});
+  } else {
+    __syncthreads();
+  }
   for (int y0 = 0; y0 < e; y0 += kC) {
     const int columns = up_to_eight(e - y0);
     Product<kExact> o;
@@ -123,7 +134,7 @@ __global__ __launch_bounds__(kRunningThreads, 3) void outputs_kernel(LinearAtten
     o.scale(kept.before);
     fetch<kExact>(Wanted{vs, V, 0, y0});
     o.template add<false, false>(P, vs.tile, c.depth(), kC, columns);
-    o.store(out + c.first * e, c.n, e, 0, y0);
+    o.store(c.out(out, e), 0, y0);
   }
 }
 
@@ -141,10 +152,10 @@ struct RowSide {
 
 // dx = pairs(x0) + diag(weight) Y S^T for degree 0; otherwise that is the gradient of monomials and goes
 // through them. `pairs` adds what comes from inside the chunk.
-template <bool kExact, class Pairs>
-__device__ void row_gradients(const LinearAttention& a, int m, const Chunk& c, const RowSide& side, Slot& ss,
-                              float* factors, Pairs pairs, float* dx) {
-  const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v);
+template <bool kExact, bool kSquare, class Pairs>
+__device__ void row_gradients(const LinearAttention& a, int m, const Chunk<kSquare>& c, const RowSide& side,
+                              Slot& ss, float* factors, Pairs pairs, float* dx) {
+  const int d = c.width(a.width_qk), e = c.width(a.width_v);
   const int thread = static_cast<int>(threadIdx.x);
   const auto from_state = [&](Product<kExact>& sum, int f0, int columns) {
     for (int y0 = 0; y0 < e; y0 += kC) {
@@ -191,22 +202,23 @@ __device__ void row_gradients(const LinearAttention& a, int m, const Chunk& c, c
         for (int part = 0; part < 4 && x0 + x < d; ++part)
           value += spread[(x0 + x) * kRunningThreads + part * kC + i];
       });
-    sum.store(dx + c.first * d, c.n, d, 0, x0);
+    sum.store(c.out(dx, d), 0, x0);
   }
 }
 
-template <bool kExact>
+template <bool kExact, bool kSquare>
 __global__ __launch_bounds__(kRunningThreads,
                              2) void gradients_kernel(LinearAttention a, int64_t rows, const float* q,
                                                       const float* k, const float* v, const float* keep,
                                                       const float* dout, const float* states,
                                                       const float* dstates, float* dq, float* dk, float* dv) {
-  const Chunk c(blockIdx.x, a.tokens);
-  const int d = static_cast<int>(a.width_qk), e = static_cast<int>(a.width_v), m = static_cast<int>(rows);
+  const Chunk<kSquare> c(blockIdx.x, a.tokens);
+  const int d = c.width(a.width_qk), e = c.width(a.width_v), m = c.width(rows);
+  if constexpr (kSquare) a.degree = 0;  // the compiler is told
   const bool earlier = c.chunk > 0, later = c.chunk + 1 < c.chunks;
   const PlainRows Q = c.rows(q, d), K = c.rows(k, d), V = c.rows(v, e), dO = c.rows(dout, e);
-  const PlainRows S(earlier ? states + c.state(rows * e) : nullptr, rows, e);
-  const PlainRows dS(later ? dstates + c.state(rows * e) : nullptr, rows, e);
+  const PlainRows S = c.state(states, earlier, m, e);
+  const PlainRows dS = c.state(dstates, later, m, e);
   Slot qs(0), ks(1), vs(2), os(3), ps(4), ds(5), ss(6);
   request(Wanted{vs, V, 0, 0}, Wanted{os, dO, 0, 0});
   request(Wanted{qs, Q, 0, 0}, Wanted{ks, K, 0, 0});
@@ -268,7 +280,7 @@ __global__ __launch_bounds__(kRunningThreads,
     sum.scale(kept.to_end);
     fetch<kExact>(Wanted{os, dO, 0, y0});
     sum.template add<true, false>(ps.tile, os.tile, c.depth(), kC, columns);
-    sum.store(dv + c.first * e, c.n, e, 0, y0);
+    sum.store(c.out(dv, e), 0, y0);
   }
 }
 
@@ -277,22 +289,33 @@ __global__ __launch_bounds__(kRunningThreads,
 void write_states(const LinearAttention& a, int64_t sequences, bool tf32, bool queries, const float* x,
                   const float* y, const float* keep, float* states, float* whole, void* stream) {
   const int64_t rows = state_rows(a);
+  const bool square = a.degree == 0 && square_heads(a, x, y, states);
   const int64_t blocks = sequences * running_chunks(a.tokens) * tiles_of(a.width_v);
-  launch_running(tf32 ? write_states_kernel<false> : write_states_kernel<true>, blocks, a.degree == 0 ? 2 : 3,
-                 KeptInChunk::kFloats, stream, "write_states", a, rows, queries, x, y, keep, states, whole);
+  for_kind(tf32, square, [&](auto exact, auto squared) {
+    launch_running(write_states_kernel<exact, squared>, blocks, a.degree == 0 ? 2 : 3, kKeptFloats, stream,
+                   "write_states", Start::kInOrder, a, rows, queries, x, y, keep, states, whole);
+  });
 }
 
 void scan_states(int64_t sequences, int64_t chunks, int64_t size, bool backward, const float* whole,
                  float* states, void* stream) {
   launch_running(scan_states_kernel, (sequences * size + kRunningThreads - 1) / kRunningThreads, 0, 0, stream,
-                 "scan_states", sequences, chunks, size, backward, whole, states);
+                 "scan_states", Start::kInOrder, sequences, chunks, size, backward, whole, states);
 }
 
 void running_outputs(const LinearAttention& a, int64_t sequences, bool tf32, const float* q, const float* k,
-                     const float* v, const float* keep, const float* states, float* out, void* stream) {
-  launch_running(tf32 ? outputs_kernel<false> : outputs_kernel<true>, sequences * running_chunks(a.tokens),
-                 a.degree == 0 ? 4 : 5, KeptInChunk::kFloats, stream, "running_outputs", a, state_rows(a), q,
-                 k, v, keep, states, out);
+                     const float* v, const float* keep, const float* states, float* out, Start start,
+                     void* stream) {
+  const int64_t blocks = sequences * running_chunks(a.tokens), rows = state_rows(a);
+  const bool square = a.degree == 0 && square_heads(a, q, k, v, states, out);
+  const auto go = [&](auto kernel, Start when) {
+    launch_running(kernel, blocks, a.degree == 0 ? 4 : 5, kKeptFloats, stream, "running_outputs", when, a,
+                   rows, q, k, v, keep, states, out);
+  };
+  if (square && start == Start::kEarly)
+    return tf32 ? go(outputs_kernel<false, true, true>, start) : go(outputs_kernel<true, true, true>, start);
+  for_kind(tf32, square,
+           [&](auto exact, auto squared) { go(outputs_kernel<exact, squared, false>, Start::kInOrder); });
 }
 
 int64_t linear_attention_workspace(const LinearAttention& a, int64_t sequences, bool backward) {
@@ -311,7 +334,7 @@ void linear_attention_forward(const LinearAttention& a, int64_t sequences, bool 
     write_states(a, sequences, tf32, false, k, v, keep, states, whole, stream);
     scan_states(sequences, chunks, size, false, whole, states, stream);
   }
-  running_outputs(a, sequences, tf32, q, k, v, keep, states, out, stream);
+  running_outputs(a, sequences, tf32, q, k, v, keep, states, out, Start::kInOrder, stream);
 }
 
 void linear_attention_backward(const LinearAttention& a, int64_t sequences, bool tf32, const float* q,
@@ -327,10 +350,13 @@ void linear_attention_backward(const LinearAttention& a, int64_t sequences, bool
     write_states(a, sequences, tf32, true, q, dout, keep, dstates, whole, stream);
     scan_states(sequences, chunks, size, true, whole, dstates, stream);
   }
+  const bool square = a.degree == 0 && square_heads(a, q, k, v, dout, states, dstates, dq, dk, dv);
   const int64_t wide = a.width_qk > kNarrow ? kRunningThreads * a.width_qk : 0;
-  launch_running(tf32 ? gradients_kernel<false> : gradients_kernel<true>, sequences * chunks, 7,
-                 KeptInChunk::kFloats + (a.degree > 0 ? kC + wide : 0), stream, "linear_attention_backward",
-                 a, rows, q, k, v, keep, dout, states, dstates, dq, dk, dv);
+  for_kind(tf32, square, [&](auto exact, auto squared) {
+    launch_running(gradients_kernel<exact, squared>, sequences * chunks, 7,
+                   kKeptFloats + (a.degree > 0 ? kC + wide : 0), stream, "linear_attention_backward",
+                   Start::kInOrder, a, rows, q, k, v, keep, dout, states, dstates, dq, dk, dv);
+  });
 }
 
 }  // namespace rankscope::cuda

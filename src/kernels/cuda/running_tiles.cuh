@@ -31,14 +31,27 @@ struct PlainRows {
   int64_t rows, columns;
   bool wide;  // every row starts at 16 bytes
 
-  __device__ PlainRows(const float* from, int64_t row_count, int64_t column_count)
+  __device__ PlainRows(const float* from, int64_t row_count, int64_t column_count, bool known_wide = false)
       : data(from),
         rows(row_count),
         columns(column_count),
-        wide(column_count % 4 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0) {}
+        wide(known_wide || (column_count % 4 == 0 && reinterpret_cast<uintptr_t>(from) % 16 == 0)) {}
   __device__ __forceinline__ float operator()(int64_t row, int64_t column) const {
     return row < rows && column < columns ? data[row * columns + column] : 0.0f;
   }
+};
+
+/// One that is written.
+struct OutRows {
+  float* data;
+  int64_t rows, columns;
+  bool pairs;  // two and two neighbours of a row stand at 8 bytes
+
+  __device__ OutRows(float* to, int64_t row_count, int64_t column_count, bool known_pairs = false)
+      : data(to),
+        rows(row_count),
+        columns(column_count),
+        pairs(known_pairs || (column_count % 2 == 0 && reinterpret_cast<uintptr_t>(to) % 8 == 0)) {}
 };
 
 /// A factor as the tensor cores take it: float32 where products are exact, otherwise rounded to TF32.
@@ -122,18 +135,17 @@ struct Wanted {
   __device__ bool missing() const { return really && slot.holds != first(); }
 };
 
-/// Starts to bring a tile that is not in its slot; nobody reads what goes.
-__device__ __forceinline__ bool started(const Wanted& w) {
-  if (!w.missing()) return false;
+/// Starts to bring a tile; nobody reads what goes.
+__device__ __forceinline__ void start(const Wanted& w) {
+  if (!w.really) return;
   w.slot.holds = w.first();
   bring(w.slot.tile, w.m, w.row0, w.column0);
-  return true;
 }
 
-/// Starts to bring tiles as one group.
+/// Starts to bring the first tiles of some slots as one group.
 template <class... Tiles>
 __device__ __forceinline__ void request(const Tiles&... wanted) {
-  (started(wanted), ...);
+  (start(wanted), ...);
   copy_commit();
 }
 
@@ -150,10 +162,12 @@ template <bool kExact, class... Tiles>
 __device__ __forceinline__ void fetch(const Tiles&... wanted) {
   if (!(wanted.missing() || ...)) return;
   __syncthreads();  // nobody reads any more what goes
-  const bool brought[] = {started(wanted)...};
+  const bool brought[] = {wanted.missing()...};
+  int i = 0;
+  ((brought[i++] ? start(wanted) : void()), ...);
   copy_commit();
   copy_wait<0>();
-  int i = 0;
+  i = 0;
   ((brought[i++] ? round_brought<kExact>(wanted.slot.tile, wanted.m, wanted.column0) : void()), ...);
   __syncthreads();
 }
@@ -220,6 +234,12 @@ struct Product {
     }
   }
 
+  __device__ __forceinline__ void plus(const Product& other) {
+#pragma unroll
+    for (int n = 0; n < 4; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) big[n][i] += other.big[n][i], small[n][i] += other.small[n][i];
+  }
   /// One number each: less to hold.
   __device__ __forceinline__ void settle() {
     each([](int, int, float&) {});
@@ -246,32 +266,24 @@ struct Product {
 #pragma unroll
       for (int i = 0; i < 4; ++i) big[n][i] *= two[i >> 1], small[n][i] *= two[i >> 1];
   }
-  /// Its part of `to` [rows, columns] from (row0, column0) on, or adds to it.
-  template <bool kAdd = false>
-  __device__ __forceinline__ void store(float* to, int64_t rows, int64_t columns, int row0, int column0) {
-    const WarpPlace w;
-    const bool pairs = columns % 2 == 0 && reinterpret_cast<uintptr_t>(to) % 8 == 0;
-    const int stride = static_cast<int>(columns), row = w.row + w.g, column = w.column + 2 * w.t;
-    const int rows_left = static_cast<int>(rows) - row0 - row, columns_left = stride - column0 - column;
-    float* first = to + (row0 + row) * columns + column0 + column;
-#pragma unroll
-    for (int r = 0; r < 2; ++r)
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-        if (8 * r >= rows_left || 8 * n >= columns_left) continue;
-        float2 two{big[n][2 * r] + small[n][2 * r], big[n][2 * r + 1] + small[n][2 * r + 1]};
-        float* at = first + (8 * r * stride + 8 * n);
-        if (pairs) {
-          if constexpr (kAdd) {
-            const float2 there = *reinterpret_cast<const float2*>(at);
-            two.x += there.x, two.y += there.y;
-          }
-          *reinterpret_cast<float2*>(at) = two;
-          continue;
-        }
-        at[0] = two.x + (kAdd ? at[0] : 0.0f);
-        if (8 * n + 1 < columns_left) at[1] = two.y + (kAdd ? at[1] : 0.0f);
+  /// Its part of a matrix from (row0, column0) on.
+  __device__ __forceinline__ void store(const OutRows& to, int row0, int column0) const {
+    each_pair(to, row0, column0, [&](float* at, int n, int i, bool both) {
+      const float2 two{big[n][i] + small[n][i], big[n][i + 1] + small[n][i + 1]};
+      if (to.pairs) {
+        *reinterpret_cast<float2*>(at) = two;
+      } else {
+        at[0] = two.x;
+        if (both) at[1] = two.y;
       }
+    });
+  }
+  /// Adds that part, which this thread has stored. Before products, so that these hide the way to memory.
+  __device__ __forceinline__ void add_stored(const OutRows& from, int row0, int column0) {
+    each_pair(from, row0, column0, [&](const float* at, int n, int i, bool both) {
+      big[n][i] += at[0];
+      if (both) big[n][i + 1] += at[1];
+    });
   }
 
   /// sums[half * 64 + row] += sum over this tile's columns of value times x(row, column); the two halves of
@@ -295,6 +307,20 @@ struct Product {
   }
 
  private:
+  /// use(where, n, i, both) for every two neighbours big[n][i], big[n][i + 1] of which one at least is there.
+  template <class Use>
+  __device__ __forceinline__ void each_pair(const OutRows& to, int row0, int column0, Use use) const {
+    const WarpPlace w;
+    const int stride = static_cast<int>(to.columns), row = w.row + w.g, column = w.column + 2 * w.t;
+    const int rows_left = static_cast<int>(to.rows) - row0 - row, columns_left = stride - column0 - column;
+    float* first = to.data + (row0 + row) * to.columns + column0 + column;
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+#pragma unroll
+      for (int n = 0; n < 4; ++n)
+        if (8 * r < rows_left && 8 * n < columns_left)
+          use(first + (8 * r * stride + 8 * n), n, 2 * r, to.pairs || 8 * n + 1 < columns_left);
+  }
   static __device__ __forceinline__ Split factor(float x) {
     if constexpr (kExact) return split(x);
     return {__float_as_uint(x), 0};  // rounded already
