@@ -9,6 +9,7 @@
 #include "ops/neighbours.h"
 #include "ops/normals.h"
 #include "ops/pattern.h"
+#include "ops/polynomial_attention.h"
 #include "ops/projected_attention.h"
 #include "ops/skip_norm.h"
 #include "ops/small_attention.h"

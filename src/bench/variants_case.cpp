@@ -135,20 +135,25 @@ class Softmax {
   double at_ = 1;             // tokens of that
 };
 
-// Between the last length at which softmax is faster and the first at which ours is, in log-log; 16 where
-// ours is from the first on.
+// Between the last length at which softmax is faster and the next, in log-log; 16 where it never is, none
+// where it is at the last. What launches cost hides the work of short lengths, so that one at which ours is
+// ahead says nothing of the next: lengths go on until ours is ahead by a factor of two.
 double crossover(const Machine& machine, const RunningForm& form, bool backward) {
   Softmax softmax(machine, backward);
-  double before = 0;
+  double before = 0, last = 16;
   for (int64_t T = 16; T <= (machine.quick ? 512 : 16384); T *= 2) {
     const VariantOperands x = operands(machine, form, T);
     const double theirs = softmax.milliseconds(x);
-    if (!std::isfinite(theirs)) return kNone;
+    if (!std::isfinite(theirs)) return last;
     const double ahead = std::log(milliseconds(machine, form.ours, x, form.operands, backward) / theirs);
-    if (ahead <= 0) return T == 16 ? 16.0 : static_cast<double>(T / 2) * std::exp2(before / (before - ahead));
+    if (ahead > 0)
+      last = kNone;
+    else if (before > 0)
+      last = static_cast<double>(T / 2) * std::exp2(before / (before - ahead));
     before = ahead;
+    if (ahead < -std::log(2.0)) break;
   }
-  return kNone;
+  return last;
 }
 
 const RunningForm& form_named(const std::string& name) {
