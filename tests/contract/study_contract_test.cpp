@@ -50,7 +50,7 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
       {"fig1", {189, 0x2077b452a7dfd819}},
       {"figN", {60, 0x0842774d86a719dc}},
       {"fig_d", {60, 0xc9fbb361102c965d}},
-      {"gates", {21, 0xa7eb7b6638c6f69b}},
+      {"gates", {27, 0xd4a847fb5886ec30}},
       {"gate-samples", {30, 0x135e15550e56e576}},
       {"heads-mixed", {21, 0x49d01471243d71a8}},
       {"hull", {147, 0x2a9026098f846cdf}},
