@@ -90,3 +90,11 @@ Tables of studies have their results in columns; rows with the same x become the
   $ rankscope plot trials.csv --x rank --y test_mse --by state --log-x | tail -2
                1                           rank (log)                            2
              ● done
+
+A point that stands for more than seeds says so.
+
+  $ mkdir gates && cp "$TREE"/src/studies/results/gates/trials.csv "$TREE"/src/studies/results/gates/study.json gates
+  $ rankscope plot gates --x seed --y sink_mass --by kind 2>&1 > /dev/null
+  note: points of gates are means over heads (1, 2) as well; --by heads or --where heads=VALUE keeps them apart
+  $ rankscope plot gates --x seed --y sink_mass --by kind --where heads=1 2>&1 > /dev/null
+  $ rankscope plot gates --x seed --y sink_mass --by kind,heads 2>&1 > /dev/null

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/plot_mixture.h"
 #include "cli/plot_names.h"
 #include "report/figure.h"
 #include "report/names.h"
@@ -130,6 +131,19 @@ void label_figure(std::vector<FigureCurve>& curves, const FigureRequest& request
     for (FigureCurve& curve : curves) curve.name = readable_variant(curve.name);
 }
 
+// A mean over two settings is a number of neither.
+void tell_mixtures(const std::vector<CellTable>& tables, const PlotOptions& o, Io& io) {
+  if (io.quiet) return;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const auto mixed = mixed_settings(table_of(o.tables[i]), tables[i], o.figure.request);
+    if (mixed.empty()) continue;
+    const std::string first = mixed.front().substr(0, mixed.front().find(" ("));
+    io.err << fmt::format(
+        "note: points of {} are means over {} as well; --by {} or --where {}=VALUE keeps them apart\n",
+        printable(o.tables[i], 200), fmt::join(mixed, ", "), first, first);
+  }
+}
+
 int run_plot(PlotOptions& o, Io& io) {
   FigureRequest& request = o.figure.request;
   FigureStyle& style = o.figure.style;
@@ -145,6 +159,7 @@ int run_plot(PlotOptions& o, Io& io) {
   spell_out(tables, o.figure);
   name_curves(tables, o, request);
   std::vector<FigureCurve> curves = select_curves(tables, request);
+  tell_mixtures(tables, o, io);
   if (o.out.empty()) {
     if (style.x_label.empty()) style.x_label = request.x;
     if (style.y_label.empty()) style.y_label = request.y;

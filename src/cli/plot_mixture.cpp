@@ -1,0 +1,79 @@
+#include "cli/plot_mixture.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/json.h"
+#include "base/table.h"
+#include "report/text.h"
+
+namespace rankscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kLargestAbout = 1 << 20;
+constexpr size_t kMostValues = 4;  // named
+
+std::vector<std::string> names_of_settings(const fs::path& trials) {
+  const fs::path about = trials.parent_path() / "study.json";
+  std::error_code ignored;
+  if (trials.filename() != "trials.csv" || !fs::is_regular_file(about, ignored)) return {};
+  const Json study = read_json(about, kLargestAbout);
+  std::vector<std::string> names;
+  if (study.is_object() && study.contains("keys") && study["keys"].is_array())
+    for (const Json& name : study["keys"])
+      if (name.is_string()) names.push_back(name.get<std::string>());
+  return names;
+}
+
+std::string cell(const CellTable& table, const std::vector<std::string>& row, const std::string& column) {
+  const auto at = table.find(column);
+  return at && *at < row.size() ? row[*at] : "";
+}
+
+// Values asked for of one column are alternatives.
+bool is_wanted(const CellTable& table, const std::vector<std::string>& row, const FigureRequest& request) {
+  if (!as_number(cell(table, row, request.y))) return false;
+  return std::all_of(request.where.begin(), request.where.end(), [&](const auto& first) {
+    return std::any_of(request.where.begin(), request.where.end(), [&](const auto& other) {
+      return other.first == first.first && other.second == cell(table, row, first.first);
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> mixed_settings(const fs::path& trials, const CellTable& table,
+                                        const FigureRequest& request) {
+  std::vector<std::string> mixed;
+  for (const std::string& name : names_of_settings(trials)) {
+    if (name == "seed" || name == request.x || !table.find(name)) continue;
+    std::map<std::vector<std::string>, std::set<std::string>> points;
+    for (const auto& row : table.rows) {
+      if (!is_wanted(table, row, request)) continue;
+      std::vector<std::string> point{cell(table, row, request.x)};
+      for (const std::string& by : request.by) point.push_back(cell(table, row, by));
+      points[point].insert(cell(table, row, name));
+    }
+    const auto most = std::max_element(points.begin(), points.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    if (most == points.end() || most->second.size() < 2) continue;
+    std::vector<std::string> values;
+    for (const std::string& value : most->second)
+      values.push_back(value.empty() ? "not set" : printable(value, 40));
+    if (values.size() > kMostValues) {
+      values.resize(kMostValues);
+      values.emplace_back("...");
+    }
+    mixed.push_back(fmt::format("{} ({})", printable(name, 40), fmt::join(values, ", ")));
+  }
+  return mixed;
+}
+
+}  // namespace rankscope
