@@ -57,7 +57,7 @@ draw explained-away --x bias --y effective_rank --by normalisation --where readi
 draw variants --x depth --y rank_rel --by kind,skips --where task=backcopy --where kind=softmax \
   --where kind=fastmax --where kind=delta --where kind=gate_output \
   --x-label "layers passed"
-draw gates --x seed --y sink_mass --by kind
+draw gates --x seed --y sink_mass --by kind --where heads=1
 draw fastmax --x attention_rank --y wrong --by kind --where task=retrieval --where tokens=9
 draw hybrid-share --x depth --y hybrid_share --by task
 draw compose --x key_width --y accuracy --by functions,order --log-x --where order=full+full+linear \
