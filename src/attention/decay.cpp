@@ -66,7 +66,7 @@ at::Tensor decay_output(const AttentionInput& in, const at::Tensor& v) {
 
 extern const AttentionVariant attention_decay{
     .name = "decay",
-    .summary = "q . k times g^distance: a state that forgets, each head at a rate of its own",
+    .summary = "q . k / sqrt(d) times g^distance: a state that forgets, each head at a rate of its own",
     .row_stochastic = false,
     .only_tokens = false,
     .own_tokens_only = false,

@@ -73,7 +73,8 @@ class Fastmax : public PreparedAttention {
             fmt::format("fastmax with p={} gives a weight of {:.3g}: a polynomial of odd degree falls below "
                         "zero, where its rows are no shares",
                         p_, seen.min().item<double>()))
-            .hint("an even p, or norm=own_mean, which keeps scores between -1 and 1");
+            .hint(spec_.causal ? "an even p"
+                               : "an even p, or norm=own_mean, which keeps scores between -1 and 1");
     }
     if (hidden.defined()) f = f.masked_fill(hidden, 0.0);
     return f / f.sum(-1, true);
@@ -157,7 +158,12 @@ extern const AttentionVariant attention_fastmax{
       return std::make_unique<Fastmax>(in);
     },
     .options =
-        {{.name = "p", .otherwise = "2", .low = 1, .high = 3, .meaning = "degree of the polynomial"},
+        {{.name = "p",
+          .otherwise = "2",
+          .low = 1,
+          .high = 3,
+          .meaning = "degree of the polynomial",
+          .whole = true},
          {.name = "norm",
           .otherwise = "scaled",
           .words = {"scaled", "token_mean", "own_mean", "longest", "standardised"},

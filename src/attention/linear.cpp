@@ -37,7 +37,7 @@ at::Tensor linear_output(const AttentionInput& in, const at::Tensor& v) {
 
 extern const AttentionVariant attention_linear{
     .name = "linear",
-    .summary = "q . k as it is: a state that adds up k v^T, rank at most d",
+    .summary = "q . k / sqrt(d) as it is: a state that adds up k v^T, rank at most d",
     .row_stochastic = false,
     .only_tokens = false,
     .own_tokens_only = false,

@@ -40,6 +40,7 @@ extern const AttentionVariant attention_sigmoid{
     .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
       return std::make_unique<Sigmoid>(in);
     },
+    .shares = false,
     .options = {{.name = "log_keys",
                  .otherwise = "1",
                  .low = 0,

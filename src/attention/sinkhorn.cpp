@@ -18,6 +18,7 @@ extern const AttentionVariant attention_sinkhorn{
                  .otherwise = "5",
                  .low = 1,
                  .high = 100,
-                 .meaning = "of both normalisations; 1 is doubly_normalised"}}};
+                 .meaning = "of both normalisations; 1 is doubly_normalised",
+                 .whole = true}}};
 
 }  // namespace rankscope

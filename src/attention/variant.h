@@ -44,6 +44,7 @@ struct VariantOption {
   std::vector<std::string_view> words = {};  // empty: a number between low and high
   double low = 0, high = 0;
   std::string_view meaning = {};
+  bool whole = false;  // a whole number
 };
 
 struct AttentionVariant {
@@ -54,7 +55,7 @@ struct AttentionVariant {
   bool own_tokens_only;  // cannot look at another stream than its own
   bool has_scores;       // the pattern is made of scores, larger for more attention
   std::unique_ptr<PreparedAttention> (*prepare)(const AttentionInput& input);
-  bool shares = true;  // no entry is below zero: the pattern says how much each key gives
+  bool shares = true;  // no entry is below zero, no row sums to more than one: how much each key gives
   bool only_causal =
       false;  // a state that runs forward: there is no form without a causal mask, nor with a window
   bool may_be_causal = true;  // false: a row depends on later queries, and a mask would not hide them

@@ -119,12 +119,12 @@ extern const Lens lens_attention{
     .metrics =
         {{.name = "attention_entropy",
           .formula =
-              "mean over rows with more than one allowed key of H(row) / log(allowed keys); with learned "
-              "sinks H(row / its sum)",
+              "mean over rows with more than one allowed key of H(row) / log(allowed keys); with a key "
+              "that has no value H(row / its sum)",
           .meaning = "1: uniform over what the mask allows; 0: one key per query",
           .high = 1.0}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
-      return std::make_unique<Attention>(has_learned_sinks(context));
+      return std::make_unique<Attention>(rows_fall_short(context));
     }};
 
 }  // namespace rankscope

@@ -55,7 +55,7 @@ extern const Lens lens_eigen{
     .metrics =
         {{.name = "eigen_gap",
           .formula = "1 - |lambda_2| of the attention matrix, by Arnoldi steps; not for causal masks, "
-                     "learned sinks, nor "
+                     "keys without a value, nor "
                      "T > 512",
           .meaning =
               "1: one application makes tokens alike; 0: some difference is kept for ever; below 0 only "
@@ -65,7 +65,7 @@ extern const Lens lens_eigen{
           .formula = "||A v - lambda v|| of the Arnoldi vector behind eigen_gap",
           .meaning = "how far the steps came: near 0, the eigenvalue is right"}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
-      return std::make_unique<Eigen>(has_learned_sinks(context));
+      return std::make_unique<Eigen>(rows_fall_short(context));
     },
     .on_request = true};
 

@@ -128,7 +128,11 @@ TEST(VariantText, OptionsAreCheckedAndUnknownOnesNamed) {
     return std::string("taken");
   };
   EXPECT_EQ(refused("sinkhorn:rounds=7"), "taken");
-  EXPECT_EQ(refused("sinkhorn:rounds=0"), "rounds of sinkhorn attention is a number from 1 to 100, not 0");
+  EXPECT_EQ(refused("sinkhorn:rounds=0"),
+            "rounds of sinkhorn attention is a whole number from 1 to 100, not 0");
+  EXPECT_EQ(refused("sinkhorn:rounds=1.9"),
+            "rounds of sinkhorn attention is a whole number from 1 to 100, not 1.9");
+  EXPECT_EQ(refused("fastmax:p=2.7"), "p of fastmax attention is a whole number from 1 to 3, not 2.7");
   EXPECT_EQ(refused("sinkhorn:round=7"), "there is no option of sinkhorn attention \"round\"");
   EXPECT_EQ(refused("softmax:rounds=7"), "softmax attention has no options");
   EXPECT_EQ(refused("sinkhorn:rounds"), "\"sinkhorn:rounds\" is no attention variant");

@@ -96,7 +96,7 @@ lenses: what can be measured, what it means, what it costs.
   told
   $ rankscope lenses --attention | sed -n '/^sinkhorn/,/^$/p'
   sinkhorn: shares over queries and over keys in turn, rows last
-    rows sum to one; no entry below zero; never causal
+    rows sum to one; entries are shares; never causal
     rounds=5  of both normalisations; 1 is doubly_normalised (1 to 100)
 
   $ rankscope lenses --attention --json | grep -c '"may_be_causal"'

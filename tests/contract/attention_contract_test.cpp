@@ -110,11 +110,13 @@ TEST_P(AttentionContract, AnotherStreamsTokensAreReadUnlessItSaysThatItCannot) {
 }
 
 TEST_P(AttentionContract, EntriesAreSharesWhereItSaysSoAndOnlyThere) {
-  const double least = whole().min().item<double>();
-  if (GetParam()->shares)
+  const double least = whole().min().item<double>(), most = whole().sum(-1).max().item<double>();
+  if (GetParam()->shares) {
     EXPECT_GE(least, 0.0);
-  else
-    EXPECT_LT(least, 0.0) << "no entry is below zero: it need not declare otherwise";
+    EXPECT_LE(most, 1 + kSum);
+  } else {
+    EXPECT_TRUE(least < 0 || most > 1 + kSum) << "entries are shares: it need not declare otherwise";
+  }
 }
 
 // The leak detector: what stands behind a query must not change its row.
@@ -301,7 +303,8 @@ const AttentionVariant kSigmoid{
     .has_scores = false,
     .prepare = [](const AttentionInput& in) -> std::unique_ptr<PreparedAttention> {
       return std::make_unique<Sigmoid>(in);
-    }};
+    },
+    .shares = false};
 
 INSTANTIATE_TEST_SUITE_P(NothingDeclared, AttentionContract, testing::Values(&kSigmoid),
                          [](const auto& variant) { return std::string(variant.param->name); });

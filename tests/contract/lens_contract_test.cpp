@@ -133,6 +133,7 @@ ModelSpec with_what_it_reads(const Lens& lens) {
   ModelSpec s;
   const std::string kind = lens.name == "column_sums" ? "doubly_normalised"
                            : lens.name == "gates"     ? "delta"
+                           : lens.name == "eigen"     ? "softmax"  // rows that sum to one
                                                       : "linear";
   s.blocks.push_back(classic_block(NormPlace::pre, {}, {.variant = kind, .d_qk = 2}, ""));
   return s;

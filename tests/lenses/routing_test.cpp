@@ -109,17 +109,20 @@ TEST(LearnedSinks, TheMassIsTheMeanOfWhatQueriesGiveByHead) {
 }
 
 TEST(LearnedSinks, EntropyIsThatOfWhatIsLeftOfARow) {
-  ModelSpec spec;
-  spec.blocks.push_back(classic_block(NormPlace::pre, {NormKind::layer}, {}, ""));
-  spec.blocks[0].attention().sinks = true;
-  const Packed packed({2});
-  const Packing packing = packed.packing();
-  const at::Tensor pattern =
-      at::tensor(std::vector<double>{0.1, 0.1, 0.45, 0.45}, at::kDouble).view({1, 1, 2, 2});
-  Seeing seeing(lens_named("attention"), {spec, 0, 17, 1, 0.3});
-  seeing.tile({pattern, {0, 0, 2}, false, 0, packing});
-  // Both rows are uniform over what the sink leaves.
-  EXPECT_NEAR(seeing.finish().of("attention_entropy", 0, 0), 1.0, 1e-14);
+  for (const bool learned : {true, false}) {
+    ModelSpec spec;
+    spec.blocks.push_back(classic_block(NormPlace::pre, {NormKind::layer}, {}, ""));
+    spec.blocks[0].attention().sinks = learned;
+    if (!learned) spec.blocks[0].attention().variant = "sink_column:score=2";
+    const Packed packed({2});
+    const Packing packing = packed.packing();
+    const at::Tensor pattern =
+        at::tensor(std::vector<double>{0.1, 0.1, 0.45, 0.45}, at::kDouble).view({1, 1, 2, 2});
+    Seeing seeing(lens_named("attention"), {spec, 0, 17, 1, 0.3});
+    seeing.tile({pattern, {0, 0, 2}, false, 0, packing});
+    // Both rows are uniform over what the sink leaves.
+    EXPECT_NEAR(seeing.finish().of("attention_entropy", 0, 0), 1.0, 1e-14);
+  }
 }
 
 TEST(Latent, TheRankIsThatOfTheTokensOfASample) {

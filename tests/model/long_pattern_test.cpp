@@ -118,7 +118,7 @@ TEST(LongPatterns, OfOtherAttentionStayTiles) {
                                              [](AttentionSpec& a) {
                                                a.alibi = {.1, .2, .3, .4};
                                              },
-                                             [](AttentionSpec& a) { a.variant = "sigmoid"; }}) {
+                                             [](AttentionSpec& a) { a.variant = "sink_column"; }}) {
     ModelSpec spec = kinds().front();
     change(spec.blocks[0].attention());
     Without without;

@@ -39,9 +39,9 @@ void check_option(const AttentionVariant& variant, const std::string& name, cons
     return;
   }
   const double number = number_of(value);
-  if (!(number >= o.low && number <= o.high))
-    throw usage_error(
-        fmt::format("{} is a number from {} to {}, not {}", of(), o.low, o.high, printable(value)));
+  if (!(number >= o.low && number <= o.high) || (o.whole && number != std::floor(number)))
+    throw usage_error(fmt::format("{} is a {}number from {} to {}, not {}", of(), o.whole ? "whole " : "",
+                                  o.low, o.high, printable(value)));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ void print_json(std::ostream& out) {
 
 std::string promises(const AttentionInfo& a) {
   return fmt::format("{}; {}; {}", a.rows_sum_to_one ? "rows sum to one" : "rows do not sum to one",
-                     a.shares ? "no entry below zero" : "entries may be below zero",
+                     a.shares ? "entries are shares" : "entries are no shares",
                      a.only_causal     ? "always causal"
                      : a.may_be_causal ? "may be causal"
                                        : "never causal");
