@@ -126,7 +126,10 @@ int run_named(StudyOptions o, Io& io) {
   for (const std::string& text : o.overrides) overrides.push_back(parse_override(text, runner.keys));
   if (o.seeds > 0) overrides.push_back(parse_override(fmt::format("seed=0..{}", o.seeds - 1), runner.keys));
   if (o.steps > 0) overrides.push_back(parse_override(fmt::format("steps={}", o.steps), runner.keys));
-  const std::vector<Trial> all = trials(study, runner, overrides);
+  std::vector<std::string> notes;
+  const std::vector<Trial> all = trials(study, runner, overrides, &notes);
+  for (const std::string& note : notes)
+    if (!io.quiet) io.err << fmt::format("note: {}\n", printable(note, 400));
   if (o.dry_run) {
     print_plan(study, runner, overrides, all, o, io);
     return 0;

@@ -130,12 +130,23 @@ void read_settings(Study& study, const Reader& from, Config& to) {
   }
 }
 
+// toml++ sorts keys.
+std::vector<std::string> keys_as_written(const toml::table& table) {
+  std::vector<std::pair<std::pair<uint32_t, uint32_t>, std::string>> places;
+  for (const auto& [key, node] : table) {
+    const toml::source_position begin = node.source().begin;
+    places.push_back({{begin.line, begin.column}, std::string(key.str())});
+  }
+  std::sort(places.begin(), places.end());
+  std::vector<std::string> out;
+  for (auto& [place, key] : places) out.push_back(std::move(key));
+  return out;
+}
+
 Axis coupled_axis(Study& study, const Reader& from, const std::string& name, const toml::array& points) {
   Axis axis;
-  for (const auto& [key, node] : *points.get(0)->as_table()) {
-    axis.names.emplace_back(key.str());
-    note(study, axis.names.back(), node);
-  }
+  axis.names = keys_as_written(*points.get(0)->as_table());
+  for (const std::string& key : axis.names) note(study, key, *points.get(0)->as_table()->get(key));
   for (const toml::node& item : points) {
     const toml::table* point = item.as_table();
     if (point == nullptr || point->size() != axis.names.size())

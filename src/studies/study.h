@@ -29,8 +29,8 @@ struct Figure {
   std::vector<std::string> lines;  // results drawn across: chance, the whole network
 };
 
-/// Values to stand beside ours: what a paper printed ([[published]]), or what no paper did ([[reference]]: a plain
-/// program of the same model, tables nobody published).
+/// Values to stand beside ours: what a paper printed ([[published]]), or what no paper did ([[reference]]: a
+/// plain program of the same model, tables nobody published).
 struct Published {
   std::string metric = "test_mse",
               statistic = "best";  // what of ours stands beside it: best or mean of seeds
@@ -74,9 +74,12 @@ std::vector<std::string> builtin_studies();
 /// Every trial of the study, with what the command line overrides, in the order of the grid: axes as written,
 /// the last turns fastest, seeds last. A point the runner refuses is an error that names it.
 ///
-/// An override replaces the axis or the setting of its key. Of a coupled axis it picks the points that have
-/// the value; for a value that none has, the other keys of that axis go back to their defaults.
-std::vector<Trial> trials(const Study& study, const Runner& runner, const std::vector<Axis>& overrides);
+/// An override replaces the axis or the setting of its key and holds in every trial, whatever the order of
+/// the overrides; a key that is given twice is an error. What it does to keys that vary together:
+/// studies/coupled.h. Of what is then no entry of the study, a combination that the runner refuses is left
+/// out where the given values run with other entries. `notes` are for whoever gave the overrides.
+std::vector<Trial> trials(const Study& study, const Runner& runner, const std::vector<Axis>& overrides,
+                          std::vector<std::string>* notes = nullptr);
 
 /// The study after its overrides in one line: "train d=16 n=2 {rank,heads}={1,16},{16,1} seed=0,1,2".
 std::string spec_text(const Study& study, const std::vector<Axis>& overrides);

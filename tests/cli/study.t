@@ -67,6 +67,40 @@ study list: the built-in studies, without torch.
   $ test -e out || echo "nothing was made"
   nothing was made
 
+Settings that vary together: what is given holds in every trial, in whatever order, and a combination that is none of the study's own is told.
+
+  $ rankscope study run hybrid-share task=lookup,majority depth=1 --steps 400 --seeds 1 --threads 2 --dry-run
+  note: no entry of hybrid-share has task=lookup,majority with steps=400: the other settings of task=lookup,majority are kept
+  hybrid-share: How much double normalisation heads choose
+  kinds asked=last d=32 kind=hybrid_normalised layers=2 lr=0.005 {task,positions,tokens,mlp,steps,batch}={lookup,false,9,64,400,28},{majority,false,16,64,400,16} depth=1 seed=0
+
+  trial             stack  FLOP      point
+  ...
+
+  2 trials in 2 stacks, 2.23e+10 FLOP, about 1s at 30 GFLOP/s (a guess for 2 threads, until a trial is finished)
+  $ rankscope study run variants kind=sigmoid causal=true task=lookup heads=1 skips=on depth=1 --seeds 1 --dry-run > one
+  note: no entry of variants has kind=sigmoid with causal=true: the other settings of kind=sigmoid are kept
+  $ sed -n 2p one | grep -o '{kind.*'
+  {kind,causal}={sigmoid,true} skips=on depth=1 seed=0
+  $ rankscope study run variants heads=1 skips=on depth=1 task=lookup causal=true kind=sigmoid --seeds 1 --dry-run -q | diff one - && echo "the same trials"
+  the same trials
+  $ rankscope study run variants kind=sigmoid task=lookup heads=1 --steps 300 --seeds 1 --dry-run | tail -1 | cut -d, -f1
+  6 trials in 2 stacks
+  $ rankscope study run variants kind=softmax task=lookup --steps 50 --dry-run -q | sed -n 2p | grep -o '{task.*28}'
+  {task,heads,positions,tokens,mlp,steps,batch}={lookup,1,false,9,64,50,28},{lookup,8,false,9,64,50,28}
+  $ rankscope study run heads-mixed kind=mixed:local=4,window=12 --seeds 1 --dry-run | tail -1 | cut -d, -f1
+  note: no entry of heads-mixed has kind=mixed:local=4,window=12: its entries run with it and keep the rest
+  note: left out: kind=mixed:local=4,window=12 heads=1 rank=8 seed=0: "mixed:local=4,window=12" has 4 heads, the layer 1
+  1 trials in 1 stacks
+  $ rankscope study run variants task=lookup task=backcopy
+  error: "task" is given twice: task=lookup and task=backcopy
+    try  give it once, with all of its values: task=A,B
+  [2]
+  $ rankscope study run quick steps=10 --steps 20
+  error: "steps" is given twice: steps=10 and steps=20
+    try  give it once, with all of its values: steps=A,B
+  [2]
+
 What cannot be is refused before anything runs, by name.
 
   $ rankscope study run quick rank=1,32
@@ -157,7 +191,7 @@ Trials that look at one network in different ways share its training.
   $ rankscope study run sort --seeds 1 reading=only length=0 --dry-run | tail -1 | cut -d, -f1-2
   1 trials in 1 stacks, 1.94e+11 FLOP
   $ rankscope study run sort length=7
-  error: reading=only semantics=frozen length=7 seed=0: a network of 6 layers has no path of length 7
+  error: semantics=frozen reading=only length=7 seed=0: a network of 6 layers has no path of length 7
     in   study sort
     try  a shorter length, or more layers
   [2]

@@ -46,11 +46,11 @@ TEST(Study, TheGridTurnsItsLastAxisFastestAndSeedsLast) {
                                       "unit r1 h16 s0", "unit r1 h16 s1", "unit r8 h2 s0", "unit r8 h2 s1"}));
 }
 
-TEST(Study, AnOverridePicksCoupledPointsOrStandsAlone) {
+TEST(Study, AnOverridePicksCoupledPointsOrReplacesTheirValue) {
   EXPECT_EQ(written_points({given("rank=8"), given("norm=unit"), given("seed=5")}),
             (std::vector<std::string>{"unit r8 h2 s5"}));
   EXPECT_EQ(written_points({given("rank=8,4"), given("norm=unit"), given("seed=5")}),
-            (std::vector<std::string>{"unit r8 h2 s5", "unit r4 h1 s5"}));
+            (std::vector<std::string>{"unit r8 h2 s5", "unit r4 h16 s5", "unit r4 h2 s5"}));
 }
 
 TEST(Study, OneOfMoreThanAMebibyteIsNotRead) {
@@ -61,14 +61,15 @@ TEST(Study, OneOfMoreThanAMebibyteIsNotRead) {
 
 TEST(Study, SaysItselfInOneLine) {
   EXPECT_EQ(spec_text(study(without_fixed_heads()), {given("norm=unit"), given("lr=1e-3")}),
-            "fake d=16 steps=3 norm=unit {heads,rank}={16,1},{2,8} seed=0,1 lr=0.001");
+            "fake d=16 steps=3 norm=unit {rank,heads}={1,16},{8,2} seed=0,1 lr=0.001");
 }
 
 TEST(Study, AnImpossiblePointIsRefusedByName) {
   const Error e = error_of([] { written_points({given("rank=3"), given("norm=unit")}); });
-  EXPECT_EQ(e.render(),
-            "error: norm=unit rank=3 seed=0: the rank 3 does not divide the width 16\n  in   study ranks\n"
-            "  try  a rank that divides it\n");
+  EXPECT_EQ(
+      e.render(),
+      "error: norm=unit rank=3 heads=16 seed=0: the rank 3 does not divide the width 16\n  in   study ranks\n"
+      "  try  a rank that divides it\n");
   EXPECT_EQ(e.kind(), ErrorKind::usage);
 }
 
