@@ -119,9 +119,10 @@ const Runner& runner_of(const Study& study, const StudyOptions& o) {
 }
 
 int run_named(StudyOptions o, Io& io) {
-  const Study study = load_study(o.study);
+  Study study = load_study(o.study);
   if (o.folder.empty()) o.folder = "out/" + study.name;
   const Runner& runner = runner_of(study, o);
+  for (const Key& key : runner.keys) study.defaults[key.name] = key.otherwise;
   std::vector<Axis> overrides;
   for (const std::string& text : o.overrides) overrides.push_back(parse_override(text, runner.keys));
   if (o.seeds > 0) overrides.push_back(parse_override(fmt::format("seed=0..{}", o.seeds - 1), runner.keys));

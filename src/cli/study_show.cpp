@@ -172,7 +172,7 @@ Cells row_of(const Study& study, const std::string& metric, const Point& point, 
     const auto found = point.config.find(key);
     row.push_back(found == point.config.end() ? "" : terminal_text(to_text(found->second)));
   }
-  row.push_back(fmt::format("{}", s.every.size()));
+  row.push_back(fmt::format("{}", s.every.empty() ? point.trials.size() : s.every.size()));
   for (const double value : {s.mean, s.stderr_, s.median, s.best}) row.push_back(number_text(value));
   std::string published = "-", reference = "-", ratio = "-";
   for (const Published& table : study.published) {
@@ -190,6 +190,7 @@ Cells row_of(const Study& study, const std::string& metric, const Point& point, 
   return row;
 }
 
+// Points without the metric are left out, unless it is empty: then the table has none.
 void print_table(const Study& study, const std::string& metric, const std::vector<Point>& all,
                  std::ostream& out) {
   Cells keys = study.figure.by;  // as the figure reads, then whatever else varies
@@ -203,8 +204,9 @@ void print_table(const Study& study, const std::string& metric, const std::vecto
     header.emplace_back(name);
   std::vector<Cells> rows{header};
   for (const Point& point : all)
-    if (!summarise(point, metric).every.empty()) rows.push_back(row_of(study, metric, point, keys));
-  out << terminal_text(metric) << "\n";
+    if (metric.empty() || !summarise(point, metric).every.empty())
+      rows.push_back(row_of(study, metric, point, keys));
+  if (!metric.empty()) out << terminal_text(metric) << "\n";
   print_cells(rows, out);
 }
 
@@ -222,19 +224,30 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
     std::set<std::string> otherwise;
     for (const Point& point : all)
       if (published_value(study, table, point.config))
-        otherwise.insert(changed_protocol(study, point.config));
+        otherwise.insert(changed_settings(study, table, point.config));
     otherwise.erase("");
     const std::string note = fmt::format(
         "{}: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.{}",
         table.kind(), table.budget, table.source, table.statistic, beside, table.rows.size(),
         otherwise.empty()
             ? ""
-            : fmt::format(" Ours were trained otherwise: {}. The ratio compares different budgets.",
+            : fmt::format(" Ours were trained otherwise: {}. The ratio compares different settings.",
                           fmt::join(otherwise, "; ")));
     for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
   }
   for (const std::string& note : precision_notes(all))
     for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
+}
+
+// Not every trial has every result: heads that mix nothing have no share. What the figure draws may be one.
+void print_without_figure(const Study& study, const std::vector<std::string>& known,
+                          const std::vector<Point>& all, const TerminalStyle& style, std::ostream& out) {
+  const std::string note = fmt::format(
+      "None of these trials has {}, which the figure draws. With --metric NAME, study show draws: {}",
+      study.figure.y, fmt::join(known, ", "));
+  for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
+  out << "\n";
+  print_table(study, "", all, out);
 }
 
 }  // namespace
@@ -249,8 +262,8 @@ void print_study(const Store& store, const std::string& metric, Io& io) {
   for (const StoredTrial& trial : trials)
     for (const auto& [key, value] : trial.values)
       if (std::find(known.begin(), known.end(), key) == known.end()) known.push_back(key);
-  if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end())
-    throw unknown_name("result", name, known);
+  const bool missing = !known.empty() && std::find(known.begin(), known.end(), name) == known.end();
+  if (missing && !metric.empty()) throw unknown_name("result", name, known);
   io.out << fmt::format("{}: {}\n", study.name, terminal_text(study.title));
   for (const std::string& line : wrap(terminal_text(study.question), style.width)) io.out << line << "\n";
   io.out << "\n";
@@ -260,6 +273,7 @@ void print_study(const Store& store, const std::string& metric, Io& io) {
                           n.failed);
     return;
   }
+  if (missing) return print_without_figure(study, known, all, style, io.out);
   print_figure(study, name, all, style, io.out);
   print_table(study, name, all, io.out);
   print_notes(study, name, all, style, io.out);

@@ -50,6 +50,7 @@ struct Study {
   std::string name, title, question, paper, runner;
   std::string source, place;  // its text and where that came from
   Config fixed, protocol;
+  Config defaults;  // of its runner's keys, where a store knows them: reading a file needs no runner
   std::vector<Axis> grid;
   int64_t seeds = 0;  // 0: the grid says
   Figure figure;

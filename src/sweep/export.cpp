@@ -108,7 +108,7 @@ CellTable summary_table(const std::vector<Point>& all, const std::vector<StoredT
 }
 
 // Every published and every reference value (`kind` says which), also those we have nothing beside yet; a
-// value beside each of our points that match, with what was `changed` of the study's protocol.
+// value beside each of our points that match, with what was `changed` of the study.
 CellTable published_table(const Study& study, const std::vector<Point>& all) {
   std::vector<std::string> keys = varying(all);
   for (const Published& table : study.published)
@@ -130,7 +130,7 @@ CellTable published_table(const Study& study, const std::vector<Point>& all) {
         for (const std::string& text :
              {table.metric, table.statistic, cell(published.value), cell(ours.best), cell(ours.mean),
               fmt::format("{}", ours.every.size()), cell(compared / published.value), table.budget,
-              table.source, std::string(table.kind()), changed_protocol(study, config)})
+              table.source, std::string(table.kind()), changed_settings(study, table, config)})
           row.push_back(text);
         out.rows.push_back(std::move(row));
       };

@@ -69,12 +69,12 @@ std::string checked_id(const std::string& id, const fs::path& path) {
 }
 
 // What a study does with its trials takes them for read: what is none is told here, with its place.
-std::string checked_config(std::string config, const std::string& id, const fs::path& path) {
+std::string checked_config(std::string config, const std::string& whose, const fs::path& path) {
   try {
     parse_canonical(config);
   } catch (const Error& fault) {
     throw Error(fault.message())
-        .in(fmt::format("{}, configuration of the trial {}", path.string(), id))
+        .in(fmt::format("{}, configuration of {}", path.string(), whose))
         .hint("do not use this store: rankscope did not write it");
   }
   return config;
@@ -84,7 +84,7 @@ StoredTrial read_row(const Statement& row, const fs::path& path) {
   return {checked_id(row.text(0), path),
           row.text(1),
           row.text(2),
-          checked_config(row.text(3), row.text(0), path),
+          checked_config(row.text(3), "the trial " + row.text(0), path),
           parse_state(row.text(4), path),
           row.text(5),
           row.text(6),
@@ -257,6 +257,7 @@ void Store::keep_study(const Study& study) {
   set_meta(db, db_->path, "study", study.name);
   set_meta(db, db_->path, "study_toml", study.source);
   set_meta(db, db_->path, "study_place", study.place);
+  if (!study.defaults.empty()) set_meta(db, db_->path, "defaults", canonical(study.defaults));
   change.commit();
 }
 
@@ -268,8 +269,11 @@ Study Store::study() const {
     throw Error(fmt::format("the study of this store has the name \"{}\", which is none", printable(name)))
         .in(db_->path.string())
         .hint("do not use this store: rankscope did not write it");
-  return parse_study(meta_value(db_->handle, db_->path, "study_toml"), name,
-                     meta_value(db_->handle, db_->path, "study_place"));
+  Study out = parse_study(meta_value(db_->handle, db_->path, "study_toml"), name,
+                          meta_value(db_->handle, db_->path, "study_place"));
+  const std::string defaults = meta_value(db_->handle, db_->path, "defaults");  // not in stores from before
+  if (!defaults.empty()) out.defaults = parse_canonical(checked_config(defaults, "the defaults", db_->path));
+  return out;
 }
 
 int64_t Store::add(const Study& study, const std::vector<Trial>& trials) {

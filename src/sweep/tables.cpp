@@ -20,6 +20,21 @@ double value_of(const StoredTrial& trial, const std::string& metric) {
   return found == trial.values.end() ? std::nan("") : found->second;
 }
 
+// The values that a key has in the study; none where that is not known.
+std::vector<std::string> values_of(const Study& study, const std::string& key) {
+  std::vector<std::string> out;
+  for (const Axis& axis : study.grid)
+    for (size_t column = 0; column < axis.names.size(); ++column)
+      for (const std::vector<Scalar>& point : axis.points)
+        if (axis.names[column] == key &&
+            std::find(out.begin(), out.end(), to_text(point[column])) == out.end())
+          out.push_back(to_text(point[column]));
+  for (const Config* settings : {&study.fixed, &study.protocol, &study.defaults})
+    if (const auto found = settings->find(key); out.empty() && found != settings->end())
+      out.push_back(to_text(found->second));
+  return out;
+}
+
 }  // namespace
 
 std::vector<Point> points(const std::vector<StoredTrial>& trials) {
@@ -85,11 +100,14 @@ std::optional<double> published_value(const Study& study, const Published& table
   return {};
 }
 
-std::string changed_protocol(const Study& study, const Config& config) {
+std::string changed_settings(const Study& study, const Published& table, const Config& config) {
   std::vector<std::string> changed;
-  for (const auto& [key, value] : study.protocol)
-    if (const auto ours = config.find(key); ours != config.end() && to_text(ours->second) != to_text(value))
-      changed.push_back(fmt::format("{}={} (the study has {})", key, to_text(ours->second), to_text(value)));
+  for (const auto& [key, ours] : config) {
+    if (std::find(table.columns.begin(), table.columns.end(), key) != table.columns.end()) continue;
+    const std::vector<std::string> has = values_of(study, key);
+    if (!has.empty() && std::find(has.begin(), has.end(), to_text(ours)) == has.end())
+      changed.push_back(fmt::format("{}={} (the study has {})", key, to_text(ours), fmt::join(has, ", ")));
+  }
   return fmt::format("{}", fmt::join(changed, ", "));
 }
 

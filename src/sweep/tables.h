@@ -42,8 +42,9 @@ std::optional<double> published_value(const Study& study, const Published& table
 std::string judgement(const Point& point);
 
 /// "steps=50 (the study has 3000)": where the point was trained otherwise than the study says, and so
-/// otherwise than what stands beside it means; empty where it was not.
-std::string changed_protocol(const Study& study, const Config& config);
+/// otherwise than what stands beside it means; empty where it was not. Columns of the table are told apart
+/// already. Settings that the study leaves at their defaults count where its store knows these.
+std::string changed_settings(const Study& study, const Published& table, const Config& config);
 
 /// What trials on CUDA were trained in, and how far TF32 moves their gradients where `auto` measured it: a
 /// line for each precision, none for what ran on the CPU alone, where there is no choice.

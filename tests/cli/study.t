@@ -58,8 +58,10 @@ study list: the built-in studies, without torch.
   start_scale=2
   $ rankscope study run quick rank=16 lr=0.01,0.03 steps=1 batch=2 test_sequences=2 --seeds 1 --threads 1 --out beside -q | tr -s ' \n' ' ' | grep -o '[0-9]* of its 5 values'; rm -r beside
   1 of its 5 values
-  $ rankscope study run quick rank=16 batch=2 test_sequences=2 --steps 1 --seeds 1 --threads 1 --out few -q | tr -s ' \n' ' ' | grep -o 'Ours were .*budgets.'; rm -r few
-  Ours were trained otherwise: batch=2 (the study has 256), steps=1 (the study has 3000), test_sequences=2 (the study has 16384). The ratio compares different budgets.
+  $ rankscope study run quick rank=16 batch=2 test_sequences=2 --steps 1 --seeds 1 --threads 1 --out few -q | tr -s ' \n' ' ' | grep -o 'Ours were .*settings.'; rm -r few
+  Ours were trained otherwise: batch=2 (the study has 256), steps=1 (the study has 3000), test_sequences=2 (the study has 16384). The ratio compares different settings.
+  $ rankscope study run quick rank=16 attention=sigmoid batch=2 test_sequences=2 --steps 1 --seeds 1 --threads 1 --out few -q > /dev/null; rankscope study show few -q | tr -s ' \n' ' ' | grep -o 'Ours were [^,]*,'; rm -r few
+  Ours were trained otherwise: attention=sigmoid (the study has soft),
   $ rankscope study run quick --precision tf16
   error: there is no precision "tf16"
     try  tf32, auto, fp32
@@ -239,6 +241,18 @@ Exports: tables for pandas, and a model that scan reads.
   [2]
   $ rankscope study run quick d=4 rank=4 --seeds 1 --steps 20 test_sequences=64 --out moved --tensorboard -q > /dev/null; ls moved/tensorboard | wc -l
   6
+
+What the figure draws may be no result of the trials that ran: the table stands without it.
+
+  $ rankscope study run hybrid-share kind=softmax task=majority --steps 2 --seeds 1 --threads 1 --out soft -q > shown; echo $?
+  0
+  $ rankscope study show soft -q | diff - shown && grep -o '^None of these trials has hybrid_share' shown; tail -3 shown | tr -s ' '
+  None of these trials has hybrid_share
+   task depth seeds
+  majority 1 1
+  majority 2 1
+  $ rankscope study show soft --metric hybrid_share 2>&1 | head -1
+  error: there is no result "hybrid_share"
 
 Processes started together share one store (where there is an mpirun to start them).
 

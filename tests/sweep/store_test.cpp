@@ -225,6 +225,10 @@ TEST(Store, HoldsOneStudy) {
   Study study = fake_study(1, 5, 0);
   store.keep_study(study);
   EXPECT_EQ(store.study().title, "Fake");
+  EXPECT_EQ(store.study().defaults, Config{});
+  study.defaults = {{"attention", std::string("softmax")}, {"heads", int64_t{0}}};
+  store.keep_study(study);
+  EXPECT_EQ(store.study().defaults, study.defaults);
   study.name = "other";
   EXPECT_EQ(error_of([&] { store.keep_study(study); }).message(),
             "this folder holds the study fake, not other");

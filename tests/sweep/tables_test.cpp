@@ -42,6 +42,27 @@ TEST(Tables, APublishedValueIsFoundByItsColumnsWhateverTheTypeOfTheNumber) {
   EXPECT_FALSE(published_value(study, table, {{"rank", int64_t{8}}, {"d", int64_t{32}}}));
 }
 
+TEST(Tables, EverySettingThatIsNotTheStudysIsNamedBesideAPublishedValue) {
+  const Published table{"test_mse", "best", "", "", {"rank"}, {{{int64_t{1}}, 0.5}}};
+  Study study;
+  study.grid = {{{"rank"}, {{int64_t{1}}}},
+                {{"norm", std::string("heads")},
+                 {{std::string("unit"), int64_t{2}}, {std::string("none"), int64_t{4}}}}};
+  study.protocol["steps"] = int64_t{3000};
+  const auto changed = [&](const Config& config) { return changed_settings(study, table, config); };
+  EXPECT_EQ(changed({{"rank", int64_t{7}},
+                     {"norm", std::string("none")},
+                     {"steps", 3000.0},
+                     {"attention", std::string("sigmoid")}}),
+            "");
+  EXPECT_EQ(changed({{"norm", std::string("layer")}, {"heads", int64_t{4}}, {"steps", int64_t{50}}}),
+            "norm=layer (the study has unit, none), steps=50 (the study has 3000)");
+  study.defaults = {{"attention", std::string("softmax")}, {"steps", int64_t{10}}};
+  EXPECT_EQ(changed({{"attention", std::string("sigmoid")}, {"steps", int64_t{3000}}}),
+            "attention=sigmoid (the study has softmax)");
+  EXPECT_EQ(changed({{"attention", std::string("softmax")}}), "");
+}
+
 TEST(Tables, AValueBelowTheBoundIsAFaultAndOneAtTheFloorHasLearnedNoSelection) {
   StoredTrial t = trial(1, 0, 0.10);
   const auto judged = [&](double bound, double floor) {
