@@ -80,12 +80,14 @@ void spell_out_heading(CellTable& table, const std::string& heading, NamedFigure
 Error no_curve(const CellTable& table, const std::string& metric) {
   const size_t name = *table.find("metric");
   const auto value = table.find("value"), variant = table.find("variant");
-  std::vector<std::string> numbers;
+  std::vector<std::string> names, numbers;
   for (const auto& row : table.rows)
-    if (row[name] == metric && value)
-      numbers.push_back(fmt::format("{} {}", variant ? printable(row[*variant], 40) : "",
-                                    number_text(as_number(row[*value]).value_or(kNone))));
-  numbers.resize(std::min<size_t>(numbers.size(), 6));
+    if (row[name] == metric && value && numbers.size() < 6) {
+      names.push_back(variant ? terminal_text(row[*variant]) : "");
+      numbers.push_back(number_text(as_number(row[*value]).value_or(kNone)));
+    }
+  names = short_names(names, kVariantWidth);
+  for (size_t i = 0; i < names.size(); ++i) numbers[i] = fmt::format("{} {}", names[i], numbers[i]);
   return Error(fmt::format("{} is no curve: it has neither a depth nor a layer", metric))
       .in(fmt::format("{}", fmt::join(numbers, ", ")))
       .hint("rankscope report shows it beside the rest");

@@ -215,7 +215,13 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
       if (c->tokens == "content") name += " (content)";
       if (c->stream != "") name += " in the " + c->stream.str();
       if (c->variant != "full") name += " of " + c->variant.str();
-      line("  " + terminal_text(name, 80) + " at " + terminal_text(place_of(*c), 60));
+      // Two changes may differ in the last letters of both, so a long line goes on below.
+      const std::string where = terminal_text(name, 300) + " at " + terminal_text(place_of(*c), 60);
+      const char* indent = "  ";
+      for (const std::string& text : wrap(where, style.width - 6)) {
+        line(indent + text);
+        indent = "      ";
+      }
       const std::string sure =
           std::isnan(c->stderr_)
               ? ""

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <set>
 
 #include "base/error.h"
 
@@ -106,6 +107,47 @@ std::string pad_right(std::string_view text, int width) {
 std::string pad_left(std::string_view text, int width) {
   const std::string out = cut(text, width);
   return spaces(width - display_width(out)) + out;
+}
+
+namespace {
+
+// The longest end that fits `width` columns.
+std::string_view fit_end(std::string_view text, int width) {
+  for (int over = display_width(text) - width; over > 0 && !text.empty();) {
+    const Character c = first_character(text);
+    over -= columns(c.code);
+    text.remove_prefix(c.bytes);
+  }
+  return text;
+}
+
+// A name longer than `width` keeps its last `end` columns and as much of its beginning as fits.
+std::string without_middle(const std::string& name, int width, int end) {
+  if (display_width(name) <= width) return name;
+  return fmt::format("{}~{}", fit(name, width - 1 - end), fit_end(name, end));
+}
+
+size_t count_different(const std::vector<std::string>& names) {
+  return std::set<std::string>(names.begin(), names.end()).size();
+}
+
+}  // namespace
+
+std::vector<std::string> short_names(const std::vector<std::string>& names, int width) {
+  const size_t different = count_different(names);
+  int longest = 0;
+  for (const std::string& name : names) longest = std::max(longest, display_width(name));
+  for (int room = std::max(width, 1); room < longest; ++room) {
+    // First as much of the end as of the beginning, then more of the end, as names begin alike, then less.
+    const int most = room - 1, half = most / 2;
+    for (int i = 0; i <= most; ++i) {
+      const int end = half + i <= most ? half + i : most - i;
+      std::vector<std::string> cut;
+      for (const std::string& name : names) cut.push_back(without_middle(name, room, end));
+      if (count_different(cut) == different) return cut;
+    }
+  }
+  return names;
 }
 
 std::vector<std::string> wrap(std::string_view text, int width) {

@@ -188,6 +188,24 @@ TEST(Diff, DifferentOrUnknownTokensAreRefused) {
   EXPECT_FALSE(same_tokens(a, b));
 }
 
+TEST(Diff, ChangesOfLongNamesAreToldApartByVariantAndPlace) {
+  SavedResults a = scan("a", {1, 2}, 8), b = a;
+  const std::string variant = "replace:softmax=shifted_control:nats=2,to=random";
+  for (const int layer : {3, 4}) {
+    const std::string site = "blocks." + std::to_string(layer) + ".ln1.hook_normalized";
+    a.table.rows.push_back({variant, site, layer, -1, "effective_rank_rel", 1, kNone, 0, 1, "content"});
+    b.table.rows.push_back({variant, site, layer, -1, "effective_rank_rel", 2, kNone, 0, 1, "content"});
+  }
+  std::ostringstream out;
+  print_diff(compare(a, b), 5, {}, out);
+  for (const char* place : {"L3 ln1.hook_normalized\n", "L4 ln1.hook_normalized\n"})
+    EXPECT_NE(out.str().find("  effective_rank_rel (content) of\n"
+                             "      replace:softmax=shifted_control:nats=2,to=random at " +
+                             std::string(place)),
+              std::string::npos)
+        << out.str();
+}
+
 TEST(Diff, PrintsWithinTheWidth) {
   std::ostringstream out;
   print_diff(compare(scan("a", {1, 5, 2, 9}, 8), scan("b", {1.1, 5.12, 2.09, 9.11}, 6)), 5, {}, out);

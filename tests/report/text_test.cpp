@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "base/table.h"
 
 namespace rankscope {
@@ -27,6 +29,36 @@ TEST(TerminalText, PaddingIsExactAndCutsWhatIsTooLong) {
   EXPECT_EQ(pad_left("ab", 4), "  ab");
   EXPECT_EQ(pad_right("abcdef", 4), "abc~");
   EXPECT_EQ(display_width(pad_right("日本語", 4)), 4);
+}
+
+using Names = std::vector<std::string>;
+
+TEST(TerminalText, ALongNameLosesItsMiddle) {
+  EXPECT_EQ(short_names({"full", "replace:softmax=sigmoid@L5"}, 15), (Names{"full", "replace~moid@L5"}));
+  EXPECT_EQ(short_names({"full", "-skip"}, 15), (Names{"full", "-skip"}));
+  EXPECT_TRUE(short_names({}, 15).empty());
+}
+
+TEST(TerminalText, NamesThatDifferStayDifferentWhereverTheyDiffer) {
+  const auto all_differ = [](const Names& names, int width) {
+    const Names cut = short_names(names, width);
+    for (const std::string& name : cut) EXPECT_LE(display_width(name), width) << name;
+    EXPECT_EQ(std::set<std::string>(cut.begin(), cut.end()).size(), names.size());
+  };
+  const std::string control = "replace:softmax=shifted_control:nats=2,to=";
+  all_differ({"full", control + "nothing", control + "uniform", control + "random"}, 26);
+  all_differ({"replace:softmax=prefix_normalised@L1-2", "replace:softmax=prefix_normalised@L3"}, 26);
+  all_differ({"rank:a" + std::string(40, 'x'), "rank:b" + std::string(40, 'x')}, 8);
+  const std::string end(14, 'x');  // longer than the half that is kept first
+  all_differ({std::string(30, 'x') + "1" + end, std::string(30, 'x') + "2" + end}, 17);
+  all_differ({"日本語日本語日本語一", "日本語日本語日本語二"}, 7);
+}
+
+TEST(TerminalText, NamesThatNoCutTellsApartGetMoreRoom) {
+  const Names names{"a---------b", "a---------c", "z---------b", "z---------c"};
+  EXPECT_EQ(short_names(names, 2), (Names{"a~b", "a~c", "z~b", "z~c"}));
+  const Names same{"twice the same", "twice the same"};  // which no room tells apart
+  EXPECT_EQ(short_names(same, 5), (Names{"tw~me", "tw~me"}));
 }
 
 TEST(TerminalText, LinesBreakAtSpaces) {
