@@ -22,6 +22,7 @@ struct Sentence {
   int layer = -1, head = -1;
   double value = kNone, baseline = kNone, threshold = kNone;
   bool found = false;  // it says that something is there: a sink, a collapse, a part that holds the rank up
+  bool asked = false;  // about a variant that the user asked for: told in full, also where nothing is found
 };
 
 /// A view: the table, the manifest and the arrays stay with their owner.
@@ -48,6 +49,7 @@ struct Results {
     if constexpr (requires { scan.arrays; }) arrays = scan.arrays;
     for (const auto& f : scan.verdict) {
       verdict.push_back({f.topic, f.sentence, f.known, f.layer, f.head, f.value, f.baseline, f.threshold});
+      if constexpr (requires { f.asked; }) verdict.back().asked = f.asked;
       if constexpr (requires { f.claims; })
         for (const auto& claim : f.claims)
           verdict.back().found =

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 #include <ostream>
 #include <string_view>
 
@@ -26,6 +27,8 @@ constexpr size_t kMostCurves = 6;  // in one picture
 constexpr int kPlotRows = 10;
 constexpr double kLogFrom = 5;         // a range that large is drawn on a logarithmic axis
 constexpr double kSinkMargin = 3;      // nats, where the manifest does not say
+constexpr int kCurveWidth = 24;        // of a residual beside its variant, at most
+constexpr int kNumbersWidth = 35;      // of the numbers beside it and the gaps between them
 constexpr size_t kMostAblations = 12;  // single heads taken out: more lines than this say little
 
 struct Column {
@@ -90,6 +93,16 @@ bool is_ablation(const VariantProfile& p) {
   return p.variant.starts_with("-head") || p.variant.starts_with("pair:");
 }
 
+// What a variant is called where names have `width` columns: two variants are never called alike.
+std::map<std::string, std::string> names_within(int width, const std::vector<VariantProfile>& all) {
+  std::vector<std::string> names;
+  for (const VariantProfile& p : all) names.push_back(terminal_text(p.variant));
+  const std::vector<std::string> fitted = short_names(names, width);
+  std::map<std::string, std::string> out;
+  for (size_t i = 0; i < all.size(); ++i) out[all[i].variant] = fitted[i];
+  return out;
+}
+
 std::vector<double> residuals(const VariantProfile& p) {
   std::vector<double> out;
   for (const LayerNumbers& l : p.layers)
@@ -110,7 +123,7 @@ std::vector<Column> columns_of(const VariantProfile& p) {
   return columns;
 }
 
-void print_layers(const VariantProfile& p, Page& page) {
+void print_layers(const VariantProfile& p, const std::string& name, Page& page) {
   const std::vector<Column> columns = columns_of(p);
   if (columns.empty()) return;
 
@@ -119,7 +132,7 @@ void print_layers(const VariantProfile& p, Page& page) {
     for (const Column& c : columns) line += ' ' + pad_left(cell(c), 9);
     return line;
   };
-  std::string title = terminal_text(p.variant, 40);
+  std::string title = name;
   if (!p.stream.empty()) title = terminal_text(p.stream, 20) + ": " + title;
   if (const auto curve = residuals(p); !curve.empty())
     title += "  " + sparkline(curve, 16, page.style().unicode);
@@ -172,10 +185,13 @@ void print_variants(std::vector<VariantProfile> all, Page& page) {
   const auto none = [&](auto has) { return std::none_of(all.begin(), all.end(), has); };
   const bool no_output = none([](const VariantProfile& p) { return !std::isnan(p.output_kl); });
   if (no_output && none([](const VariantProfile& p) { return !residuals(p).empty(); })) return;
-  size_t longest = 7;
-  for (const VariantProfile& p : all) longest = std::max(longest, p.variant.size());
-  const int name = std::min(static_cast<int>(longest), page.width() / 3);
-  const int curve = std::clamp(page.width() - name - 35, 0, 24);
+  // Names may take what the curves, a column a layer, leave of the line.
+  int points = 8, name = 7;  // the headings
+  for (const VariantProfile& p : all) points = std::max(points, static_cast<int>(residuals(p).size()));
+  const auto names = names_within(
+      std::max(page.width() / 3, page.width() - kNumbersWidth - std::min(points, kCurveWidth)), all);
+  for (const auto& [variant, shown] : names) name = std::max(name, display_width(shown));
+  const int curve = std::clamp(page.width() - name - kNumbersWidth, 0, kCurveWidth);
   const auto row = [&](std::string_view variant, std::string_view kl, std::string_view line,
                        std::string_view first, std::string_view last) {
     return pad_right(variant, name) + ' ' + pad_left(kl, 9) + "  " + pad_right(line, curve) +
@@ -189,7 +205,7 @@ void print_variants(std::vector<VariantProfile> all, Page& page) {
   for (const VariantProfile& p : all) {
     if (is_ablation(p) && ++ablations > kMostAblations) continue;
     const auto values = residuals(p);
-    page.line(row(terminal_text(p.variant), number_text(p.output_kl),
+    page.line(row(names.at(p.variant), number_text(p.output_kl),
                   sparkline(values, curve, page.style().unicode),
                   number_text(values.empty() ? kNone : values.front()),
                   number_text(values.empty() ? kNone : values.back())));
@@ -202,12 +218,12 @@ void print_variants(std::vector<VariantProfile> all, Page& page) {
 
 // The residuals of all variants in one picture: where they part is easier seen than read.
 void print_curves(const std::vector<VariantProfile>& all, Page& page) {
+  const auto names = names_within(kVariantWidth, all);
   std::vector<PlotCurve> curves;
   double least = INFINITY, most = 0;
   for (const VariantProfile& p : all) {
     if (is_ablation(p)) continue;
-    PlotCurve curve{
-        .label = terminal_text(p.variant, 40), .points = {}, .shape = static_cast<int>(curves.size())};
+    PlotCurve curve{.label = names.at(p.variant), .points = {}, .shape = static_cast<int>(curves.size())};
     for (size_t i = 0; i < p.layers.size(); ++i) {
       const double y = p.layers[i].residual;
       if (!(y > 0)) continue;
@@ -238,6 +254,7 @@ void print_sentence(const Sentence& s, Page& page) {
 }
 
 bool stands_out(const Sentence& s) { return s.known && s.found; }
+bool is_normal(const Sentence& s) { return s.known && !s.found && !s.asked; }
 
 // The point of the scan comes before its tables.
 void print_headline(const Results& results, Page& page) {
@@ -259,13 +276,13 @@ std::string without_numbers(const std::string& text) {
 void print_normal(const Results& results, Page& page) {
   std::string text;
   for (const Sentence& s : results.verdict)
-    if (s.known && !s.found) text += (text.empty() ? "" : "; ") + without_numbers(s.text);
+    if (is_normal(s)) text += (text.empty() ? "" : "; ") + without_numbers(s.text);
   if (!text.empty()) page.labelled("  normal", terminal_text(text + " (numbers: --out, --json)"), 12, true);
 }
 
 void print_verdict(const Results& results, Page& page) {
   const bool headline = std::any_of(results.verdict.begin(), results.verdict.end(), stands_out);
-  const auto shown = [&](const Sentence& s) { return !s.known || !headline; };
+  const auto shown = [&](const Sentence& s) { return !headline || (!stands_out(s) && !is_normal(s)); };
   if (headline || std::any_of(results.verdict.begin(), results.verdict.end(), shown)) page.heading("verdict");
   if (headline) print_normal(results, page);
   for (const Sentence& s : results.verdict)
@@ -324,9 +341,10 @@ void print_results(const Results& results, const TerminalStyle& style, std::ostr
                                    [&](const auto& s) { return s.front().stream == p.stream; });
     same == streams.end() ? streams.push_back({p}) : same->push_back(p);
   }
+  const auto names = names_within(kVariantWidth, all);
   for (const std::vector<VariantProfile>& stream : streams)
     for (const VariantProfile& p : stream)
-      if (!is_ablation(p)) print_layers(p, page);
+      if (!is_ablation(p)) print_layers(p, names.at(p.variant), page);
   print_legend(all, page);
   for (const std::vector<VariantProfile>& stream : streams) {
     print_variants(stream, page);

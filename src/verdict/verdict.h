@@ -52,6 +52,7 @@ struct Finding {
   int layer = -1, head = -1;
   double value = kNone, baseline = kNone, threshold = kNone;
   bool measured = true;  // false: no lens looked; left out where the user chose the lenses
+  bool asked = false;    // about a variant that the user asked for: told in full, also where nothing is found
   std::vector<Claim> claims = {};
 };
 

@@ -146,11 +146,19 @@ Another attention in the place of the trained one, as a stress test.
   $ rankscope scan --samples 4 --max-length 40 --lens pattern_spectra --replace softmax=prefix_normalised@L1-2 --replace softmax=linear@L0 --out replaced --quiet > replaced.txt
   $ sed -n '/replaced/,/differ/p' replaced.txt | tr -s ' \n' ' ' | sed 's/ replaced/\n/g; s/[0-9]\.[0-9e.-]*/N/g'; echo
 
-   softmax=prefix_normalised@L1-2, without training: output_kl N ± N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ
-   softmax=linear@L0, without training: output_kl N ± N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ 
+   softmax=prefix_normalised@L1-2, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ
+   softmax=linear@L0, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ 
   $ grep 'linear@L0,blocks.0.attn.*,effective_rank,' replaced/metrics.csv | cut -d, -f2 | sort -u
   blocks.0.attn.hook_mixer
 
+Each has a sentence with both numbers, also where the error leaves the cost open or nothing changes: none is called normal.
+
+  $ rankscope scan --samples 8 --max-length 64 --lens pattern_spectra,massive --replace softmax=sigmoid@L5 --replace softmax=sigmoid@L2 --replace softmax=softmax@L1 --quiet > several.txt
+  $ grep '^  normal' several.txt; sed -n '/replaced/,/differ/p' several.txt | tr -s ' \n' ' ' | sed 's/\. A stress test/\n/g; s/[0-9]\.[0-9e.-]*/N/g' | sed -n 's/.* differ//; s/ *replaced /  /p'
+    normal    no massive activations (numbers: --out, --json)
+    softmax=sigmoid@L2, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
+   ?  softmax=sigmoid@L5, without training, costs output_kl N ± N, not known whether more than epsilon N, as its error is too large; effective rank of attention there, as a share of the tokens: N before, N after
+    softmax=softmax@L1, without training, costs output_kl 0, less than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
 Where a kind of attention cannot have every rank, the most it can have stands behind the rank: linear attention of heads 10 wide, on 19 tokens.
 
   $ seq -s ' ' 3 21 > long.txt; rankscope scan bert --token-ids long.txt --lens pattern_spectra --replace softmax=linear@L1 --out ceiling --quiet | sed -n '/attn.rank$/,/^$/p' | tr -s ' '
@@ -179,6 +187,20 @@ A dose of sink: so many nats on the first key, and the same mass moved elsewhere
     in   --sink-shift 1,two
     try  --sink-shift -2,2
   [2]
+
+Names too long for their place lose what they have in common, so that each is told from the others: in the loss, over its layers, side by side and in the picture.
+
+  $ rankscope scan --samples 2 --max-length 24 --lens residual --sink-shift 2 --quiet | grep -o 'replace:softmax=s[^ ]*' | LC_ALL=C sort | uniq -c | sed 's/^ *//'
+  4 replace:softmax=shifted_sink:nats=2
+  3 replace:softmax=shif~l:nats=2,to=nothing
+  3 replace:softmax=shif~l:nats=2,to=uniform
+  3 replace:softmax=shif~ol:nats=2,to=random
+  1 replace:softmax=sh~:nats=2,to=nothing
+  1 replace:softmax=sh~:nats=2,to=uniform
+  1 replace:softmax=sh~l:nats=2,to=random
+  $ rankscope scan --samples 2 --max-length 24 --lens residual --replace softmax=prefix_normalised@L1-2 --replace softmax=prefix_normalised@L3 --quiet | sed -n '/^variants/,/^output_kl/s/^\(replace[^ ]*\).*/\1/p'
+  replace:softmax=pr~ix_normalised@L1-2
+  replace:softmax=prefix_normalised@L3
 
 Heads of different kinds: of the three of this layer two look around themselves and one is linear, 10 wide. Compressed heads would need filters.
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -110,6 +111,41 @@ TEST(Terminal, WhatStandsOutComesFirstAndWhatIsNormalIsOneLine) {
             std::string::npos);
   EXPECT_NE(print(t, {normal, other}).find("verdict\n  head      no head is idle: the weakest is L2H6\n"),
             std::string::npos);
+}
+
+// "normal" would hide both that it was tried and what it costs.
+TEST(Terminal, AVariantThatWasAskedForIsToldInFullAlsoWhereItChangesNothing) {
+  ResultTable t;
+  add_variant(t, "full", 2, 0.2, 0.0);
+  const Sentence found{.topic = "replaced", .text = "softmax=a costs 0.2; rank: 1, 2", .found = true};
+  const Sentence little{.topic = "replaced", .text = "softmax=b costs 0; rank: 1, 1", .asked = true};
+  const Sentence unclear{
+      .topic = "replaced", .text = "softmax=c costs 0.1; rank: 1, 3", .known = false, .asked = true};
+  const Sentence normal{.topic = "head", .text = "no head is idle: the weakest is L2H6"};
+  const std::string text = print(t, {normal, found, little, unclear});
+  EXPECT_NE(text.find("verdict\n"
+                      "  normal    no head is idle (numbers: --out, --json)\n"
+                      "  replaced  softmax=b costs 0; rank: 1, 1\n"
+                      "? replaced  softmax=c costs 0.1; rank: 1, 3\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Terminal, VariantsThatDifferAtTheEndOfLongNamesAreToldApart) {
+  ResultTable t;
+  add_variant(t, "full", 2, 0.2, 0.0);
+  for (const char* to : {"nothing", "uniform", "random"}) {
+    const std::string name = std::string("replace:softmax=shifted_control:nats=2,to=") + to;
+    add_variant(t, name, 2, 0.2, 0.5);
+    t.rows.push_back(plain_row(name, 3.5, "nll"));
+  }
+  std::string text = print(t);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  for (const char* to : {"to=nothing ", "to=uniform ", "to=random "}) {
+    size_t times = 0;  // in the loss, over its layers, side by side, in the picture
+    for (size_t at = text.find(to); at != std::string::npos; at = text.find(to, at + 1)) ++times;
+    EXPECT_EQ(times, 4u) << to << text;
+  }
 }
 
 TEST(Terminal, SeveralVariantsAreDrawnInOnePicture) {

@@ -37,6 +37,13 @@ TEST_F(Verdict, TruncationSaysWhatItCosts) {
             "epsilon 0.001");
 }
 
+TEST_F(Verdict, WhatACutCostsIsToldInFullAndNotCalledNormal) {
+  for (const char* variant : {"rank:qk=4", "rank:qk=8"}) output_kl(variant, 0.02);
+  const std::vector<Finding> findings = all("rank");
+  ASSERT_EQ(findings.size(), 5u);  // two of what was not measured, one a cut, one of both
+  for (size_t i = 2; i < 5; ++i) EXPECT_TRUE(findings[i].asked) << findings[i].sentence;
+}
+
 TEST_F(Verdict, ScoresAreHeldAgainstThoseOfRandomInitialisation) {
   head(0, 0, "logit_rank", 1.2);
   head(0, 1, "logit_rank", 6.0);

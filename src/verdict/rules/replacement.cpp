@@ -43,11 +43,28 @@ double rank_in(const Case& c, std::string_view variant, std::string_view text) {
   return sum / heads;
 }
 
+// Which side of epsilon the cost is on, in words.
+std::string beside_epsilon(const Row& cost, double epsilon) {
+  const std::string than = "than epsilon " + number(epsilon);
+  switch (side(cost, epsilon)) {
+    case Side::above:
+      return "more " + than;
+    case Side::below:
+      return "less " + than;
+    case Side::unclear:
+      break;
+  }
+  return fmt::format("not known whether more {}, {}", than,
+                     cost.n < 2 ? "as one sample has no error" : "as its error is too large");
+}
+
+// Every replacement was asked for, so each has its own sentence with both numbers, whatever they are.
 void judge_replacement(Case& c) {
   constexpr std::string_view kPrefix = "replace:";
+  constexpr size_t kLongestName = 400;  // the layers stand at its end
   for (const std::string_view variant : c.evidence.variants()) {
     if (!variant.starts_with(kPrefix)) continue;
-    const std::string name = printable(variant.substr(kPrefix.size()));
+    const std::string name = printable(variant.substr(kPrefix.size()), kLongestName);
     const Row* cost = c.output_cost(variant);
     const double before = rank_in(c, "full", name), after = rank_in(c, variant, name);
     const std::string rank =
@@ -60,12 +77,17 @@ void judge_replacement(Case& c) {
             false);
       continue;
     }
+    const double epsilon = c.epsilon_of(*cost);
+    const Side s = side(*cost, epsilon);
     Finding& f =
-        c.say("replaced", fmt::format("{}, without training: {} {}; {}. A stress test of these weights: "
-                                      "a network trained with it may differ",
-                                      name, cost->metric.str(), with_error(*cost), rank));
-    about(f, *cost, c.epsilon_of(*cost));
-    f.claims = {{fmt::format("changes {}", name), answer_of(side(*cost, c.epsilon_of(*cost)), Side::above)}};
+        c.say("replaced",
+              fmt::format("{}, without training, costs {} {}, {}; {}. A stress test of these "
+                          "weights: a network trained with it may differ",
+                          name, cost->metric.str(), with_error(*cost), beside_epsilon(*cost, epsilon), rank),
+              s != Side::unclear);
+    about(f, *cost, epsilon);
+    f.asked = true;
+    f.claims = {{fmt::format("changes {}", name), answer_of(s, Side::above)}};
   }
 }
 

@@ -51,7 +51,8 @@ void smallest(Case& c) {
       c.say("rank",
             fmt::format("{} rank {} keeps the output within epsilon {}",
                         unclear ? "not known whether any" : "no", of, number(epsilon)),
-            !unclear);
+            !unclear)
+          .asked = true;
     else
       c.say("rank",
             fmt::format("{}{} is the smallest rank within epsilon {} of the output, {}",
@@ -85,6 +86,7 @@ void judge_truncation(Case& c) {
                                                   : ": not known whether that is more than epsilon"),
                        s != Side::unclear);
     about(f, *kl, epsilon);
+    f.asked = true;
     f.claims = {{fmt::format("keeps {}", printable(variant)), answer_of(s, Side::below)}};
   }
   smallest(c);
