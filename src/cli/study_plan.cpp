@@ -31,7 +31,7 @@ Rate rate_for(const StudyOptions& o, const Runner& runner, const std::vector<Sto
   for (const TrialStack& stack : plan_stacks(runner, done, o.device)) flops += stack.flops;
   if (flops > 0) return {flops / seconds, fmt::format("measured on {} finished trials", done.size())};
   if (o.device != "cpu") return {3e13, "a guess for a large GPU, until a trial is finished"};
-  const int threads = thread_count(o.threads);
+  const int threads = runner.one_core ? 1 : thread_count(o.threads);
   return {1.5e10 * threads, fmt::format("a guess for {} threads, until a trial is finished", threads)};
 }
 

@@ -68,7 +68,8 @@ struct Runner {
   void (*export_model)(const TrialJob& job, const std::filesystem::path& folder) = nullptr;
   /// Floating-point operations that a stack needs once, however many trials it has; null: none.
   double (*shared_flops)(const Config& config) = nullptr;
-  bool cuda = false;  // whether it runs on such a device too; all run on the CPU
+  bool cuda = false;      // whether it runs on such a device too; all run on the CPU
+  bool one_core = false;  // its trials are too small to be shared out: more threads take as long
 };
 
 /// Every runner, alphabetically (generated from the file names); lives in librankscope.so.

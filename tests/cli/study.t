@@ -51,6 +51,8 @@ study list: the built-in studies, without torch.
   ...
 
   4 trials in 2 stacks, 2.27e+10 FLOP, about 1s at 30 GFLOP/s (a guess for 2 threads, until a trial is finished)
+  $ rankscope study run gate-samples --threads 2 --dry-run | tail -1 | grep -o 'about.*'
+  about 1m11s at 15 GFLOP/s (a guess for 1 threads, until a trial is finished)
   $ rankscope study run fig1 rank=48 --seeds 3 --steps 10000 --dry-run | tail -1 | cut -d, -f1
   27 trials in 9 stacks
   $ rankscope study run quick rank=4 start_scale=1,2 --seeds 1 --dry-run | grep -o 'start_scale=[0-9]$'
