@@ -133,10 +133,18 @@ size_t count_different(const std::vector<std::string>& names) {
 
 }  // namespace
 
-std::vector<std::string> short_names(const std::vector<std::string>& names, int width) {
-  const size_t different = count_different(names);
+std::vector<std::string> short_names(const std::vector<std::string>& all, int width) {
+  // Names may come from anybody's table: the search below is for as many as a person compares.
+  constexpr int kLongest = 160;
+  constexpr size_t kMostSearched = 64;
+  std::vector<std::string> names;
   int longest = 0;
-  for (const std::string& name : names) longest = std::max(longest, display_width(name));
+  for (const std::string& name : all) {
+    names.push_back(without_middle(name, kLongest, kLongest / 2));
+    longest = std::max(longest, display_width(names.back()));
+  }
+  if (names.size() > kMostSearched) return names;
+  const size_t different = count_different(names);
   for (int room = std::max(width, 1); room < longest; ++room) {
     // First as much of the end as of the beginning, then more of the end, as names begin alike, then less.
     const int most = room - 1, half = most / 2;

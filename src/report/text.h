@@ -24,8 +24,9 @@ std::string pad_left(std::string_view text, int width);
 
 /// The names of one table or line, each in `width` columns: what is too long loses its middle, as in
 /// "replace:soft~2,to=random". Names that differ stay different: where the middle is what tells them apart
-/// they lose what stands before or behind it, and where nothing helps all get more room than `width`.
-std::vector<std::string> short_names(const std::vector<std::string>& names, int width);
+/// they lose what stands before or behind it, and where nothing helps, or there are more than 64, all get
+/// more room than `width`, up to 160 columns.
+std::vector<std::string> short_names(const std::vector<std::string>& all, int width);
 
 /// What the name of a variant gets in a heading, a legend or a line.
 constexpr int kVariantWidth = 40;

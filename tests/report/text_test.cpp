@@ -61,6 +61,15 @@ TEST(TerminalText, NamesThatNoCutTellsApartGetMoreRoom) {
   EXPECT_EQ(short_names(same, 5), (Names{"tw~me", "tw~me"}));
 }
 
+TEST(TerminalText, NamesOfAnybodysTableGetNoMoreThanALine) {
+  for (const int count : {2, 100}) {
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i)
+      names.push_back(std::string(2000, 'a') + std::to_string(i) + std::string(2000, 'b'));
+    for (const std::string& name : short_names(names, 40)) EXPECT_LE(display_width(name), 160);
+  }
+}
+
 TEST(TerminalText, LinesBreakAtSpaces) {
   EXPECT_EQ(wrap("the skip holds the rank up", 10),
             (std::vector<std::string>{"the skip", "holds the", "rank up"}));
