@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMostCombinations = 100000;
 
-using Row = std::vector<Scalar>;
+using EntryRow = std::vector<Scalar>;
 
 bool same_value(const Scalar& a, const Scalar& b) { return to_text(a) == to_text(b); }
 
@@ -32,21 +32,21 @@ std::vector<Asked> in_order(const Axis& coupled, const std::vector<Axis>& given)
     for (const Axis& axis : given)
       if (axis.names[0] == coupled.names[column]) {
         out.push_back({axis.names[0], column, {}});
-        for (const Row& value : axis.points) out.back().values.push_back(value[0]);
+        for (const EntryRow& value : axis.points) out.back().values.push_back(value[0]);
       }
   return out;
 }
 
 // Every way to take one value of each key, the last key turning fastest.
-std::vector<Row> combinations(const std::vector<Asked>& asked, const std::string& study) {
-  std::vector<Row> out{{}};
+std::vector<EntryRow> combinations(const std::vector<Asked>& asked, const std::string& study) {
+  std::vector<EntryRow> out{{}};
   for (const Asked& key : asked) {
     if (out.size() * key.values.size() > kMostCombinations)
       throw usage_error(fmt::format("there are more than {} ways to combine these values", kMostCombinations))
           .in("study " + study)
           .hint("fewer values");
-    std::vector<Row> longer;
-    for (const Row& row : out)
+    std::vector<EntryRow> longer;
+    for (const EntryRow& row : out)
       for (const Scalar& value : key.values) {
         longer.push_back(row);
         longer.back().push_back(value);
@@ -58,17 +58,17 @@ std::vector<Row> combinations(const std::vector<Asked>& asked, const std::string
 
 // The entries nearest to a combination, and which of its values they have themselves.
 struct Nearest {
-  std::vector<Row> entries;
+  std::vector<EntryRow> entries;
   std::vector<bool> has;  // for each key
 
   bool all() const { return std::find(has.begin(), has.end(), false) == has.end(); }
 };
 
-Nearest nearest_entries(const Axis& coupled, const std::vector<Asked>& asked, const Row& values) {
+Nearest nearest_entries(const Axis& coupled, const std::vector<Asked>& asked, const EntryRow& values) {
   Nearest out{coupled.points, {}};
   for (size_t i = 0; i < asked.size(); ++i) {
-    std::vector<Row> with;
-    for (const Row& entry : out.entries)
+    std::vector<EntryRow> with;
+    for (const EntryRow& entry : out.entries)
       if (same_value(entry[asked[i].column], values[i])) with.push_back(entry);
     out.has.push_back(!with.empty());
     if (!with.empty()) out.entries = std::move(with);
@@ -94,7 +94,7 @@ std::string text_of(const Said& said, const std::vector<Asked>& asked) {
 // Combinations that are no entry of the study, by which of their keys the entries have: a note for each kind.
 class Strangers {
  public:
-  void add(const Nearest& nearest, const Row& values) {
+  void add(const Nearest& nearest, const EntryRow& values) {
     for (size_t i = 0; i < values.size(); ++i)
       say(nearest.has[i] ? of_[nearest.has].first : of_[nearest.has].second, i, values[i]);
   }
@@ -119,9 +119,9 @@ class Collector {
  public:
   explicit Collector(const Axis& coupled) { out_.axis.names = coupled.names; }
 
-  void add(const std::vector<Asked>& asked, const Nearest& nearest, const Row& values) {
-    for (const Row& entry : nearest.entries) {
-      Row point = entry;
+  void add(const std::vector<Asked>& asked, const Nearest& nearest, const EntryRow& values) {
+    for (const EntryRow& entry : nearest.entries) {
+      EntryRow point = entry;
       std::string text;
       for (size_t i = 0; i < asked.size(); ++i) point[asked[i].column] = values[i];
       for (const Scalar& value : point) text += to_text(value) + '\n';
@@ -141,16 +141,16 @@ class Collector {
 
 Entries asked_for(const Axis& coupled, const std::vector<Axis>& given, const std::string& study) {
   const std::vector<Asked> asked = in_order(coupled, given);
-  const std::vector<Row> all = combinations(asked, study);
+  const std::vector<EntryRow> all = combinations(asked, study);
   std::vector<std::set<std::string>> found(
       asked.size());  // values that entries have with given ones of all keys
-  for (const Row& values : all) {
+  for (const EntryRow& values : all) {
     const bool entry = nearest_entries(coupled, asked, values).all();
     for (size_t i = 0; i < values.size() && entry; ++i) found[i].insert(to_text(values[i]));
   }
   Collector out(coupled);
   Strangers strangers;
-  for (const Row& values : all) {
+  for (const EntryRow& values : all) {
     const Nearest nearest = nearest_entries(coupled, asked, values);
     bool lost = false;  // one of its values, if only entries as they are ran
     for (size_t i = 0; i < asked.size(); ++i) lost = lost || !found[i].contains(to_text(values[i]));
