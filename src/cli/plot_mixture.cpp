@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/table.h"
 #include "report/text.h"
@@ -23,11 +24,15 @@ std::vector<std::string> names_of_settings(const fs::path& trials) {
   const fs::path about = trials.parent_path() / "study.json";
   std::error_code ignored;
   if (trials.filename() != "trials.csv" || !fs::is_regular_file(about, ignored)) return {};
-  const Json study = read_json(about, kLargestAbout);
   std::vector<std::string> names;
-  if (study.is_object() && study.contains("keys") && study["keys"].is_array())
-    for (const Json& name : study["keys"])
-      if (name.is_string()) names.push_back(name.get<std::string>());
+  try {
+    const Json study = read_json(about, kLargestAbout);
+    if (study.is_object() && study.contains("keys") && study["keys"].is_array())
+      for (const Json& name : study["keys"])
+        if (name.is_string()) names.push_back(name.get<std::string>());
+  } catch (const Error&) {
+    // The curves are drawn from the table alone.
+  }
   return names;
 }
 

@@ -98,3 +98,5 @@ A point that stands for more than seeds says so.
   note: points of gates are means over heads (1, 2) as well; --by heads or --where heads=VALUE keeps them apart
   $ rankscope plot gates --x seed --y sink_mass --by kind --where heads=1 2>&1 > /dev/null
   $ rankscope plot gates --x seed --y sink_mass --by kind,heads 2>&1 > /dev/null
+  $ echo broken > gates/study.json
+  $ rankscope plot gates --x seed --y sink_mass --by kind 2>&1 > /dev/null
