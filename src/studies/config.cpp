@@ -106,6 +106,7 @@ Scalar checked(const Key& key, Scalar value, const std::string& place) {
   };
   if (!same_type(key.otherwise, value)) throw refuse(expected_type(key.otherwise));
   if (const std::string* word = std::get_if<std::string>(&value)) {
+    if (!key.also.empty() && *word == key.also) return key.otherwise;
     if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), *word) == key.choices.end())
       throw refuse(fmt::format("one of {}", fmt::join(key.choices, ", ")))
           .hint(nearest(*word, key.choices, 1).front());

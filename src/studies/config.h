@@ -23,6 +23,7 @@ struct Key {
   std::vector<std::string> choices = {};  // texts: the words allowed, empty for any
   /// It came when trials had names already: at its default it is left out of configurations and names.
   bool later = false;
+  std::string also = {};  // another word for a text's default, which stands for it from then on
 };
 
 /// Checked access; a missing key or another type is a fault of the program, not of the user.

@@ -35,6 +35,12 @@ TEST(Config, AWholeNumberMayBeWrittenAsAFloatAndTheOtherWayRound) {
   EXPECT_EQ(number(config, "lr"), 1.0);
 }
 
+TEST(Config, AnotherWordForADefaultIsTheDefault) {
+  const Key key{.name = "attention", .otherwise = std::string("soft"), .help = "", .also = "softmax"};
+  EXPECT_EQ(to_text(checked(key, std::string("softmax"), "test")), "soft");
+  EXPECT_EQ(to_text(checked(key, std::string("hard"), "test")), "hard");
+}
+
 TEST(Config, WhatIsWrongIsNamed) {
   const auto fault = [](const Config& given) {
     return error_of([&] { complete(keys(), given, "my.toml, line 3"); });

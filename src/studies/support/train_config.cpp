@@ -227,9 +227,11 @@ std::vector<Key> train_keys() {
        0,
        0,
        {"rank", "width"}},
-      {"attention", std::string("soft"),
-       "softmax, hard (the largest score takes all), or another file of attention/ with its options: "
-       "fastmax:p=2"},
+      {.name = "attention",
+       .otherwise = std::string("soft"),
+       .help = "softmax, hard (the largest score takes all), or another file of attention/ with its options: "
+               "fastmax:p=2",
+       .also = "softmax"},
       {"part", std::string(kUsualAttention), "file of parts/ that attends", 0, 0,
        part_names(Part::Kind::attention), true},
       {"mlp_part", std::string(kUsualMlp), "file of parts/ that is the MLP", 0, 0,
