@@ -20,9 +20,9 @@ paths() { # STUDY; more
 trained fig1 --x rank --by layers,width --log-x
 trained fig1-100k --x rank --by layers,width --log-x --where protocol=fresh
 trained fig1-protocols --x rank --by protocol,width --log-x --where layers=1
-trained fig1-precision --x rank --by precision,seed --log-x
-trained figN --x rank --by n --log-x
-trained positions --x rank --by layers,positions --log-x
+trained fig1-precision --x rank --by layers,precision --log-x --where seed=0
+trained figN --x rank --by n --log-x --where warmup=0.05
+trained positions --x rank --by positions,lr --log-x --where layers=3 --where warmup=0.5
 trained fig1-start --x rank --by layers,start_scale --log-x
 trained quick --x rank --by start_scale --log-x --where lr=0.03
 trained many-points --x rank --by n,start_scale --log-x

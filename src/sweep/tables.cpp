@@ -112,7 +112,7 @@ std::string changed_settings(const Study& study, const Published& table, const C
 }
 
 std::string judgement(const Point& point) {
-  bool at_floor = !point.trials.empty();
+  size_t at_floor = 0, dead = 0;
   for (const StoredTrial& trial : point.trials) {
     Certificate known;
     if (const double bound = value_of(trial, "lower_bound"); std::isfinite(bound)) known.lower_bound = bound;
@@ -121,9 +121,13 @@ std::string judgement(const Point& point) {
     const TrialStanding standing =
         judge(value_of(trial, "test_mse"), value_of(trial, "test_mse_stderr"), known).standing;
     if (standing == TrialStanding::below_bound) return "fault of the experiment";
-    at_floor = at_floor && standing == TrialStanding::no_selection;
+    at_floor += standing == TrialStanding::no_selection;
+    dead += standing == TrialStanding::answers_zero;
   }
-  return at_floor ? "no selection learned" : "";
+  const size_t all = point.trials.size();
+  if (dead > 0 && dead == all) return "training died: answers zero";
+  if (dead > 0) return fmt::format("training died in {} of {}", dead, all);  // then a mean says little
+  return at_floor > 0 && at_floor == all ? "no selection learned" : "";
 }
 
 std::vector<std::string> precision_notes(const std::vector<Point>& points) {

@@ -38,7 +38,8 @@ std::vector<std::string> varying(const std::vector<Point>& points);
 std::optional<double> published_value(const Study& study, const Published& table, const Config& config);
 
 /// What theory says to the values, each trial with its own standard error: "fault of the experiment" when one
-/// lies below its lower bound, "no selection learned" when none is better than a predictor without selection.
+/// lies below its lower bound, "training died" where trials answer zero, "no selection learned" when none is
+/// better than a predictor without selection.
 std::string judgement(const Point& point);
 
 /// "steps=50 (the study has 3000)": where the point was trained otherwise than the study says, and so

@@ -91,6 +91,10 @@ Judgement judge(double value, double standard_error, const Certificate& certific
                     "errors; look for a leak, points that are not uniform, or a value chosen for being small",
                     value, *certificate.lower_bound)};
   const double floor = certificate.no_selection_floor;
+  const double near_one = kZeroTolerance * (1 - floor);  // less than zero where there is no floor
+  if (std::abs(value - 1) <= near_one && !(standard_error > near_one))
+    return {TrialStanding::answers_zero,
+            "training died: the answer is zero, which errs by 1 whatever the layer could do"};
   if (value >= floor - std::max(slack, kFloorTolerance * floor))
     return {TrialStanding::no_selection,
             fmt::format("no selection learned: {:.4g} is what comes without looking at scores ({:.4g})",

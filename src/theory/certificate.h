@@ -54,6 +54,7 @@ enum class TrialStanding {
   not_finite,    // the trial diverged
   below_bound,   // more than three standard errors below what is possible
   no_selection,  // at the floor or above it
+  answers_zero,  // training died: it says nothing about what the layer could do
 };
 
 struct Judgement {
@@ -64,6 +65,10 @@ struct Judgement {
 /// How near the floor counts as the floor, relative, beside three standard errors: trained layers that select
 /// nothing end within 0.4 % of it.
 constexpr double kFloorTolerance = 0.005;
+
+/// How near 1 counts as an answer of zero, relative to the way from the floor to 1. Targets have length one,
+/// so zero errs by 1 in every sequence: the standard error must be as small.
+constexpr double kZeroTolerance = 0.01;
 
 /// `standard_error` may be NaN (unknown): it then counts as zero.
 Judgement judge(double value, double standard_error, const Certificate& certificate);

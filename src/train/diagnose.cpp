@@ -1,5 +1,7 @@
 #include "train/diagnose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -45,6 +47,14 @@ std::vector<double> value_traces(const ModelSpec& n, const Layout& layout,
   return out;
 }
 
+double answer_gain(const ModelSpec& n, const Layout& layout, const std::vector<float>& parameters) {
+  const BlockSpec& block = n.blocks.back();
+  const BranchSpec& last = block.branches.back();
+  if (last.behind.kind != NormKind::unit || n.final_norm.there()) return std::nan("");
+  return matrix(layout, parameters, fmt::format("blocks.{}.{}.w", block.weights, last.norm_name))
+      .item<double>();
+}
+
 }  // namespace
 
 Alignment alignment(const ModelSpec& n, const std::vector<float>& parameters) {
@@ -76,7 +86,8 @@ Alignment alignment(const ModelSpec& n, const std::vector<float>& parameters) {
           .temperature = median(temperatures),
           .effective_rank = median(ranks),
           .ov_least = traces.empty() ? nan : *least,
-          .ov_most = traces.empty() ? nan : *most};
+          .ov_most = traces.empty() ? nan : *most,
+          .answer_gain = answer_gain(n, layout, parameters)};
 }
 
 }  // namespace rankscope

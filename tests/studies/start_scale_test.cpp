@@ -104,5 +104,28 @@ TEST(Diagnose, MultipliesTheTwoMapsOfAnEncodersHead) {
   EXPECT_NEAR(a.ov_most, most, 1e-12);
 }
 
+TEST(Diagnose, ReadsTheGainThatGivesAnswersTheirLength) {
+  const auto network = [](Config settings) {
+    settings.merge(
+        Config{{"model", std::string("encoder")}, {"queries", int64_t{0}}, {"layers", int64_t{2}}});
+    return trial_of(layer(settings));
+  };
+  const auto gain = [](const TrialSpec& t, const std::string& name) {
+    std::vector<float> p = starting_parameters(t);
+    const Layout layout(t.network);
+    for (const Slot& slot : layout.slots())
+      if (slot.parameter.name == name) p[static_cast<size_t>(slot.offset)] = 0.125F;
+    return alignment(t.network, p).answer_gain;
+  };
+  EXPECT_EQ(gain(network({{"mlp", int64_t{8}}}), "blocks.1.ln2.w"), 0.125);
+  EXPECT_EQ(gain(network({{"mlp", int64_t{8}}}), "blocks.1.ln1.w"), 1);  // not the last one
+  EXPECT_EQ(gain(network({{"mlp", int64_t{0}}}), "blocks.1.ln1.w"), 0.125);
+  const auto has_none = [&](Config settings) { return std::isnan(gain(network(std::move(settings)), "")); };
+  EXPECT_TRUE(has_none({{"norm", std::string("layer")}}));
+  EXPECT_TRUE(has_none({{"norm", std::string("none")}}));
+  EXPECT_TRUE(
+      has_none({{"norm_place", std::string("pre")}}));  // a norm in front leaves the answer's length alone
+}
+
 }  // namespace
 }  // namespace rankscope

@@ -77,6 +77,20 @@ TEST(Tables, AValueBelowTheBoundIsAFaultAndOneAtTheFloorHasLearnedNoSelection) {
   EXPECT_EQ(judgement({{}, {trial(1, 0, 0.1)}}), "");  // no bound, no floor, nothing to say
 }
 
+TEST(Tables, TrialsThatAnswerZeroAreCountedSinceTheirErrorSaysNothingAboutRank) {
+  const auto ended = [](int64_t seed, double error, double scatter) {
+    StoredTrial t = trial(1, seed, error);
+    t.values["no_selection_floor"] = 0.891;
+    t.values["test_mse_stderr"] = scatter;
+    return t;
+  };
+  const StoredTrial dead = ended(0, 1, 1e-8), lives = ended(1, 0.4, 0.001), blind = ended(2, 0.891, 0.0003);
+  EXPECT_EQ(judgement({{}, {dead, dead}}), "training died: answers zero");
+  EXPECT_EQ(judgement({{}, {dead, lives, blind}}), "training died in 1 of 3");
+  EXPECT_EQ(judgement({{}, {blind, lives}}), "");
+  EXPECT_EQ(judgement({{}, {blind, blind}}), "no selection learned");
+}
+
 TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
   const TempFolder folder;
   Study study = fake_study(2, 5, 0);

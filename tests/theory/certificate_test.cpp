@@ -99,6 +99,25 @@ TEST(Judge, TakesAValueAtTheFloorForNoSelection) {
   EXPECT_EQ(judge(0.5 * floor, 0.01, c).text, "");
 }
 
+TEST(Judge, TakesAnErrorOfOneThatNeverScattersForAnAnswerOfZero) {
+  const Certificate c = certify({.d = 64, .rank = 4, .heads = 16, .n = 16, .target = Neighbour::farthest});
+  const double near_one = kZeroTolerance * (1 - c.no_selection_floor);
+  const Judgement dead = judge(1 - 1e-8, 1e-8, c);
+  EXPECT_EQ(dead.standing, TrialStanding::answers_zero);
+  EXPECT_EQ(dead.text.rfind("training died: ", 0), 0u) << dead.text;
+  EXPECT_EQ(judge(1 + 0.9 * near_one, 0.9 * near_one, c).standing, TrialStanding::answers_zero);
+  EXPECT_EQ(judge(1 - 1.1 * near_one, 0, c).standing, TrialStanding::no_selection);
+  EXPECT_EQ(judge(1, 1.1 * near_one, c).standing, TrialStanding::no_selection);  // 1 in the mean alone
+  // The nearest of many points without selection is near 1, too, and is no answer of zero.
+  Certificate many;
+  many.no_selection_floor = nearest_floor(1000);
+  EXPECT_EQ(judge(many.no_selection_floor, 1e-6, many).standing, TrialStanding::no_selection);
+  EXPECT_EQ(judge(1, 1e-6, many).standing, TrialStanding::answers_zero);
+  Certificate none;
+  none.no_selection_floor = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(judge(1, 0, none).standing, TrialStanding::ok);  // targets of another length, for all we know
+}
+
 TEST(Judge, FindsThePublishedRankOneValuesAtTheFloor) {
   struct Row {
     int64_t n;

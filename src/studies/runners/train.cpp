@@ -47,6 +47,7 @@ Outcome train_outcome(const TrialSpec& spec, const TrainOutcome& o, const Precis
   v["qk_effective_rank"] = a.effective_rank;
   if (std::isfinite(a.ov_least)) v["ov_least"] = a.ov_least;
   if (std::isfinite(a.ov_most)) v["ov_most"] = a.ov_most;
+  if (std::isfinite(a.answer_gain)) v["answer_gain"] = a.answer_gain;
   for (const auto& [name, value] : limits_of(spec)) v[name] = value;
   return out;
 }
