@@ -8,7 +8,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/table.h"
 #include "report/text.h"
 
@@ -19,22 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kLargestAbout = 1 << 20;
 constexpr size_t kMostValues = 4;  // named
-
-std::vector<std::string> names_of_settings(const fs::path& trials) {
-  const fs::path about = trials.parent_path() / "study.json";
-  std::error_code ignored;
-  if (trials.filename() != "trials.csv" || !fs::is_regular_file(about, ignored)) return {};
-  std::vector<std::string> names;
-  try {
-    const Json study = read_json(about, kLargestAbout);
-    if (study.is_object() && study.contains("keys") && study["keys"].is_array())
-      for (const Json& name : study["keys"])
-        if (name.is_string()) names.push_back(name.get<std::string>());
-  } catch (const Error&) {
-    // The curves are drawn from the table alone.
-  }
-  return names;
-}
 
 std::string cell(const CellTable& table, const std::vector<std::string>& row, const std::string& column) {
   const auto at = table.find(column);
@@ -53,10 +36,29 @@ bool is_wanted(const CellTable& table, const std::vector<std::string>& row, cons
 
 }  // namespace
 
-std::vector<std::string> mixed_settings(const fs::path& trials, const CellTable& table,
+std::vector<std::string> settings_of(const Json& about) {
+  std::vector<std::string> names;
+  if (about.is_object() && about.contains("keys") && about["keys"].is_array())
+    for (const Json& name : about["keys"])
+      if (name.is_string()) names.push_back(name.get<std::string>());
+  return names;
+}
+
+std::vector<std::string> settings_beside(const fs::path& trials) {
+  const fs::path about = trials.parent_path() / "study.json";
+  std::error_code ignored;
+  if (trials.filename() != "trials.csv" || !fs::is_regular_file(about, ignored)) return {};
+  try {
+    return settings_of(read_json(about, kLargestAbout));
+  } catch (const Error&) {
+    return {};  // the curves are drawn from the table alone
+  }
+}
+
+std::vector<std::string> mixed_settings(const std::vector<std::string>& settings, const CellTable& table,
                                         const FigureRequest& request) {
   std::vector<std::string> mixed;
-  for (const std::string& name : names_of_settings(trials)) {
+  for (const std::string& name : settings) {
     if (name == "seed" || name == request.x || !table.find(name)) continue;
     std::map<std::vector<std::string>, std::set<std::string>> points;
     for (const auto& row : table.rows) {

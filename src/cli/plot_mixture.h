@@ -5,13 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "report/figure.h"
 
 namespace rankscope {
 
-/// Settings that differ between rows of one point, "heads (1, 2)" each: of a table of trials, by the names of
-/// settings in the study.json beside it; none where there is no such file.
-std::vector<std::string> mixed_settings(const std::filesystem::path& trials, const CellTable& table,
+/// Names of a study's settings, as its study.json has them.
+std::vector<std::string> settings_of(const Json& about);
+
+/// The same for a table of trials, of the study.json beside it; none where there is no such file.
+std::vector<std::string> settings_beside(const std::filesystem::path& trials);
+
+/// Which of these settings differ between rows of one point, "heads (1, 2)" each.
+std::vector<std::string> mixed_settings(const std::vector<std::string>& settings, const CellTable& table,
                                         const FigureRequest& request);
 
 }  // namespace rankscope

@@ -15,14 +15,10 @@ SavedResults read_scan_folder(const fs::path& folder, Samples samples) {
   return saved;
 }
 
-namespace {
-
 bool has_store(const fs::path& folder) {
   std::error_code ignored;
   return fs::is_regular_file(folder / "study.db", ignored);
 }
-
-}  // namespace
 
 std::string kind_of_folder(const fs::path& folder) {
   if (has_store(folder) || is_study_folder(folder)) return "study";

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/engine.h"
+#include "cli/saved.h"
 #include "cli/study.h"
 #include "sweep/tables.h"
 
@@ -21,6 +22,7 @@ void require_place_for_model(const fs::path& folder) {
   };
   const fs::path whole = fs::weakly_canonical(folder, ignored);
   if (!whole.empty() && whole == whole.root_path()) throw refuse("this is the root folder");
+  if (kind_of_folder(folder) == "study") throw refuse("this is the folder of a study");
   const auto is_ours = [&] {
     try {
       const Json config = read_json(folder / "config.json", 64 << 20);

@@ -129,6 +129,8 @@ int run_named(StudyOptions o, Io& io) {
   if (o.steps > 0) overrides.push_back(parse_override(fmt::format("steps={}", o.steps), runner.keys));
   std::vector<std::string> notes;
   const std::vector<Trial> all = trials(study, runner, overrides, &notes);
+  for (auto& [name, value] : study.fixed)  // in the words of trials: "softmax" is "soft" there
+    value = checked(find_key(runner.keys, name, study.place), value, study.place);
   for (const std::string& note : notes)
     if (!io.quiet) io.err << fmt::format("note: {}\n", printable(note, 400));
   if (o.dry_run) {

@@ -46,18 +46,32 @@ Config config_of(const Published& table, const Published::Row& row) {
   return out;
 }
 
-// A published value belongs into the figure where one of our points agrees with it in everything that the
-// figure itself does not tell apart.
-bool comparable(const Config& published, const Figure& figure, const std::vector<Point>& all) {
+// A published value belongs into the figure where one of our points agrees with it in what the study fixes
+// and in everything else that the figure itself does not tell apart.
+bool comparable(const Config& published, const Study& study, const std::vector<Point>& all) {
+  const Figure& figure = study.figure;
   return std::any_of(all.begin(), all.end(), [&](const Point& point) {
-    return std::all_of(published.begin(), published.end(), [&](const auto& entry) {
-      const auto& [key, value] = entry;
-      if (key == figure.x || std::find(figure.by.begin(), figure.by.end(), key) != figure.by.end())
-        return true;
-      const auto ours = point.config.find(key);
-      return ours == point.config.end() || to_text(ours->second) == to_text(value);
-    });
+    return has_fixed_settings(study, point.config) &&
+           std::all_of(published.begin(), published.end(), [&](const auto& entry) {
+             const auto& [key, value] = entry;
+             if (key == figure.x || std::find(figure.by.begin(), figure.by.end(), key) != figure.by.end())
+               return true;
+             return !point.config.contains(key) || has_setting(study, point.config, key, value);
+           });
   });
+}
+
+// What tells points apart that would stand at one place of one curve: other steps, another learning rate.
+std::vector<std::string> more_than_one_place(const Figure& figure, const std::vector<Point>& all) {
+  std::vector<std::string> place = figure.by;
+  place.push_back(figure.x);
+  std::map<std::string, std::vector<Point>> together;
+  for (const Point& point : all) together[words(point.config, place)].push_back({point.config, {}});
+  std::vector<std::string> out;
+  for (const auto& [at, points] : together)
+    for (const std::string& key : varying(points))
+      if (std::find(out.begin(), out.end(), key) == out.end()) out.push_back(key);
+  return out;
 }
 
 // With two or more keys in `by`, one panel for each value of the first.
@@ -110,7 +124,8 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
                   const TerminalStyle& style, std::ostream& out) {
   const Figure& figure = study.figure;
   const bool split = figure.by.size() > 1;
-  const std::vector<std::string> inner(figure.by.begin() + (split ? 1 : 0), figure.by.end());
+  std::vector<std::string> inner(figure.by.begin() + (split ? 1 : 0), figure.by.end());
+  for (const std::string& key : more_than_one_place(figure, all)) inner.push_back(key);
   std::map<std::string, Panel> panels;
   const auto panel_of = [&](const Config& config) -> Panel& {
     return panels[split ? words(config, {figure.by[0]}) : ""];
@@ -126,7 +141,7 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
     if (table.metric != metric) continue;
     for (const Published::Row& row : table.rows) {
       const Config config = config_of(table, row);
-      if (!comparable(config, figure, all)) continue;
+      if (!comparable(config, study, all)) continue;
       Panel& panel = panel_of(config);
       add(table.printed ? panel.published : panel.reference, words(config, inner),
           number_or_nan(config, figure.x), row.value);
@@ -165,6 +180,21 @@ void print_cells(const std::vector<Cells>& rows, std::ostream& out) {
   }
 }
 
+// The tables whose values stand beside a point: of each kind the first that has one.
+struct Beside {
+  const Published *published = nullptr, *reference = nullptr;
+  const Published* ratio() const { return published != nullptr ? published : reference; }
+};
+
+Beside beside_of(const Study& study, const std::string& metric, const Config& config) {
+  Beside out;
+  for (const Published& table : study.published) {
+    const Published*& place = table.printed ? out.published : out.reference;
+    if (table.metric == metric && place == nullptr && published_value(study, table, config)) place = &table;
+  }
+  return out;
+}
+
 Cells row_of(const Study& study, const std::string& metric, const Point& point, const Cells& keys) {
   const Summary s = summarise(point, metric);
   Cells row;
@@ -174,19 +204,23 @@ Cells row_of(const Study& study, const std::string& metric, const Point& point, 
   }
   row.push_back(fmt::format("{}", s.every.empty() ? point.trials.size() : s.every.size()));
   for (const double value : {s.mean, s.stderr_, s.median, s.best}) row.push_back(number_text(value));
-  std::string published = "-", reference = "-", ratio = "-";
-  for (const Published& table : study.published) {
-    const std::optional<double> value = published_value(study, table, point.config);
-    if (table.metric != metric || !value) continue;
-    (table.printed ? published : reference) = number_text(*value);
-    ratio = fmt::format("{:.2f}", (table.statistic == "mean" ? s.mean : s.best) / *value);
-    break;
-  }
+  const Beside beside = beside_of(study, metric, point.config);
+  const auto cell = [&](const Published* table) {
+    return table == nullptr ? "-" : number_text(*published_value(study, *table, point.config));
+  };
+  const std::string published = cell(beside.published), reference = cell(beside.reference);
+  std::string ratio = "-";
+  if (const Published* table = beside.ratio())
+    if (const double over =
+            (table->statistic == "mean" ? s.mean : s.best) / *published_value(study, *table, point.config);
+        std::isfinite(over))
+      ratio = fmt::format("{:.2f}", over);
   row.push_back(published);
   row.push_back(reference);
   row.push_back(ratio);
-  row.push_back(study.figure.bound.empty() ? "-" : number_text(summarise(point, study.figure.bound).mean));
-  row.push_back(judgement(point));
+  const bool bounded = !study.figure.bound.empty() && metric == study.figure.y;
+  row.push_back(bounded ? number_text(summarise(point, study.figure.bound).mean) : "-");
+  row.push_back(metric == "test_mse" ? judgement(point) : "");
   return row;
 }
 
@@ -214,21 +248,29 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
                  const TerminalStyle& style, std::ostream& out) {
   for (const Published& table : study.published) {
     if (table.metric != metric) continue;
+    std::vector<Config> shown;  // our points that have a value of this table in their row
+    bool in_ratio = false;
+    for (const Point& point : all) {
+      const Beside beside = beside_of(study, metric, point.config);
+      if (beside.published != &table && beside.reference != &table) continue;
+      shown.push_back(point.config);
+      in_ratio = in_ratio || beside.ratio() == &table;
+    }
     Published one = table;  // several of ours may stand beside one of theirs
     const auto beside = std::count_if(table.rows.begin(), table.rows.end(), [&](const Published::Row& row) {
       one.rows = {row};
-      return std::any_of(all.begin(), all.end(), [&](const Point& point) {
-        return published_value(study, one, point.config).has_value();
+      return std::any_of(shown.begin(), shown.end(), [&](const Config& config) {
+        return published_value(study, one, config).has_value();
       });
     });
     std::set<std::string> otherwise;
-    for (const Point& point : all)
-      if (published_value(study, table, point.config))
-        otherwise.insert(changed_settings(study, table, point.config));
+    for (const Config& config : shown) otherwise.insert(changed_settings(study, table, config));
     otherwise.erase("");
     const std::string note = fmt::format(
-        "{}: {}; {}. Ratio: the {} of our seeds over it. {} of its {} values have ours beside them.{}",
-        table.kind(), table.budget, table.source, table.statistic, beside, table.rows.size(),
+        "{}: {}; {}.{} {} of its {} values have ours beside them.{}", table.kind(), table.budget,
+        table.source,
+        in_ratio || shown.empty() ? fmt::format(" Ratio: the {} of our seeds over it.", table.statistic) : "",
+        beside, table.rows.size(),
         otherwise.empty()
             ? ""
             : fmt::format(" Ours were trained otherwise: {}. The ratio compares different settings.",
@@ -277,6 +319,9 @@ void print_study(const Store& store, const std::string& metric, Io& io) {
   print_figure(study, name, all, style, io.out);
   print_table(study, name, all, io.out);
   print_notes(study, name, all, style, io.out);
+  const Counts n = store.counts();
+  if (n.failed + n.pending + n.running > 0)  // seeds of the table are those that ended
+    io.out << fmt::format("not in it: {} failed, {} pending, {} running\n", n.failed, n.pending, n.running);
 }
 
 int study_show(const StudyOptions& o, Io& io) {

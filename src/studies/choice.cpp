@@ -95,13 +95,15 @@ std::string about_bound(const std::vector<HeadChoice>& choices) {
   const auto [low, high] =
       std::minmax_element(choices.begin(), choices.end(),
                           [](const HeadChoice& a, const HeadChoice& b) { return a.bound < b.bound; });
+  if (high->bound == 0)
+    return "The bound does not tell these choices apart: it forbids nothing to any of them.";
   if (high->bound - low->bound <= kSame * high->bound)
     return fmt::format(
         "The bound does not tell these choices apart: it lies between {:.4f} and {:.4f}. It is about one "
         "layer and two points; at this width all of these ranks are low.",
         low->bound, high->bound);
-  return fmt::format("The bound tells them apart: {:.4f} with {} heads, {:.4f} with {}.", low->bound,
-                     low->heads, high->bound, high->heads);
+  return fmt::format("The bound tells them apart: {:.4f} with {} head{}, {:.4f} with {}.", low->bound,
+                     low->heads, low->heads == 1 ? "" : "s", high->bound, high->heads);
 }
 
 std::string about_proxy(const std::vector<HeadChoice>& choices) {
@@ -124,12 +126,13 @@ std::string about_proxy(const std::vector<HeadChoice>& choices) {
     return fmt::format("{} does not tell these choices apart: they differ by {:.3f}, known to {:.3f} (95 %).",
                        proxy, gap, noise);
   return fmt::format(
-      "{} tells them apart: {:.3f} with {} heads, {:.3f} with {}, a difference known to {:.3f} (95 %, over "
+      "{} tells them apart: {:.3f} with {} head{}, {:.3f} with {}, a difference known to {:.3f} (95 %, over "
       "seeds and "
       "test sets). That holds for the proxy: a task that needs rank (find the farthest of 16 points), at a "
       "fixed number "
       "of steps. Another task, size or budget may not care.",
-      proxy, best->proxy->mean, best->heads, worst->proxy->mean, worst->heads, noise);
+      proxy, best->proxy->mean, best->heads, best->heads == 1 ? "" : "s", worst->proxy->mean, worst->heads,
+      noise);
 }
 
 }  // namespace

@@ -158,6 +158,18 @@ GridPoint point_at(const Plan& plan, const Config& base, size_t index) {
   return out;
 }
 
+// A figure over a key that no trial has would be empty without a word, and so would be a column.
+void require_known_keys(const Study& study, const Runner& runner) {
+  const auto require = [&](const std::string& name, const char* where) {
+    if (!name.empty()) find_key(runner.keys, name, fmt::format("{}, {}", study.place, where));
+  };
+  require(study.figure.x, "x of [figure]");
+  for (const std::string& name : study.figure.by) require(name, "by of [figure]");
+  for (const Published& table : study.published)
+    for (const std::string& name : table.columns)
+      require(name, table.printed ? "columns of [published]" : "columns of [reference]");
+}
+
 struct LeftOut {
   Config config;
   Error why;
@@ -187,6 +199,7 @@ std::string note_of(const std::vector<LeftOut>& left_out) {
 
 std::vector<Trial> trials(const Study& study, const Runner& runner, const std::vector<Axis>& overrides,
                           std::vector<std::string>* notes) {
+  require_known_keys(study, runner);
   Plan plan = plan_of(study, overrides);
   const Config base = base_of(study, runner, plan);
   const size_t count = checked_size(study, runner, plan);

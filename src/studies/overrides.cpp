@@ -46,8 +46,11 @@ bool read_range(std::string_view text, Range& range) {
   const size_t dots = text.find("..");
   if (dots == std::string_view::npos) return false;
   std::string_view rest = text.substr(dots + 2);
-  const size_t sign = rest.find_first_of("*+", 1);
-  if (sign != std::string_view::npos && rest[sign - 1] != 'e') {  // 1e+3 is a number
+  size_t sign = rest.find_first_of("*+", 1);
+  while (sign != std::string_view::npos &&
+         (rest[sign - 1] == 'e' || rest[sign - 1] == 'E'))  // 1e+3: a number
+    sign = rest.find_first_of("*+", sign + 1);
+  if (sign != std::string_view::npos) {
     range.multiply = rest[sign] == '*';
     if (!real(rest.substr(sign + 1), range.step)) return false;
     rest = rest.substr(0, sign);

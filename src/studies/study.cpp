@@ -25,6 +25,7 @@ struct BrokenToml {};
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -190,6 +191,15 @@ double published_value(const Reader& from, const toml::node& node) {
   throw from.wrong("rows", "a number for the published value", node);
 }
 
+// "rank=1 layers=3"
+std::string point_text(const Published& table, const std::string& across, const std::vector<Scalar>& point) {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < point.size(); ++i)
+    words.push_back(
+        fmt::format("{}={}", i < table.columns.size() ? table.columns[i] : across, to_text(point[i])));
+  return words.empty() ? "every point" : fmt::format("{}", fmt::join(words, " "));
+}
+
 // A row is a point and its value; in a wide table (`across`) a point without that key and a value for each of
 // `values`.
 Published read_published(const Reader& from) {
@@ -206,6 +216,7 @@ Published read_published(const Reader& from) {
   std::vector<Scalar> values;
   if (!across.empty())
     for (const toml::node& item : from.array("values")) values.push_back(from.scalar("values", item));
+  std::set<std::string> points;
   const size_t fixed = out.columns.size(), wanted = fixed + (across.empty() ? 1 : values.size());
   for (const toml::node& item : from.array("rows")) {
     const toml::array* cells = item.as_array();
@@ -216,7 +227,13 @@ Published read_published(const Reader& from) {
     for (size_t i = fixed; i < wanted; ++i) {
       out.rows.push_back({point, published_value(from, *cells->get(i))});
       if (!across.empty()) out.rows.back().point.push_back(values[i - fixed]);
-      if (out.rows.back().value != out.rows.back().value) out.rows.pop_back();
+      if (out.rows.back().value != out.rows.back().value) {
+        out.rows.pop_back();
+        continue;
+      }
+      const std::string which = point_text(out, across, out.rows.back().point);
+      if (!points.insert(which).second)
+        throw usage_error(fmt::format("two values for {}", printable(which))).in(from.at(item));
     }
   }
   if (!across.empty()) out.columns.push_back(across);

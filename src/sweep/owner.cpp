@@ -19,14 +19,21 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// The 22nd field of /proc/PID/stat: ticks since the machine started. The 2nd is in brackets and may hold
-// blanks.
-std::string start_time(int64_t pid) {
+// Of /proc/PID/stat; nothing where there is no such process.
+struct ProcessStat {
+  char state = 0;       // the 3rd field: Z has ended and was not waited for
+  std::string started;  // the 22nd: ticks since the machine started
+};
+
+ProcessStat process_stat(int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   const std::string all{std::istreambuf_iterator<char>(file), {}};
-  size_t at = all.rfind(')');
+  ProcessStat out;
+  size_t at = all.rfind(')');  // the 2nd is in brackets and may hold blanks
+  if (at != std::string::npos && at + 2 < all.size()) out.state = all[at + 2];
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = all.find(' ', at + 1);
-  return at == std::string::npos ? "" : all.substr(at + 1, all.find(' ', at + 1) - at - 1);
+  if (at != std::string::npos) out.started = all.substr(at + 1, all.find(' ', at + 1) - at - 1);
+  return out;
 }
 
 }  // namespace
@@ -34,7 +41,7 @@ std::string start_time(int64_t pid) {
 std::string owner_name() {
   static std::atomic<int> number{0};
   const int64_t pid = ::getpid();
-  return fmt::format("{}:{}:{}:{}", host_name(), pid, start_time(pid), ++number);
+  return fmt::format("{}:{}:{}:{}", host_name(), pid, process_stat(pid).started, ++number);
 }
 
 bool may_be_alive(const std::string& owner) {
@@ -45,7 +52,8 @@ bool may_be_alive(const std::string& owner) {
   const auto [rest, fault] = std::from_chars(owner.data() + here.size(), owner.data() + owner.size(), pid);
   if (colon == std::string::npos || fault != std::errc{} || rest != owner.data() + colon) return true;
   if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) return false;
-  const std::string started = start_time(pid);
+  const auto [state, started] = process_stat(pid);
+  if (state == 'Z' || state == 'X') return false;
   return started.empty() || owner.compare(colon + 1, owner.find(':', colon + 1) - colon - 1, started) == 0;
 }
 

@@ -210,8 +210,10 @@ Store::Store(const fs::path& folder, Access access) : folder_(folder), db_(std::
   held_ = std::make_unique<HeldFolder>(folder);
   if (create) held_->make({"trials"});
   for (const char* name : {"study.db", "study.db-wal", "study.db-shm", "study.db-journal"})
-    if (fs::exists(fs::symlink_status(folder / name)) && !held_->has_file({name}))
-      throw Error("this is not a regular file").in((folder / name).string());
+    if (!held_->has_file({name}))  // a journal comes and goes while others open the same store
+      if (const fs::file_status now = fs::symlink_status(folder / name);
+          fs::exists(now) && !fs::is_regular_file(now))
+        throw Error("this is not a regular file").in((folder / name).string());
   db_->handle = access == Access::look ? look_at_database(db_->path) : open_database(db_->path, create);
   sqlite3* db = db_->handle;
   constexpr const char* kDurable = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL";
@@ -257,7 +259,10 @@ void Store::keep_study(const Study& study) {
   set_meta(db, db_->path, "study", study.name);
   set_meta(db, db_->path, "study_toml", study.source);
   set_meta(db, db_->path, "study_place", study.place);
-  if (!study.defaults.empty()) set_meta(db, db_->path, "defaults", canonical(study.defaults));
+  if (!study.defaults.empty()) {  // what the runner knows and the file does not say
+    set_meta(db, db_->path, "defaults", canonical(study.defaults));
+    set_meta(db, db_->path, "fixed", canonical(study.fixed));
+  }
   change.commit();
 }
 
@@ -271,8 +276,12 @@ Study Store::study() const {
         .hint("do not use this store: rankscope did not write it");
   Study out = parse_study(meta_value(db_->handle, db_->path, "study_toml"), name,
                           meta_value(db_->handle, db_->path, "study_place"));
-  const std::string defaults = meta_value(db_->handle, db_->path, "defaults");  // not in stores from before
-  if (!defaults.empty()) out.defaults = parse_canonical(checked_config(defaults, "the defaults", db_->path));
+  const auto read = [&](const char* key, const char* what, Config& into) {  // not in stores from before
+    const std::string text = meta_value(db_->handle, db_->path, key);
+    if (!text.empty()) into = parse_canonical(checked_config(text, what, db_->path));
+  };
+  read("defaults", "the defaults", out.defaults);
+  read("fixed", "the fixed settings", out.fixed);
   return out;
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/stats.h"
+#include "studies/better.h"
 #include "theory/certificate.h"
 
 namespace rankscope {
@@ -18,6 +19,15 @@ namespace {
 double value_of(const StoredTrial& trial, const std::string& metric) {
   const auto found = trial.values.find(metric);
   return found == trial.values.end() ? std::nan("") : found->second;
+}
+
+// A standard error of fewer numbers is not to be trusted three times over.
+constexpr double kEnoughSequences = 64;
+
+double number_at(const Config& config, const std::string& key, double otherwise) {
+  const auto found = config.find(key);
+  const int64_t* whole = found == config.end() ? nullptr : std::get_if<int64_t>(&found->second);
+  return whole == nullptr ? otherwise : static_cast<double>(*whole);
 }
 
 // The values that a key has in the study; none where that is not known.
@@ -65,9 +75,10 @@ Summary summarise(const Point& point, const std::string& metric) {
   out.stderr_ = std::hypot(mean.stderr_, of_test);
   out.median = median(out.every);
   out.best = std::nan("");
-  if (out.every.empty()) return out;
+  const Better direction = better(metric);
+  if (out.every.empty() || direction == Better::neither) return out;
   const auto [least, most] = std::minmax_element(out.every.begin(), out.every.end());
-  out.best = metric.find("accuracy") == std::string::npos ? *least : *most;
+  out.best = direction == Better::less ? *least : *most;
   return out;
 }
 
@@ -85,16 +96,26 @@ std::vector<std::string> varying(const std::vector<Point>& points) {
   return out;
 }
 
+bool has_setting(const Study& study, const Config& config, const std::string& key, const Scalar& value) {
+  // A key that came later is not there at its default.
+  for (const Config* settings : {&config, &study.defaults})
+    if (const auto ours = settings->find(key); ours != settings->end())
+      return to_text(ours->second) == to_text(value);
+  return false;
+}
+
+bool has_fixed_settings(const Study& study, const Config& config) {
+  return std::all_of(study.fixed.begin(), study.fixed.end(), [&](const auto& entry) {
+    return has_setting(study, config, entry.first, entry.second);
+  });
+}
+
 std::optional<double> published_value(const Study& study, const Published& table, const Config& config) {
-  const auto agrees = [&](const std::string& key, const Scalar& value) {
-    const auto ours = config.find(key);
-    return ours != config.end() && to_text(ours->second) == to_text(value);
-  };
-  for (const auto& [key, value] : study.fixed)
-    if (!agrees(key, value)) return {};
+  if (!has_fixed_settings(study, config)) return {};
   for (const Published::Row& row : table.rows) {
     bool same = true;
-    for (size_t i = 0; i < table.columns.size() && same; ++i) same = agrees(table.columns[i], row.point[i]);
+    for (size_t i = 0; i < table.columns.size() && same; ++i)
+      same = has_setting(study, config, table.columns[i], row.point[i]);
     if (same) return row.value;
   }
   return {};
@@ -112,21 +133,25 @@ std::string changed_settings(const Study& study, const Published& table, const C
 }
 
 std::string judgement(const Point& point) {
-  size_t at_floor = 0, dead = 0;
+  size_t at_floor = 0, dead = 0, worse = 0;
   for (const StoredTrial& trial : point.trials) {
     Certificate known;
     if (const double bound = value_of(trial, "lower_bound"); std::isfinite(bound)) known.lower_bound = bound;
     const double floor = value_of(trial, "no_selection_floor");
     known.no_selection_floor = std::isfinite(floor) ? floor : std::numeric_limits<double>::infinity();
-    const TrialStanding standing =
-        judge(value_of(trial, "test_mse"), value_of(trial, "test_mse_stderr"), known).standing;
+    double scatter = value_of(trial, "test_mse_stderr");
+    if (number_at(point.config, "test_sequences", kEnoughSequences) < kEnoughSequences)
+      scatter = std::numeric_limits<double>::infinity();
+    const TrialStanding standing = judge(value_of(trial, "test_mse"), scatter, known).standing;
     if (standing == TrialStanding::below_bound) return "fault of the experiment";
+    worse += standing == TrialStanding::worse;
     at_floor += standing == TrialStanding::no_selection;
     dead += standing == TrialStanding::answers_zero;
   }
   const size_t all = point.trials.size();
   if (dead > 0 && dead == all) return "training died: answers zero";
   if (dead > 0) return fmt::format("training died in {} of {}", dead, all);  // then a mean says little
+  if (worse > 0 && worse == all) return "worse than answering zero";
   return at_floor > 0 && at_floor == all ? "no selection learned" : "";
 }
 

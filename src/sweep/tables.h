@@ -21,7 +21,7 @@ struct Point {
 struct Summary {
   std::vector<double> every;  // by seed
   double mean = 0, median = 0;
-  double best = 0;     // the lowest; of an accuracy the highest
+  double best = 0;     // the lowest; of an accuracy the highest; NaN where neither is better
   double stderr_ = 0;  // over seeds and of the test set they share; NaN for one seed
 };
 
@@ -32,6 +32,11 @@ Summary summarise(const Point& point, const std::string& metric);
 
 /// Keys that take more than one value, the seed left out.
 std::vector<std::string> varying(const std::vector<Point>& points);
+
+/// Whether a trial was run with this value of a key, and with everything that the study fixes as it has it.
+/// Keys at their defaults count where the store knows these.
+bool has_setting(const Study& study, const Config& config, const std::string& key, const Scalar& value);
+bool has_fixed_settings(const Study& study, const Config& config);
 
 /// The published value for this configuration, where the table has one: its columns agree, and what the study
 /// fixes is as the study has it. The budget may differ; that is what the ratio is about.

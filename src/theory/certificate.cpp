@@ -81,7 +81,7 @@ Certificate certify(const LayerQuestion& q) {
 }
 
 Judgement judge(double value, double standard_error, const Certificate& certificate) {
-  const double slack = std::isfinite(standard_error) ? 3 * standard_error : 0;
+  const double slack = std::isnan(standard_error) ? 0 : 3 * standard_error;
   if (!std::isfinite(value))
     return {TrialStanding::not_finite, "the error is not finite: the trial diverged"};
   if (certificate.lower_bound && value < *certificate.lower_bound - slack)
@@ -95,7 +95,11 @@ Judgement judge(double value, double standard_error, const Certificate& certific
   if (std::abs(value - 1) <= near_one && !(standard_error > near_one))
     return {TrialStanding::answers_zero,
             "training died: the answer is zero, which errs by 1 whatever the layer could do"};
-  if (value >= floor - std::max(slack, kFloorTolerance * floor))
+  if (std::isfinite(floor) && value > 1 + std::max(slack, kFloorTolerance))
+    return {TrialStanding::worse, fmt::format("worse than an answer of zero: {:.4g} is above 1", value)};
+  // Where the floor is zero (the farther of two points) selection is not needed.
+  if (floor > 0 && slack <= kFloorScatter * floor &&
+      value >= floor - std::max(slack, kFloorTolerance * floor))
     return {TrialStanding::no_selection,
             fmt::format("no selection learned: {:.4g} is what comes without looking at scores ({:.4g})",
                         value, floor)};

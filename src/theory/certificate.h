@@ -53,7 +53,8 @@ enum class TrialStanding {
   ok,
   not_finite,    // the trial diverged
   below_bound,   // more than three standard errors below what is possible
-  no_selection,  // at the floor or above it
+  no_selection,  // at the floor, or between it and 1
+  worse,         // than an answer of zero
   answers_zero,  // training died: it says nothing about what the layer could do
 };
 
@@ -66,11 +67,15 @@ struct Judgement {
 /// nothing end within 0.4 % of it.
 constexpr double kFloorTolerance = 0.005;
 
+/// Three standard errors above this part of the floor cannot tell selection from none: then nothing is said.
+constexpr double kFloorScatter = 0.02;
+
 /// How near 1 counts as an answer of zero, relative to the way from the floor to 1. Targets have length one,
 /// so zero errs by 1 in every sequence: the standard error must be as small.
 constexpr double kZeroTolerance = 0.01;
 
-/// `standard_error` may be NaN (unknown): it then counts as zero.
+/// `standard_error` may be NaN (unknown): it then counts as zero. With an infinite one nothing is said that
+/// hangs on it.
 Judgement judge(double value, double standard_error, const Certificate& certificate);
 
 }  // namespace rankscope

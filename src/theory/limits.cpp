@@ -17,25 +17,78 @@ using std::numbers::pi;
 // Integral of sigma(-u)^2 over u > 0: what a tie between two points costs, per unit of beta.
 const double kTieCost = std::numbers::ln2 - 0.5;
 
-// The law of one cosine between independent uniform points, at t = sin(phi).
-struct Cosine {
-  explicit Cosine(int64_t width) : d(static_cast<double>(width)), c(density_at_equator(width)) {}
-  double d, c;
+// The angle between a uniform point and the point opposite to x_i. The farthest of the others has the
+// smallest such angle. An angle keeps its digits near that pole, where the cosine is -1 and has none to
+// spare: in two dimensions a million points leave an angle of 1e-6.
+class PoleAngle {
+ public:
+  explicit PoleAngle(int64_t d) : d_(static_cast<double>(d)), c_(density_at_equator(d)) {}
 
-  double density(double phi) const { return c * std::pow(std::cos(phi), d - 3); }  // in t
-  double above(double phi) const {                                                 // P(cosine > t)
-    const double tail = 0.5 * incomplete_beta((d - 1) / 2, 0.5, std::cos(phi) * std::cos(phi));
-    return phi > 0 ? tail : 1 - tail;
+  double density(double angle) const { return c_ * std::pow(std::sin(angle), d_ - 2); }
+  double below(double angle) const {  // P(one point's angle is smaller)
+    return std::cos(angle) > 0 ? cap(angle) : 1 - cap(angle);
   }
-  double mass_above(double phi) const {  // E cosine 1[cosine > t]
-    return c * std::pow(std::cos(phi), d - 1) / (d - 1);
+  double log_above(double angle) const {  // log P(one point's angle is larger)
+    return std::cos(angle) > 0 ? std::log1p(-cap(angle)) : std::log(cap(angle));
   }
-  /// Integral over t of f(phi).
+  /// E cosine with x_i, over angles above this one: there the cosine is -cos(angle), and c sin^(d-2) cos has
+  /// an elementary integral.
+  double cosine_above(double angle) const { return c_ * std::pow(std::sin(angle), d_ - 1) / (d_ - 1); }
+
+ private:
+  // The smaller of the two caps into which a circle of latitude cuts the sphere. Near the equator one minus
+  // the belt between it and its mirror image: the squared sine is 1 there and has lost the angle.
+  double cap(double angle) const {
+    const double sine = std::sin(angle), cosine = std::cos(angle), half = (d_ - 1) / 2;
+    const bool near_equator = cosine * cosine * (half + 2.5) < 1.5;  // where incomplete_beta is direct
+    return near_equator ? 0.5 - 0.5 * incomplete_beta(0.5, half, cosine * cosine)
+                        : 0.5 * incomplete_beta(half, 0.5, sine * sine);
+  }
+  double d_, c_;
+};
+
+// Bisection for the angle from which on `passed` holds: that angle lies between the two.
+struct Bracket {
+  double before = 0, after = pi;
+};
+
+template <class Passed>
+Bracket bracket(const Passed& passed) {
+  Bracket out;
+  for (int step = 0; step < 40; ++step) {  // to 3e-12: a millionth of the narrowest peak
+    const double middle = (out.before + out.after) / 2;
+    (passed(middle) ? out.after : out.before) = middle;
+  }
+  return out;
+}
+
+// The smallest of `others` independent angles. Its law is a peak that narrows as d or the number grows, so
+// integrals run only between angles that it practically never leaves: fixed panels over all angles would step
+// over the peak, and far from it the tails underflow.
+class SmallestAngle {
+ public:
+  SmallestAngle(int64_t d, double others) : one_(d), others_(others) {
+    // Left out is less than 1e-18 of the law on the near side and e^-50 on the far side.
+    from_ = bracket([&](double angle) { return one_.below(angle) * others > 1e-18; }).before;
+    to_ = bracket([&](double angle) { return one_.log_above(angle) * others < -50; }).after;
+  }
+  const PoleAngle& one() const { return one_; }
+
+  /// Integral of f. With 32 panels of 20 points the peak is resolved to rounding.
   template <class Function>
-  double over(const Function& f) const {
-    const double end = std::min(pi / 2, 40 / std::sqrt(d));
-    return integrate(-end, end, 128, [&](double phi) { return f(phi) * std::cos(phi); });
+  double integral(const Function& f) const {
+    return integrate(from_, to_, 32, f);
   }
+  template <class Function>
+  double mean(const Function& f) const {
+    return integral([&](double angle) {
+      return others_ * one_.density(angle) * std::exp((others_ - 1) * one_.log_above(angle)) * f(angle);
+    });
+  }
+
+ private:
+  PoleAngle one_;
+  double others_, from_, to_;
 };
 
 // A cosine drawn from its law: one Gaussian against the norm of d. A chi-square of even degrees is a sum of
@@ -73,24 +126,28 @@ class CosineSampler {
 double nearest_floor(int64_t n) { return 1 - 1 / static_cast<double>(n); }
 
 FarthestFloors farthest_floors(int64_t d, int64_t n) {
-  const Cosine law(d);
+  if (n == 2) return {0.5, 0};  // the farthest point is the sum less x_i
   const auto tokens = static_cast<double>(n), others = tokens - 1;
-  // f is the farthest point, m its cosine. The parts of the points that are orthogonal to x_i are independent
-  // of the cosines, so E<f, x_j> = E m c_j; above its minimum a cosine keeps its law.
-  const auto moment = [&](auto value) {
-    return law.over([&](double phi) {
-      return others * law.density(phi) * std::pow(law.above(phi), others - 1) * value(phi);
-    });
+  const SmallestAngle farthest(d, others);
+  // f is the farthest point, m its cosine with x_i. This is 1 + m: it vanishes as points fill the sphere.
+  const auto short_of_opposite = [](double angle) {
+    const double sine = std::sin(angle / 2);
+    return 2 * sine * sine;
   };
-  const double with_self = moment([](double phi) { return std::sin(phi); });
-  double with_sum = 1 + with_self;
-  if (n > 2)
-    with_sum += moment(
-        [&](double phi) { return std::sin(phi) * (others - 1) * law.mass_above(phi) / law.above(phi); });
-  // Normal equations with E<x_i, x_i> = 1, E<x_i, s> = 1, E<s, s> = N.
-  const double caught =
-      (tokens * with_self * with_self - 2 * with_self * with_sum + with_sum * with_sum) / others;
-  return {1 - with_sum * with_sum / tokens, 1 - caught};
+  // Across x_i the points are independent of the cosines c_j, so <f, x_j> has the mean of m c_j. Above its
+  // minimum a cosine keeps its law: this is X, the mean of the sum of the other N - 2, given m.
+  const auto sum_of_rest = [&](double angle) {
+    return (others - 1) * farthest.one().cosine_above(angle) / std::exp(farthest.one().log_above(angle));
+  };
+  // All cosines have mean zero, so E X = -E m, and the sum of all points but x_i, f among them, has with f
+  // the mean product 1 + E m X = E (1 + m)(1 + X): a mean of positive terms, in which nothing cancels.
+  const double gap = farthest.mean(short_of_opposite);
+  const double with_others =
+      farthest.mean([&](double angle) { return short_of_opposite(angle) * (1 + sum_of_rest(angle)); });
+  const double with_sum = with_others - (1 - gap);
+  // x_i and the sum of the others are orthogonal in the mean, with squared norms 1 and N - 1. The first
+  // catches (E m)^2 = (1 - gap)^2 of f; one minus that is gap (2 - gap).
+  return {1 - with_sum * with_sum / tokens, gap * (2 - gap) - with_others * with_others / others};
 }
 
 double one_hard_head_error(int64_t d) {
@@ -114,22 +171,26 @@ double soft_nearest_error(int64_t d, double beta) {
 double nearest_temperature_coefficient(int64_t d, int64_t n) {
   // y = g / |g|: the density of the gap between the two largest of N Gaussians, at zero, over E 1/|g|.
   const auto points = static_cast<double>(n);
-  const double gap = integrate(-40, 40, 400, [points](double x) {
+  const double gap = integrate(-20, 20, 200, [points](double x) {  // exp(-x^2) is e^-400 at the ends
     const double density = std::exp(-x * x / 2) / std::sqrt(2 * pi);
-    return points * (points - 1) * density * density * std::pow(normal_cdf(x), points - 2);
+    // Near one the distribution function has no digits for what is missing, and the power asks for them.
+    const double log_below = x > 0 ? std::log1p(-normal_cdf(-x)) : std::log(normal_cdf(x));
+    return points * (points - 1) * density * density * std::exp((points - 2) * log_below);
   });
   const double inverse_norm = std::sqrt(0.5 / pi) / density_at_equator(d);
   return kTieCost * 2 * gap / inverse_norm;
 }
 
 double farthest_temperature_coefficient(int64_t d, int64_t n) {
-  const Cosine law(d);
-  const double others = static_cast<double>(n) - 1;
   if (n < 3) return 0;
-  return kTieCost * law.over([&](double phi) {
-    const double density = law.density(phi), cosine = std::sin(phi);
-    return others * (others - 1) * density * density * std::pow(law.above(phi), others - 2) *
-           (2 - 2 * cosine * cosine);
+  const double others = static_cast<double>(n) - 1;
+  const SmallestAngle farthest(d, others);
+  // Two points at the same angle differ by 2 sin^2 in the mean square. Per unit of cosine their density is
+  // density^2 / sin^2, and the cosine runs by sin: together 2 density^2 sin.
+  return kTieCost * farthest.integral([&](double angle) {
+    const double density = farthest.one().density(angle);
+    return others * (others - 1) * density * density *
+           std::exp((others - 2) * farthest.one().log_above(angle)) * 2 * std::sin(angle);
   });
 }
 

@@ -20,7 +20,8 @@ struct FarthestFloors {
   double no_selection;    // best a x_i + b sum_j x_j: all a layer can do without looking at scores
 };
 
-/// For `farthest`, N >= 2: one-dimensional integrals over the order statistics of the N - 1 cosines.
+/// For `farthest`, N >= 2: one-dimensional integrals over the order statistics of the N - 1 cosines. To 1e-9
+/// of the floor, however small, for d to 65536 and N to a million; so are the coefficients below.
 FarthestFloors farthest_floors(int64_t d, int64_t n);
 
 /// One random rank-1 hard head with the best scalar weight, two orthonormal points, nearest: 1 - E b^2.

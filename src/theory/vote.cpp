@@ -38,8 +38,10 @@ double vote_error(int64_t d, double heads, Tie tie) {
   const double scale = pi / std::sqrt(heads);
   if (heads > kExactHeads)
     return mean_over_latitude(d, scale, [=](double phi) {
-      const double right = 0.5 + phi / pi, wrong = 0.5 - phi / pi;
-      return 2 * normal_cdf(-std::sqrt(heads) * (right - wrong) / (2 * std::sqrt(right * wrong)));
+      // Half of P(right) - P(wrong). With many heads only angles count at which the difference of the two,
+      // both near a half, would have no digit left.
+      const double lead = phi / pi;
+      return 2 * normal_cdf(-std::sqrt(heads) * lead / std::sqrt((0.5 + lead) * (0.5 - lead)));
     });
   const bool even = std::fmod(heads, 2) == 0;
   const double needed = even ? heads / 2 + 1 : (heads + 1) / 2;  // votes that make a majority

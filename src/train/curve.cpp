@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -19,6 +21,9 @@ std::optional<int64_t> step_of(std::string_view line) {
     return {};
   }
 }
+
+// JSON has no word for what a trial that diverges ends with.
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : "null"; }
 
 constexpr uint64_t kLargestCurve = uint64_t{1} << 28;
 
@@ -39,10 +44,10 @@ Curve::Curve(const std::filesystem::path& file, int64_t step) : file_(file) {
 }
 
 void Curve::add(const CurvePoint& p) {
-  std::string line = fmt::format("{{\"step\":{},\"loss\":{},\"lr\":{}", p.step, p.loss, p.lr);
+  std::string line = fmt::format("{{\"step\":{},\"loss\":{},\"lr\":{}", p.step, number(p.loss), number(p.lr));
   if (p.test_mse)
-    line +=
-        fmt::format(",\"test_mse\":{},\"test_mse_stderr\":{}", *p.test_mse, p.test_mse_stderr.value_or(0));
+    line += fmt::format(",\"test_mse\":{},\"test_mse_stderr\":{}", number(*p.test_mse),
+                        number(p.test_mse_stderr.value_or(0)));
   out_ << line << "}\n" << std::flush;
   if (!out_) throw Error("cannot write the learning curve").in(file_.string()).hint("is the disk full?");
 }

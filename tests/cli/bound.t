@@ -7,12 +7,13 @@ bound: what is known about a layer before it is trained, without torch.
   lower bound     0.1700    No layer of 64 heads of rank 8 has a smaller mean
                             squared error, whatever its heads compute and however
                             large their weights are.
-  plateau         0.1792    What is left when the linear part is learned. Trained
-                            rank-1 heads stop there from d heads on.
+  plateau         0.1792    What is left when the part that is linear in the query
+                            is learned, and nothing else.
   no selection    0.5000    What comes without looking at scores at all: a trained
                             value here means that no selection was learned.
-  temperature     1.7230    Divide it by the inverse temperature: the error of one
-                            full-rank head with that score scale.
+  temperature     1.7230    Divide it by the inverse temperature, where that is
+                            large: the error of one full-rank head with that score
+                            scale.
   vote            0.5949    Two layers instead: 64 random rank-1 heads and a
                             majority vote.
   heads for 0.1   12955     Fewer heads of rank 8 cannot reach that error.
@@ -37,8 +38,9 @@ Full rank has no bound; self-attention has none either, and says so.
 
   no selection    0.8913    What comes without looking at scores at all: a trained
                             value here means that no selection was learned.
-  temperature     5.2604    Divide it by the inverse temperature: the error of one
-                            full-rank head with that score scale.
+  temperature     5.2604    Divide it by the inverse temperature, where that is
+                            large: the error of one full-rank head with that score
+                            scale.
   applies                   no bound: it is proved for a query of its own, not for
                             self-attention among independent points.
 
@@ -51,11 +53,12 @@ More points have a bound, too; what rounding may have done to it is taken off.
                             squared error, whatever its heads compute and however
                             large their weights are.
   plateau         0.3856    What is left when the part that is linear in the query
-                            is learned.
+                            is learned, and nothing else.
   no selection    0.7500    What comes without looking at scores at all: a trained
                             value here means that no selection was learned.
-  temperature     1.5146    Divide it by the inverse temperature: the error of one
-                            full-rank head with that score scale.
+  temperature     1.5146    Divide it by the inverse temperature, where that is
+                            large: the error of one full-rank head with that score
+                            scale.
   heads for 0.1   12617     Fewer heads of rank 4 cannot reach that error, by its
                             first 27 degrees alone.
   heads for 0.05  10^6.4    Fewer heads of rank 4 cannot reach that error, by its
@@ -127,6 +130,9 @@ Bad questions are refused before anything is computed.
 
 Composition is a question about whole networks: from how many tokens on is it proven that too few full layers fail? "Never, at lengths there are" is an answer.
 
+  $ . ./no_torch; rankscope bound --d 1024 --rank 1024 --heads 1 --n 2 --target farthest | sed -n '3,4p'
+  no selection    0.0000    The farther of two points is the other one: nothing
+                            has to be selected.
   $ . ./no_torch; rankscope bound --composition 1 --n 100000
   1 function composed, messages of 1024 bits
 
@@ -137,6 +143,10 @@ Composition is a question about whole networks: from how many tokens on is it pr
   n = 100000      vacuous   At this length the theorem about hybrids says nothing.
   applies                   to messages of heads times width times bits of a
                             number, and to the worst tables there are.
+  $ . ./no_torch; rankscope bound --composition 5 | sed -n '3,5p'
+  hybrids fail    2^4.1943e+07
+                            From so many tokens on, 4 full layers and 2^75 that
+                            keep a state cannot compose them (Ye et al. 2026).
   $ . ./no_torch; rankscope bound --composition 3 --json
   {
     "functions": 3,

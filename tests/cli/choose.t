@@ -24,6 +24,12 @@ choose: heads for a Transformer of a given size, without torch.
         "heads": 12,
         "kv_bytes_per_token": 36864.0,
 
+Where the bound is zero for all of them it says so.
+
+  $ rankscope choose --width 2 --layers 1 --heads 1,2 | grep -A1 'The bound'
+  The bound does not tell these choices apart: it forbids nothing to any of them.
+  The trained proxy (width 64, 3 layers, 10,000 steps: `layers=3 width=1` of the
+
 What cannot be is refused with the number named.
 
   $ rankscope choose --width 1024 --layers 24 --heads 4,12

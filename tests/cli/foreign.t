@@ -62,7 +62,7 @@ Names of a study do not drive the terminal, wherever its figure shows them.
   $ cp -r store loud; sqlite3 loud/study.db "UPDATE meta SET value = CAST(readfile('loud.toml') AS TEXT) WHERE key = 'study_toml'; UPDATE trials SET config = replace(config, '{', '{\"k\\u001b[31m\":\"v\\u001b[31m\",'), result = replace(result, '{', '{\"m\\u001b[31m\":1,\"l\\u001b[31m\":1,')"
   $ rankscope study show loud > said 2>&1; grep '^k' said; tr -cd '\033' < said | wc -c
   k\x1b[31m=v\x1b[31m
-  k\x1b[31m     task  rank  seeds  mean  median  best
+  k\x1b[31m     task  rank  seeds  mean  median
   0
 
 Results are written over results, and over nothing else.

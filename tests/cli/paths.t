@@ -117,6 +117,9 @@ What is wrong is said in a line or two.
   error: paths run again are sampled by length: only frozen paths can be read by layer or head
     in   --semantics rerun
   [2]
+  $ rankscope paths --count --layers 12 --heads 2 --json
+  error: --count without a model prints one table: no --json, --format or --out
+  [2]
   $ rankscope paths --count --layers 12
   error: --count needs both --layers and --heads, or a model
   [2]

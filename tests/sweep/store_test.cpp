@@ -1,6 +1,9 @@
 #include "sweep/store.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
@@ -93,6 +96,20 @@ TEST(Store, AProcessOfThisMachineThatEndedNeedsNoLeaseToEnd) {
   const size_t second = ended.find(':', ended.find(':') + 1);
   ended.replace(second + 1, ended.find(':', second + 1) - second - 1, "1");
   EXPECT_FALSE(may_be_alive(ended));
+}
+
+TEST(Store, AProcessThatEndedAndWasNotWaitedForIsNotAlive) {
+  const std::string here = owner_name();
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  const std::string owner = here.substr(0, here.find(':') + 1) + std::to_string(child) +
+                            here.substr(here.find(':', here.find(':') + 1));
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT),
+            0);  // ended, and still listed
+  EXPECT_EQ(::kill(child, 0), 0);
+  EXPECT_FALSE(may_be_alive(owner));
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST(Store, AResultThatReachedItsFolderCountsThoughTheRowWasLost) {

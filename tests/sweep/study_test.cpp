@@ -126,6 +126,30 @@ rows = [["none", 0.5, nan], ["unit", 1, 0.25]]
   EXPECT_EQ(s.published[0].rows[2].value, 0.25);
 }
 
+TEST(Study, TwoValuesForOnePointAreRefused) {
+  const auto fault = [](const std::string& rows) {
+    return error_of([&] { study(without_fixed_heads() + "[published]\n" + rows); }).message();
+  };
+  EXPECT_EQ(fault("columns = [\"rank\"]\nrows = [[1, 0.3], [8, 0.2], [1, 0.9]]\n"), "two values for rank=1");
+  EXPECT_EQ(
+      fault("columns = [\"norm\"]\nacross = \"rank\"\nvalues = [1, 1]\nrows = [[\"none\", 0.3, 0.9]]\n"),
+      "two values for norm=none rank=1");
+  EXPECT_EQ(fault("rows = [[0.5], [0.25]]\n"), "two values for every point");
+}
+
+TEST(Study, KeysOfFiguresAndTablesAreKeysOfTrials) {
+  const auto fault = [](const std::string& more) {
+    return error_of([&] { trials(study(without_fixed_heads() + more), fake_runner(), {}); }).render();
+  };
+  EXPECT_EQ(fault("[figure]\nx = \"rnak\"\n"),
+            "error: there is no key \"rnak\"\n  in   ranks.toml, x of [figure]\n  try  rank, bias, d\n");
+  EXPECT_EQ(fault("[figure]\nx = \"rank\"\nby = [\"nrom\"]\n"),
+            "error: there is no key \"nrom\"\n  in   ranks.toml, by of [figure]\n  try  norm, lr, d\n");
+  EXPECT_EQ(
+      fault("[reference]\ncolumns = [\"rnak\"]\nrows = [[1, 0.3]]\n"),
+      "error: there is no key \"rnak\"\n  in   ranks.toml, columns of [reference]\n  try  rank, bias, d\n");
+}
+
 TEST(Study, NumbersThatNoPaperPrintedAreReferences) {
   const Study s = study(without_fixed_heads() + R"(
 [[published]]

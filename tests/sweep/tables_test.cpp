@@ -72,9 +72,61 @@ TEST(Tables, AValueBelowTheBoundIsAFaultAndOneAtTheFloorHasLearnedNoSelection) {
   };
   EXPECT_EQ(judged(0.131, 0.9), "fault of the experiment");
   EXPECT_EQ(judged(0.129, 0.9), "");
-  EXPECT_EQ(judged(0.05, 0.129), "no selection learned");
-  EXPECT_EQ(judged(0.05, 0.131), "");
+  EXPECT_EQ(judged(0.05, 0.129), "");  // a standard error of .01 cannot tell
+  t.values["test_mse_stderr"] = 0.0006;
+  EXPECT_EQ(judged(0.05, 0.1017), "no selection learned");
+  EXPECT_EQ(judged(0.05, 0.1019), "");
+  EXPECT_EQ(judged(0.05, 0), "");                      // the farther of two points needs no selection
   EXPECT_EQ(judgement({{}, {trial(1, 0, 0.1)}}), "");  // no bound, no floor, nothing to say
+}
+
+TEST(Tables, AFewTestSequencesJudgeNothing) {
+  StoredTrial low = trial(1, 0, 0.10), high = trial(1, 1, 0.49);
+  for (StoredTrial* t : {&low, &high}) {
+    t->values["lower_bound"] = 0.2;
+    t->values["no_selection_floor"] = 0.49;
+    t->values["test_mse_stderr"] = 0.001;
+  }
+  const auto judged = [](const StoredTrial& t, int64_t sequences) {
+    return judgement({{{"test_sequences", sequences}}, {t}});
+  };
+  EXPECT_EQ(judged(low, 63), "");
+  EXPECT_EQ(judged(low, 64), "fault of the experiment");
+  EXPECT_EQ(judged(high, 63), "");
+  EXPECT_EQ(judged(high, 64), "no selection learned");
+}
+
+TEST(Tables, BestIsTheHighestWhereMoreIsBetterAndNothingWhereNeitherIs) {
+  const auto best = [](const std::string& metric) {
+    Point point;
+    for (const double value : {0.4, 0.3, 0.6}) {
+      point.trials.emplace_back();
+      point.trials.back().values[metric] = value;
+    }
+    return summarise(point, metric).best;
+  };
+  for (const char* metric : {"accuracy", "full_accuracy", "recalled", "advantage"})
+    EXPECT_EQ(best(metric), 0.6);
+  for (const char* metric : {"test_mse", "mse", "loss", "error", "wrong", "voronoi"})
+    EXPECT_EQ(best(metric), 0.3);
+  for (const char* metric :
+       {"temperature", "rank_rel", "effective_rank", "test_mse_stderr", "gate_slope_error"})
+    EXPECT_TRUE(std::isnan(best(metric))) << metric;
+}
+
+TEST(Tables, AKeyThatAStudyFixesAtItsDefaultHidesNoPublishedValue) {
+  Study study;
+  study.fixed = {{"d", int64_t{16}}, {"start_scale", 1.0}};
+  Published table;
+  table.columns = {"rank"};
+  table.rows = {{{int64_t{1}}, 0.5}};
+  const Config ours{{"d", int64_t{16}}, {"rank", int64_t{1}}};  // start_scale came later: not there at 1
+  EXPECT_FALSE(published_value(study, table, ours));            // a store from before knows no defaults
+  study.defaults = {{"start_scale", 1.0}};
+  EXPECT_EQ(published_value(study, table, ours), 0.5);
+  Config other = ours;
+  other["start_scale"] = 2.0;
+  EXPECT_FALSE(published_value(study, table, other));
 }
 
 TEST(Tables, TrialsThatAnswerZeroAreCountedSinceTheirErrorSaysNothingAboutRank) {

@@ -94,8 +94,13 @@ TEST(Judge, TakesAValueAtTheFloorForNoSelection) {
   EXPECT_EQ(none.text.rfind("no selection learned: ", 0), 0u) << none.text;
   EXPECT_EQ(judge(floor * (1 - 0.9 * kFloorTolerance), 0, c).standing, TrialStanding::no_selection);
   EXPECT_EQ(judge(floor * (1 - 1.1 * kFloorTolerance), 0, c).standing, TrialStanding::ok);
-  EXPECT_EQ(judge(floor - 0.029, 0.01, c).standing, TrialStanding::no_selection);
-  EXPECT_EQ(judge(1.165, 0.01, c).standing, TrialStanding::no_selection);  // worse is no better
+  EXPECT_EQ(judge(floor - 0.014, 0.005, c).standing, TrialStanding::no_selection);
+  EXPECT_EQ(judge(floor, 0.03, c).standing, TrialStanding::ok);  // it may be 0.8 or 0.98: nothing is known
+  EXPECT_EQ(judge(floor, std::numeric_limits<double>::infinity(), c).standing, TrialStanding::ok);
+  const Judgement worse = judge(1.165, 0.01, c);
+  EXPECT_EQ(worse.standing, TrialStanding::worse);
+  EXPECT_EQ(worse.text, "worse than an answer of zero: 1.165 is above 1");
+  EXPECT_EQ(judge(1.02, 0.01, c).standing, TrialStanding::ok);
   EXPECT_EQ(judge(0.5 * floor, 0.01, c).text, "");
 }
 

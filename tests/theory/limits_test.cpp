@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
 #include "base/philox.h"
+#include "theory/harmonics.h"
 
 namespace rankscope {
 namespace {
@@ -48,6 +50,44 @@ size_t farthest_from(const Vectors& x, size_t i) {
     if (dot(x[j], x[i]) < dot(x[best], x[i])) best = j;
   return best;
 }
+
+// The law of a cosine is built from exponentials of log gamma (of d / 2) and of exponents to some 100, so it
+// is rounded relative to these. Squares, powers and products gather a dozen such roundings.
+double rounding(int64_t d) {
+  return 16 * std::numeric_limits<double>::epsilon() * (100 + log_gamma(static_cast<double>(d) / 2));
+}
+
+const double kTieCost = std::numbers::ln2 - 0.5;
+
+// Written down from a computation in 113 bits that shares nothing with ours: the trapezoid rule over
+// log tan(angle / 2), the distribution function as a running sum, the normal equations as they stand.
+struct KnownLimits {
+  int64_t d, n;
+  double mean_of_tokens, no_selection, coefficient;
+};
+const KnownLimits kKnown[] = {
+    {2, 3, 0.8821045843545843, 0.3357442839250506, 0.15655920761211192},
+    {2, 256, 0.9960996047161126, 0.00029995623835909574, 0.38623642080052295},
+    {2, 20000, 0.9999500000123364, 4.934555290122907e-08, 0.3862943515889361},
+    {2, 1000000, 0.9999990000000001, 1.9739189062697426e-11, 0.38629436111607807},
+    {4, 100000, 0.9999900431284329, 0.0011775226388075182, 1.1582005768362933},
+    {16, 1000000, 0.9999995346287218, 0.19952618070126113, 5.184217115734827},
+    {64, 4, 0.8021167709266589, 0.6583131141543721, 2.5794078399735},
+    {64, 16, 0.9650508926882742, 0.8913329885129584, 5.260395881687849},
+    {64, 64, 0.9936052150766499, 0.9030033479383252, 7.0246142563598255},
+    {64, 1000000, 0.9999999817937912, 0.6854469070749291, 13.649148656810013},
+    {80, 16, 0.9622038738186701, 0.8996899593922947, 5.904641314342595},
+    {81, 3, 0.7072083075864797, 0.49605825285209504, 1.9402278611923856},
+    {81, 16, 0.9620534303666349, 0.9001032223341855, 5.942589950118881},
+    {128, 256, 0.9980960078504355, 0.9354452283961459, 12.121830827538181},
+    {256, 20000, 0.9999759173103889, 0.9384988983185437, 24.419867616637795},
+    {1024, 4, 0.7631809766788802, 0.666146587957798, 10.452334731597759},
+    {1024, 16, 0.9443623193838634, 0.9306929149439604, 21.432361916245295},
+    {1024, 1000000, 0.9999993163319167, 0.9771391258832808, 59.74909509837478},
+    {65536, 3, 0.668134294162163, 0.4999951429580624, 55.79272828375183},
+    {65536, 16, 0.9383491215185183, 0.9332920615430466, 171.66358665107114},
+    {65536, 1000000, 0.999999038307232, 0.9996382217106557, 480.8529516943477},
+};
 
 TEST(NoSelection, OfTwoOrthonormalPointsIsAHalf) { EXPECT_EQ(nearest_floor(2), 0.5); }
 
@@ -93,7 +133,42 @@ TEST(NoSelection, FloorsAreWhatLeastSquaresFindsOnRealPoints) {
 }
 
 TEST(NoSelection, OfTwoPointsInSelfAttentionCostsNothing) {
-  EXPECT_NEAR(farthest_floors(64, 2).no_selection, 0, 1e-12);  // the other one is the sum less oneself
+  for (const int64_t d : {2, 64, 65536}) {
+    EXPECT_EQ(farthest_floors(d, 2).no_selection, 0) << d;  // the other one is the sum less oneself
+    EXPECT_EQ(farthest_floors(d, 2).mean_of_tokens, 0.5) << d;
+  }
+}
+
+TEST(NoSelection, FloorsAreRightInNarrowAndWideLayersAndForManyPoints) {
+  for (const KnownLimits& known : kKnown) {
+    const FarthestFloors floors = farthest_floors(known.d, known.n);
+    EXPECT_NEAR(floors.mean_of_tokens / known.mean_of_tokens, 1, rounding(known.d))
+        << known.d << " " << known.n;
+    EXPECT_NEAR(floors.no_selection / known.no_selection, 1, rounding(known.d)) << known.d << " " << known.n;
+  }
+}
+
+TEST(NoSelection, FloorsInThreeDimensionsAreClosedForms) {
+  // A cosine is uniform there, 2 U - 1 with U the smallest of N - 1 uniforms: E U = 1/N,
+  // E U^2 = 2 / (N (N + 1)), and the mean of a cosine above 2 U - 1 is U.
+  for (const int64_t n : {3, 4, 16, 1000, 20'000, 100'000, 1'000'000}) {
+    const auto tokens = static_cast<double>(n);
+    const double gap = 2 / tokens, with_others = gap + 4 * (tokens - 2) / (tokens * (tokens + 1));
+    const double floor = gap * (2 - gap) - with_others * with_others / (tokens - 1);
+    const double with_sum = with_others - 1 + gap;
+    EXPECT_NEAR(farthest_floors(3, n).no_selection / floor, 1, rounding(3)) << n;
+    EXPECT_NEAR(farthest_floors(3, n).mean_of_tokens, 1 - with_sum * with_sum / tokens, rounding(3)) << n;
+  }
+}
+
+TEST(NoSelection, OfManyPointsOnACircleCostsTheSquareOfTheirSpacing) {
+  // The farthest is off the opposite point by an angle of mean square 2 pi^2 / (N (N + 1)), which is the
+  // floor; what follows is smaller by the square of that angle, times at most ten.
+  for (const int64_t n : {1000, 20'000, 100'000, 1'000'000}) {
+    const auto tokens = static_cast<double>(n);
+    const double square = 2 * std::numbers::pi * std::numbers::pi / (tokens * (tokens + 1));
+    EXPECT_NEAR(farthest_floors(2, n).no_selection / square, 1, 10 * square + rounding(2)) << n;
+  }
 }
 
 TEST(OneHardHead, HasAnErrorOfThreeQuarters) {
@@ -147,6 +222,41 @@ TEST(Temperature, FarthestErrorsAreThoseOfTheSheet) {
 TEST(Temperature, FarthestCoefficientIsTheLimitOfTheSampledError) {
   const Estimate e = soft_farthest_error(16, 8, 1000, 60'000, 5);
   EXPECT_NEAR(e.value * 1000, farthest_temperature_coefficient(16, 8), 4 * e.stderr_ * 1000);
+}
+
+TEST(Temperature, FarthestCoefficientIsRightInNarrowAndWideLayersAndForManyPoints) {
+  for (const KnownLimits& known : kKnown)
+    EXPECT_NEAR(farthest_temperature_coefficient(known.d, known.n) / known.coefficient, 1, rounding(known.d))
+        << known.d << " " << known.n;
+}
+
+TEST(Temperature, FarthestCoefficientInThreeDimensionsIsAClosedForm) {
+  for (const int64_t n : {3, 4, 16, 1000, 20'000, 100'000, 1'000'000}) {
+    const double closed = kTieCost * 4 * static_cast<double>(n - 2) / static_cast<double>(n);
+    EXPECT_NEAR(farthest_temperature_coefficient(3, n) / closed, 1, rounding(3)) << n;
+  }
+}
+
+TEST(Temperature, FarthestCoefficientOnACircleTendsToTwoTies) {
+  // The sine of the angle is the angle but for a sixth of its cube: a mean factor 1 - pi^2 / (N (N + 1)).
+  for (const int64_t n : {1000, 20'000, 100'000, 1'000'000}) {
+    const double angle = std::numbers::pi / static_cast<double>(n);
+    EXPECT_NEAR(farthest_temperature_coefficient(2, n) / (2 * kTieCost), 1, angle * angle + rounding(2)) << n;
+  }
+}
+
+TEST(Temperature, NearestCoefficientIsRightForManyPoints) {
+  struct Row {
+    int64_t d, n;
+    double coefficient;
+  };
+  // From the trapezoid rule in 113 bits.
+  for (const Row& row : {Row{64, 16, 5.393291668678608},
+                         {1024, 256, 34.918441944265275},
+                         {65536, 20000, 397.418972701435},
+                         {65536, 65536, 424.3507423511263}})
+    EXPECT_NEAR(nearest_temperature_coefficient(row.d, row.n) / row.coefficient, 1, rounding(row.d))
+        << row.d << " " << row.n;
 }
 
 TEST(Temperature, FarthestErrorIsThatOfRealPoints) {

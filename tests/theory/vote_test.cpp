@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -93,6 +94,17 @@ TEST(Vote, ErrorMeetsItsAsymptoteAndTheNormalLaw) {
   EXPECT_NEAR(vote_error(65536, 1e12) / vote_asymptote(65536, 1e12), 1, 1e-4);
   EXPECT_NEAR(vote_error(64, (1 << 20) - 1) / vote_error(64, (1 << 20) + 1), 1, 1e-5);
   EXPECT_GT(vote_error(64, 1e60), 0);
+}
+
+TEST(Vote, ErrorKeepsItsAsymptoteToTheLargestHeadCounts) {
+  // From here on the sphere is flat over the angles that count, to d / H = 1e-15. What is left is a rounding
+  // at each of the nodes: 80 for every doubling of the angle, 500 doublings at the most heads.
+  constexpr double kRounding = 80 * 500 * std::numeric_limits<double>::epsilon();
+  for (const int64_t d : {2, 64, 65536})
+    for (const double heads : {1e20, 1e28, 1e30, 1e32, 1e40, 1e60, 1e150, 1e300}) {
+      const double flat = std::sqrt(2 * pi) * density_at_equator(d) / std::sqrt(heads);
+      EXPECT_NEAR(vote_error(d, heads) / flat, 1, kRounding) << d << " " << heads;
+    }
 }
 
 TEST(Vote, AdvantageAmongManyIsThatOfTheSheet) {

@@ -59,6 +59,10 @@ class Page {
   void line(std::string_view name, const std::string& value, const std::string& meaning) {
     constexpr int kNames = 16, kValues = 10, kWidth = 80;
     std::string left = pad_right(name, kNames) + pad_right(value, kValues);
+    if (value.size() >= kValues) {  // a line of its own, whole
+      out_ << pad_right(name, kNames) << value << '\n';
+      left = std::string(kNames + kValues, ' ');
+    }
     for (const std::string& text : wrap(meaning, kWidth - kNames - kValues)) {
       out_ << left << text << '\n';
       left = std::string(kNames + kValues, ' ');
@@ -86,15 +90,16 @@ void print_bound(const Certificate& c, std::ostream& out) {
                                         "compute and however large their weights are.",
                                         heads));
     page.line("plateau", number(*c.plateau),
-              q.n == 2 ? "What is left when the linear part is learned. Trained rank-1 heads stop there from "
-                         "d heads on."
-                       : "What is left when the part that is linear in the query is learned.");
+              "What is left when the part that is linear in the query is learned, and nothing else.");
   }
   page.line("no selection", number(c.no_selection_floor),
-            "What comes without looking at scores at all: a trained value here means that no selection was "
-            "learned.");
+            c.no_selection_floor > 0
+                ? "What comes without looking at scores at all: a trained value here means that no selection "
+                  "was learned."
+                : "The farther of two points is the other one: nothing has to be selected.");
   page.line("temperature", number(c.temperature_coefficient),
-            "Divide it by the inverse temperature: the error of one full-rank head with that score scale.");
+            "Divide it by the inverse temperature, where that is large: the error of one full-rank head with "
+            "that score scale.");
   if (c.vote_error)
     page.line("vote", number(*c.vote_error),
               fmt::format("Two layers instead: {} random rank-1 head{} and a majority vote.",

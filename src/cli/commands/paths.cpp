@@ -182,6 +182,10 @@ int run_paths(PathsOptions& o, Io& io) {
   if (sizes && !o.count) throw usage_error("--layers and --heads belong to --count");
   if (o.published && !o.count) throw usage_error("--published belongs to --count");
   if (!o.alpha.empty() && !sizes) throw usage_error("--alpha belongs to --count --layers L --heads H");
+  const bool counts_alone =
+      o.count && (sizes || (o.published && o.input.model.empty() && o.input.init.empty()));
+  if (counts_alone && (o.input.json || o.input.format != "table" || !o.input.out.empty()))
+    throw usage_error("--count without a model prints one table: no --json, --format or --out");
   if (o.count && sizes) {
     if (o.layers < 1 || o.heads < 1) throw usage_error("--count needs both --layers and --heads, or a model");
     print_count(o.layers, o.heads, o.alpha, io.out);
@@ -190,7 +194,7 @@ int run_paths(PathsOptions& o, Io& io) {
     if (sizes) io.out << '\n';
     print_published_counts(io.out);
   }
-  if (o.count && (sizes || (o.published && o.input.model.empty() && o.input.init.empty()))) return 0;
+  if (counts_alone) return 0;
   if (o.published) io.out << '\n';
   fill_in_request(o.input, io);
   o.request.scan = o.input.request;

@@ -14,11 +14,13 @@
 #include "cli/options.h"
 #include "cli/plot_mixture.h"
 #include "cli/plot_names.h"
+#include "cli/saved.h"
 #include "report/figure.h"
 #include "report/names.h"
 #include "report/plot.h"
 #include "report/terminal.h"
 #include "report/text.h"
+#include "sweep/tables.h"
 
 namespace rankscope {
 namespace {
@@ -86,6 +88,27 @@ CellTable read_table(const std::string& name) {
   return table;
 }
 
+// What is drawn; of trials, which columns are settings.
+struct Drawn {
+  std::vector<CellTable> tables;
+  std::vector<std::vector<std::string>> settings;
+};
+
+Drawn read_tables(const std::vector<std::string>& names) {
+  Drawn out;
+  for (const std::string& name : names) {
+    if (has_store(name)) {  // a trials.csv beside it may be older
+      StudyTables study = study_tables(Store::look_at(name));
+      out.tables.push_back(std::move(study.trials));
+      out.settings.push_back(settings_of(study.about));
+    } else {
+      out.tables.push_back(read_table(name));
+      out.settings.push_back(settings_beside(table_of(name)));
+    }
+  }
+  return out;
+}
+
 bool has_streams(const CellTable& table) {
   const auto at = table.find("stream");
   return at && std::any_of(table.rows.begin(), table.rows.end(),
@@ -132,10 +155,10 @@ void label_figure(std::vector<FigureCurve>& curves, const FigureRequest& request
 }
 
 // A mean over two settings is a number of neither.
-void tell_mixtures(const std::vector<CellTable>& tables, const PlotOptions& o, Io& io) {
+void tell_mixtures(const Drawn& drawn, const PlotOptions& o, Io& io) {
   if (io.quiet) return;
-  for (size_t i = 0; i < tables.size(); ++i) {
-    const auto mixed = mixed_settings(table_of(o.tables[i]), tables[i], o.figure.request);
+  for (size_t i = 0; i < drawn.tables.size(); ++i) {
+    const auto mixed = mixed_settings(drawn.settings[i], drawn.tables[i], o.figure.request);
     if (mixed.empty()) continue;
     const std::string first = mixed.front().substr(0, mixed.front().find(" ("));
     io.err << fmt::format(
@@ -154,12 +177,11 @@ int run_plot(PlotOptions& o, Io& io) {
       throw usage_error(fmt::format("expected COLUMN=VALUE, but got \"{}\"", printable(text))).in("--where");
     request.where.emplace_back(text.substr(0, at), text.substr(at + 1));
   }
-  std::vector<CellTable> tables;
-  for (const std::string& name : o.tables) tables.push_back(read_table(name));
-  spell_out(tables, o.figure);
-  name_curves(tables, o, request);
-  std::vector<FigureCurve> curves = select_curves(tables, request);
-  tell_mixtures(tables, o, io);
+  Drawn drawn = read_tables(o.tables);
+  spell_out(drawn.tables, o.figure);
+  name_curves(drawn.tables, o, request);
+  std::vector<FigureCurve> curves = select_curves(drawn.tables, request);
+  tell_mixtures(drawn, o, io);
   if (o.out.empty()) {
     if (style.x_label.empty()) style.x_label = request.x;
     if (style.y_label.empty()) style.y_label = request.y;
