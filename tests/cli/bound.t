@@ -43,6 +43,9 @@ Full rank has no bound; self-attention has none either, and says so.
                             scale.
   applies                   no bound: it is proved for a query of its own, not for
                             self-attention among independent points.
+  $ . ./no_torch; rankscope bound --d 1024 --rank 1024 --heads 1 --n 2 --target farthest | sed -n '3,4p'
+  no selection    0.0000    The farther of two points is the other one: nothing
+                            has to be selected.
 
 More points have a bound, too; what rounding may have done to it is taken off.
 
@@ -130,9 +133,6 @@ Bad questions are refused before anything is computed.
 
 Composition is a question about whole networks: from how many tokens on is it proven that too few full layers fail? "Never, at lengths there are" is an answer.
 
-  $ . ./no_torch; rankscope bound --d 1024 --rank 1024 --heads 1 --n 2 --target farthest | sed -n '3,4p'
-  no selection    0.0000    The farther of two points is the other one: nothing
-                            has to be selected.
   $ . ./no_torch; rankscope bound --composition 1 --n 100000
   1 function composed, messages of 1024 bits
 

@@ -256,6 +256,30 @@ What the figure draws may be no result of the trials that ran: the table stands 
   $ rankscope study show soft --metric hybrid_share 2>&1 | head -1
   error: there is no result "hybrid_share"
 
+A trial that diverged is counted below the table and breaks nothing; `plot` reads the store itself, and no model is written into it.
+
+  $ rankscope study run fig1 d=8 n=4 layers=3 width=1 rank=8 norm=none mlp=16 lr=0.01,1000 seed=0 batch=16 test_sequences=128 --steps 20 --threads 1 --out lost -q > shown
+  failed: 49d7448b40c5491f: diverged: the training loss is not finite at step 2 (lr=1000)
+  again: rankscope study retry lost
+  [1]
+  $ tail -1 shown; rankscope study show lost -q | tail -1; grep -c 'worse than answering zero' shown
+  not in it: 1 failed, 0 pending, 0 running
+  not in it: 1 failed, 0 pending, 0 running
+  1
+  $ rankscope plot lost --x rank --y test_mse | tail -1 | tr -d ' '
+  ●
+  $ rankscope study export lost --model $(ls lost/trials | head -1) lost
+  error: this is the folder of a study
+    in   --model ID lost
+    try  choose another folder
+  [2]
+
+Settings that a figure does not tell apart are curves of their own.
+
+  $ rankscope study run quick d=4 rank=1,4 steps=5,20 --seeds 1 test_sequences=64 --threads 1 --out curves -q | grep ', ours'
+             ● steps=20, ours
+             ■ steps=5, ours
+
 Processes started together share one store (where there is an mpirun to start them).
 
   $ command -v mpirun > /dev/null && start='mpirun --allow-run-as-root --oversubscribe --enable-recovery -n 3'
