@@ -62,7 +62,7 @@ bool comparable(const Config& published, const Study& study, const std::vector<P
 }
 
 // What tells points apart that would stand at one place of one curve: other steps, another learning rate.
-std::vector<std::string> more_than_one_place(const Figure& figure, const std::vector<Point>& all) {
+std::vector<std::string> untold_settings(const Figure& figure, const std::vector<Point>& all) {
   std::vector<std::string> place = figure.by;
   place.push_back(figure.x);
   std::map<std::string, std::vector<Point>> together;
@@ -125,7 +125,7 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
   const Figure& figure = study.figure;
   const bool split = figure.by.size() > 1;
   std::vector<std::string> inner(figure.by.begin() + (split ? 1 : 0), figure.by.end());
-  for (const std::string& key : more_than_one_place(figure, all)) inner.push_back(key);
+  for (const std::string& key : untold_settings(figure, all)) inner.push_back(key);
   std::map<std::string, Panel> panels;
   const auto panel_of = [&](const Config& config) -> Panel& {
     return panels[split ? words(config, {figure.by[0]}) : ""];
