@@ -1,7 +1,9 @@
 // study run, resume and retry.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <csignal>
+#include <optional>
 
 #include "base/error.h"
 #include "base/progress.h"
@@ -118,6 +120,23 @@ const Runner& runner_of(const Study& study, const StudyOptions& o) {
   return runner;
 }
 
+// More steps than the study has lengthen a warm-up that it chose, unless that is given, too.
+std::optional<std::string> note_of_warmup(const Study& study, const std::vector<Axis>& overrides) {
+  const double share = number_or_nan(study.protocol, "warmup"),
+               steps = number_or_nan(study.protocol, "steps");
+  double given = std::nan("");
+  for (const Axis& axis : overrides) {
+    if (axis.names.front() == "warmup") return {};
+    if (axis.names.front() == "steps")
+      given = number_or_nan({{"steps", axis.points.back().front()}}, "steps");
+  }
+  if (!(share > 0) || !(given > steps)) return {};
+  return fmt::format(
+      "the warm-up is a share of the steps, {:g} of {:.0f} where the study has {:g} of {:.0f}; "
+      "warmup={:.3g} keeps its {:.0f} steps",
+      share, given, share, steps, share * steps / given, share * steps);
+}
+
 int run_named(StudyOptions o, Io& io) {
   Study study = load_study(o.study);
   if (o.folder.empty()) o.folder = "out/" + study.name;
@@ -129,6 +148,7 @@ int run_named(StudyOptions o, Io& io) {
   if (o.steps > 0) overrides.push_back(parse_override(fmt::format("steps={}", o.steps), runner.keys));
   std::vector<std::string> notes;
   const std::vector<Trial> all = trials(study, runner, overrides, &notes);
+  if (const std::optional<std::string> note = note_of_warmup(study, overrides)) notes.push_back(*note);
   for (auto& [name, value] : study.fixed)  // in the words of trials: "softmax" is "soft" there
     value = checked(find_key(runner.keys, name, study.place), value, study.place);
   for (const std::string& note : notes)

@@ -23,14 +23,6 @@ namespace {
 
 constexpr int kHeight = 16;
 
-double number_or_nan(const Config& config, const std::string& key) {
-  const auto found = config.find(key);
-  if (found == config.end()) return std::nan("");
-  if (const auto* whole = std::get_if<int64_t>(&found->second)) return static_cast<double>(*whole);
-  if (const auto* real = std::get_if<double>(&found->second)) return *real;
-  return std::nan("");
-}
-
 std::string words(const Config& config, const std::vector<std::string>& keys) {
   std::vector<std::string> out;
   for (const std::string& key : keys)

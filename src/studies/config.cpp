@@ -80,6 +80,14 @@ std::string to_text(const Scalar& value) {
   return std::get<std::string>(value);
 }
 
+double number_or_nan(const Config& config, const std::string& key) {
+  const auto found = config.find(key);
+  if (found == config.end()) return std::nan("");
+  if (const auto* whole = std::get_if<int64_t>(&found->second)) return static_cast<double>(*whole);
+  const auto* real = std::get_if<double>(&found->second);
+  return real == nullptr ? std::nan("") : *real;
+}
+
 std::string canonical(const Config& config) {
   std::string out = "{";
   for (const auto& [name, value] : config) {

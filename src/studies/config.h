@@ -37,6 +37,9 @@ std::string text_or(const Config& config, const std::string& key, std::string ot
 /// "0.003" for 0.003, "64" for 64, "true", "farthest": the shortest text that reads back as the same value.
 std::string to_text(const Scalar& value);
 
+/// The number that a configuration has for a key; NaN where it has none.
+double number_or_nan(const Config& config, const std::string& key);
+
 /// {"batch":256,"d":64,...}: equal configurations give equal text, on every machine.
 std::string canonical(const Config& config);
 /// Without keys the types are those of the text.

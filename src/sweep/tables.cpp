@@ -24,12 +24,6 @@ double value_of(const StoredTrial& trial, const std::string& metric) {
 // A standard error of fewer numbers is not to be trusted three times over.
 constexpr double kEnoughSequences = 64;
 
-double number_at(const Config& config, const std::string& key, double otherwise) {
-  const auto found = config.find(key);
-  const int64_t* whole = found == config.end() ? nullptr : std::get_if<int64_t>(&found->second);
-  return whole == nullptr ? otherwise : static_cast<double>(*whole);
-}
-
 // The values that a key has in the study; none where that is not known.
 std::vector<std::string> values_of(const Study& study, const std::string& key) {
   std::vector<std::string> out;
@@ -140,7 +134,7 @@ std::string judgement(const Point& point) {
     const double floor = value_of(trial, "no_selection_floor");
     known.no_selection_floor = std::isfinite(floor) ? floor : std::numeric_limits<double>::infinity();
     double scatter = value_of(trial, "test_mse_stderr");
-    if (number_at(point.config, "test_sequences", kEnoughSequences) < kEnoughSequences)
+    if (number_or_nan(point.config, "test_sequences") < kEnoughSequences)
       scatter = std::numeric_limits<double>::infinity();
     const TrialStanding standing = judge(value_of(trial, "test_mse"), scatter, known).standing;
     if (standing == TrialStanding::below_bound) return "fault of the experiment";

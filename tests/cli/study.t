@@ -274,6 +274,12 @@ A trial that diverged is counted below the table and breaks nothing; `plot` read
     try  choose another folder
   [2]
 
+A warm-up that a study chose grows with the steps, which is said.
+
+  $ rankscope study run fig1 layers=1 width=1 rank=1 seed=0 --steps 100000 --dry-run > /dev/null
+  note: the warm-up is a share of the steps, 0.5 of 100000 where the study has 0.5 of 10000; warmup=0.05 keeps its 5000 steps
+  $ rankscope study run fig1 layers=1 width=1 rank=1 seed=0 warmup=0.05 --steps 100000 --dry-run > /dev/null
+
 Settings that a figure does not tell apart are curves of their own.
 
   $ rankscope study run quick d=4 rank=1,4 steps=5,20 --seeds 1 test_sequences=64 --threads 1 --out curves -q | grep ', ours'
