@@ -169,18 +169,20 @@ extern const Lens lens_readers{
               {"ln_final.hook_normalized", SiteForm::whole}},
     .metrics =
         {{.name = "spread",
-          .formula = "mean over units of E (x - m)^2 / E (x - mu)^2, m the mean over the sample's tokens "
-                     "(causal: over those up to this one), mu that over all samples; content tokens",
+          .formula =
+              "mean over units of E (x - m)^2 / E (x - mu)^2, m the mean over the sample's tokens "
+              "(causal: over those up to this one), mu that over all samples; at most 32 content tokens of a "
+              "sample, every k-th, without those 20 median distances away",
           .meaning = "0: the tokens of a sample are all alike, though samples differ; tokens drawn "
                      "independently of their sample give 1 - 1/n",
           .high = 1.0 + 1e-9},
          {.name = "unit_rank",
           .formula = "(tr K)^2 / ||K||_F^2, K = A A^T, A the units of a sample's tokens, each without its "
-                     "mean and over its standard deviation",
+                     "mean and over its standard deviation; the tokens of spread",
           .meaning = "directions in which the tokens of a sample differ: 1 is dimensional collapse",
           .low = 1.0 - 1e-5},
          {.name = "unit_sd_rel",
-          .formula = "median over units of sd / rms over the tokens of a sample",
+          .formula = "median over units of sd / rms over the tokens of a sample; the tokens of spread",
           .meaning = "0: every unit reads the same from every token; 1: no part of it is common to all",
           .high = 1.0 + 1e-5}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {

@@ -170,10 +170,13 @@ void say(const OperatorRequest& request, ScanResult& result) {
   Finding rank;
   rank.topic = "operator";
   rank.value = value("participation_matrix");
-  rank.sentence = fmt::format(
-      "the network at this input is a linear map that uses {:.3g} directions (stable rank "
-      "{:.3g}, largest singular value {:.3g})",
-      rank.value, value("operator_stable_rank"), value("sigma_1"));
+  rank.sentence =
+      std::isnan(rank.value)
+          ? "the network at this input is the zero map: no token changes its output"
+          : fmt::format(
+                "the network at this input is a linear map that uses {:.3g} directions (stable rank "
+                "{:.3g}, largest singular value {:.3g})",
+                rank.value, value("operator_stable_rank"), value("sigma_1"));
   result.verdict.push_back(rank);
   if (const double distance = value("jacobian_distance"); !std::isnan(distance)) {
     Finding f;
@@ -184,7 +187,7 @@ void say(const OperatorRequest& request, ScanResult& result) {
         "{:.0f} % (||J - T|| / ||J||)",
         100 * distance);
     result.verdict.push_back(f);
-  } else if (request.jacobian_probes > 0) {
+  } else if (request.jacobian_probes > 0 && request.scan.dtype != "float64") {
     result.notes.emplace_back("the distance from the Jacobian needs --dtype float64 and was left out");
   }
   for (int64_t i = 1; i <= request.top; ++i) {

@@ -241,6 +241,10 @@ Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
   Finding f;
   f.topic = "paths";
   f.value = share;
+  if (!(share > 0)) {
+    f.sentence = "no path carries anything at this input";
+    return f;
+  }
   f.sentence = fmt::format(
       "paths of length {} carry the most, {:.0f} % of the sum of the norms; counted, most paths have length "
       "{} "

@@ -163,6 +163,9 @@ class Scan {
     plan_.sources = {source_.get()};
     add_input(plan_, spec(), input_.samples, input_.encoder);
     choose_layers(plan_, spec(), request_.layers);
+    if (std::find(plan_.layers.begin(), plan_.layers.end(), false) != plan_.layers.end())
+      result_.notes.push_back(
+          fmt::format("--layers {}: every sentence is about these layers alone", printable(request_.layers)));
     plan_.seed = request_.seed;
     plan_.device = request_.device;
     plan_.sink = request_.thresholds["sink"];

@@ -159,7 +159,9 @@ double Case::epsilon_of(const Row& cost) const {
 }
 
 std::string why_unclear(const Row& r, std::string_view near) {
-  return r.n < 2 ? "one sample has no error" : fmt::format("too near {} for their errors", near);
+  if (r.n < 2) return "one sample has no error";
+  if (r.n < 4) return fmt::format("{} samples are too few to tell from {}", r.n, near);
+  return fmt::format("too near {} for their errors", near);
 }
 
 void about(Finding& f, const Row& r, double threshold, const Row* baseline) {

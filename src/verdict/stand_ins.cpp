@@ -35,9 +35,11 @@ bool say_stand_ins(Case& c, std::string_view prefix, std::string_view topic, std
                fmt::format("{} stand in for each other: each alone can go, and together they cost {}",
                            list_of(found), text));
   else if (unclear.empty())
-    f = &c.say(std::string(topic),
-               fmt::format("no two {} stand in for each other: pairs cost {}, so small costs add up", of_them,
-                           text));
+    f = &c.say(
+        std::string(topic),
+        fmt::format("none of the {} pair{} tried {} stand in for each other: together they cost {}, so "
+                    "small costs add up",
+                    rows.size(), rows.size() == 1 ? "" : "s", of_them, text));
   if (f != nullptr) about(*f, *most, epsilon);
   if (!unclear.empty())
     c.say(std::string(topic),

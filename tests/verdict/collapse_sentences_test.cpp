@@ -205,5 +205,16 @@ TEST_F(Verdict, ShortTextsDecideNothing) {
                   "the lowest residual is 0.001 at layer 5 (full: 0.01)"});
 }
 
+TEST_F(Verdict, TokensThatDifferByRoundingHaveCollapsedWhateverTheirSpreadSays) {
+  for (int l = 0; l < 6; ++l) reads(l, 0.93, 2e-7, 13);
+  const Lines lines = said("collapse");
+  ASSERT_FALSE(lines.empty());
+  EXPECT_TRUE(
+      lines.front().starts_with("the tokens of a sample have collapsed to one in the MLPs of layers 0-5, "
+                                "and nothing there tells them apart: its units differ by the rounding "
+                                "floor (1e-06) of what they read"))
+      << lines.front();
+}
+
 }  // namespace
 }  // namespace rankscope

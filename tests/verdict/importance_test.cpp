@@ -101,11 +101,12 @@ TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough)
 
 TEST_F(ImportanceRule, SaysThatSmallCostsAddUpWhereNoPairInteracts) {
   add("stand_in", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");
-  EXPECT_EQ(said(),
-            (std::vector<std::string>{
-                "no two of the heads that seem free alone stand in for each other: pairs cost at most "
-                "1e-05 ± 1e-07 more than their effects add up to (epsilon 0.001), so small costs add "
-                "up"}));
+  EXPECT_EQ(
+      said(),
+      (std::vector<std::string>{
+          "none of the 1 pair tried of the heads that seem free alone stand in for each other: together "
+          "they cost at most 1e-05 ± 1e-07 more than their effects add up to (epsilon 0.001), so small "
+          "costs add up"}));
 }
 
 TEST_F(ImportanceRule, SaysWhichRankSufficesAndWhatEachCosts) {
@@ -118,6 +119,16 @@ TEST_F(ImportanceRule, SaysWhichRankSufficesAndWhatEachCosts) {
             std::vector<std::string>{
                 "rank 4 of qk suffices in all layers at once (epsilon 0.001); cost by rank 1: 0.2, 4: "
                 "0.0001; one layer at a time from 1 (layer 0) to 4 (layer 1)"});
+}
+
+TEST_F(ImportanceRule, NamesTheLayersInWhichNoRankSuffices) {
+  for (int layer = -1; layer < 3; ++layer) add("rank_qk_kl", 0.2, 0.01, layer, -1, 1);
+  add("rank_qk_suffices", 1, kNone, 0);
+  EXPECT_EQ(said(),
+            std::vector<std::string>{
+                "no rank of qk asked for suffices in all layers at once (epsilon 0.001); cost by rank 1: "
+                "0.2; one layer at a time 1 in layer 0; no rank asked for suffices in layers 1-2 "
+                "alone"});
 }
 
 TEST_F(ImportanceRule, PrintsPassesBesideTheirBound) {

@@ -23,11 +23,29 @@ TEST_F(Verdict, WithoutMassiveActivationsTheLargestIsNamed) {
                                    "blocks.4.hook_resid_post; threshold 1000, no baseline"});
 }
 
+TEST_F(Verdict, WhatIsSurelyMassiveIsSaidBesideSomethingLargerThatIsNotKnown) {
+  add("full", "blocks.1.hook_resid_post", 1, -1, "massive_ratio", 4000);
+  Row& wild = add("full", "blocks.5.hook_resid_post", 5, -1, "massive_ratio", 150000);
+  wild.stderr_ = 140000;
+  const Lines lines = said("massive");
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(
+      lines[0].starts_with("massive activations after layer 1: up to 4000 ± 4 times the median at "
+                           "blocks.1.hook_resid_post"))
+      << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("? not known at blocks.5.hook_resid_post")) << lines[1];
+}
+
 TEST_F(Verdict, OneSampleHasNoErrorAndIsNotSaidToBeNearAThreshold) {
   Row& one = add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
   one.n = 1;
   one.stderr_ = kNone;
   EXPECT_EQ(said("massive"), Lines{"? not known at blocks.4.hook_resid_post (40): one sample has no error"});
+  one.n = 2;  // twelve standard errors and more are needed
+  one.stderr_ = 200;
+  EXPECT_EQ(said("massive"),
+            Lines{"? not known at blocks.4.hook_resid_post (40 ± 2e+02): 2 samples are too few to "
+                  "tell from 1000 times the median"});
 }
 
 TEST_F(Verdict, HostileVariantNamesAreShownNotObeyed) {

@@ -29,12 +29,17 @@ TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
   head(0, 0, "sink_key_token", 102);
   head(0, 0, "sink_key_token_share", 0.9);
   head(0, 0, "sink_key_position_share", 0.1);
+  head(0, 0, "sink_mass", 0.07);
   EXPECT_NE(said("sink").front().find("on token 102, wherever it stands"), std::string::npos);
+  EXPECT_EQ(said("sink").front().find("mass"),
+            std::string::npos);  // of the strongest position, not of this key
   table_.rows.clear();
   sink(0, 0, 5);
+  head(0, 0, "sink_mass", 0.7);
   head(0, 0, "sink_key_position", 20);
   head(0, 0, "sink_key_position_share", 1);
   EXPECT_NE(said("sink").front().find("on position 20"), std::string::npos);
+  EXPECT_NE(said("sink").front().find("mass 0.7"), std::string::npos);
 }
 
 TEST_F(Verdict, ABaselinesSinksAreCountedBeside) {

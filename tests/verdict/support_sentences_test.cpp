@@ -27,6 +27,18 @@ TEST_F(Verdict, ThePartWithoutWhichTheResidualFallsHoldsTheRankUp) {
   EXPECT_EQ(f.baseline, 0.41);
 }
 
+TEST_F(Verdict, APartIsJudgedInWhateverOrderItLeavesWithAHead) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-head:L0H0+skip", {0.3, 0.05, 0.001, 2e-5, 2e-5, 2e-5});
+  ASSERT_EQ(said("support").size(), 1u);
+  EXPECT_TRUE(said("support").front().starts_with("head:L0H0 and the skips hold the rank up"))
+      << said("support").front();
+  table_.rows.clear();
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-head:L0H0+head:L1H0", {0.3, 0.05, 0.001, 2e-5, 2e-5, 2e-5});
+  EXPECT_EQ(said("support"), Lines{"? not known which part holds the rank up: scan with --off skip"});
+}
+
 TEST_F(Verdict, ResidualsBelowTheRoundingFloorAreNotShown) {
   residuals("full", {0.5, 0.45, 0.43, 0.41, 0.42, 0.44});
   residuals("-skip", {0.3, 0.05, 0.001, 4.2e-7, 4.2e-7, 4.2e-7});

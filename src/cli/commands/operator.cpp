@@ -42,7 +42,9 @@ struct OperatorOptions {
 
 std::string operator_cell(const ResultTable& t, const std::string& metric) {
   const Row* r = t.find("full", metric, -1);
-  return r == nullptr ? "-" : number_text(r->value);
+  if (r == nullptr) return "-";
+  const bool estimated = r->stderr_ > 0;  // by random probes
+  return number_text(r->value) + (estimated ? " ± " + number_text(r->stderr_) : "");
 }
 
 void print_spectrum(const ResultTable& t, int64_t top, const TerminalStyle& style, std::ostream& out) {

@@ -84,7 +84,13 @@ std::string list_places(const std::vector<const Seen*>& all) {
 
 enum class Kind { healthy, collapsed, alike, needed, unread, usual, unclear };
 
+// What tells these tokens apart is rounding, and spread is a ratio of roundings.
+bool only_rounding(const Case& c, const Seen& s) {
+  return s.read != nullptr && s.read->n > 1 && s.read->value < c.floor();
+}
+
 Kind kind_of(const Case& c, const Seen& s) {
+  if (only_rounding(c, s)) return Kind::collapsed;
   const Side low = low_beside(c, *s.spread, s.baseline);
   if (low == Side::above && side(*s.spread, c.limit("spread")) == Side::below) return Kind::usual;
   const Side read = s.use != nullptr    ? side(*s.use, c.limit("use"))
@@ -105,6 +111,9 @@ const Seen& least(const std::vector<const Seen*>& all, const Row* Seen::*row) {
 }
 
 std::string numbers(const Case& c, const Seen& s) {
+  if (only_rounding(c, s))
+    return fmt::format("its units differ by {} of what they read {}, threshold {}",
+                       c.residual_text(s.read->value), s.where, number(c.limit("read")));
   std::string text = fmt::format("spread {} {}, threshold {}{}", with_error(*s.spread), s.where,
                                  number(c.limit("spread")), c.beside(s.baseline));
   if (s.use != nullptr)

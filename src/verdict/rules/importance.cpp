@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 #include "verdict/rule.h"
 
@@ -127,21 +129,32 @@ void together(Case& c) {
                                            : Claim::Answer::unknown}};
 }
 
+std::string layers_text(const std::vector<int>& sorted) {
+  return fmt::format("layer{} {}", sorted.size() > 1 ? "s" : "", ranges(sorted));
+}
+
 void ranks(Case& c) {
   const bool nats = c.spec.output.kind != HeadKind::none;
   for (const char* map : {"qk", "ov", "kv"}) {
     const std::string stem = fmt::format("rank_{}", map);
     const Row *all = nullptr, *smallest = nullptr, *largest = nullptr;
+    std::set<int> enough, tried;  // layers
     for (const Row* r : c.evidence.all("full", stem + "_suffices")) {
       if (r->layer < 0) all = r;
+      if (r->layer >= 0) enough.insert(r->layer);
       if (r->layer >= 0 && (smallest == nullptr || r->value < smallest->value)) smallest = r;
       if (r->layer >= 0 && (largest == nullptr || r->value > largest->value)) largest = r;
     }
     const std::vector<const Row*>& curve = c.evidence.all("full", stem + (nats ? "_kl" : "_error"));
     if (curve.empty()) continue;
     std::vector<std::string> points;
-    for (const Row* r : curve)
+    for (const Row* r : curve) {
       if (r->layer < 0) points.push_back(fmt::format("{}: {}", r->depth, number(r->value)));
+      if (r->layer >= 0) tried.insert(r->layer);
+    }
+    std::vector<int> not_enough;
+    std::set_difference(tried.begin(), tried.end(), enough.begin(), enough.end(),
+                        std::back_inserter(not_enough));
     const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
     std::string text = all != nullptr
                            ? fmt::format("rank {} of {} suffices in all layers at once (epsilon {})",
@@ -153,10 +166,13 @@ void ranks(Case& c) {
     text += "; cost by rank ";
     for (size_t i = 0; i < points.size(); ++i) text += (i > 0 ? ", " : "") + points[i];
     if (smallest != nullptr && smallest->value == largest->value)
-      text += fmt::format("; one layer at a time {} in each", number(smallest->value));
+      text += fmt::format("; one layer at a time {} in {}", number(smallest->value),
+                          not_enough.empty() ? "each" : layers_text({enough.begin(), enough.end()}));
     else if (smallest != nullptr)
       text += fmt::format("; one layer at a time from {} (layer {}) to {} (layer {})",
                           number(smallest->value), smallest->layer, number(largest->value), largest->layer);
+    if (!not_enough.empty())
+      text += fmt::format("; no rank asked for suffices in {} alone", layers_text(not_enough));
     Finding& f = c.say("worth", text);
     f.value = all != nullptr ? all->value : kNone;
     f.threshold = epsilon;

@@ -16,8 +16,11 @@ void judge_massive(Case& c) {
   for (const Row* r : c.evidence.all("full", "massive_ratio")) {
     // The residual stream is where they live; a norm only passes them on.
     if (r->head >= 0 || r->site.str().find("hook_normalized") != std::string::npos) continue;
-    if (largest == nullptr || r->value > largest->value) largest = r;
     const Side s = side(*r, c.limit("massive"));
+    // One that is surely massive speaks, beside a larger one that is not known.
+    const bool sure = s == Side::above,
+               known = largest != nullptr && side(*largest, c.limit("massive")) == Side::above;
+    if (largest == nullptr || (sure && !known) || (sure == known && r->value > largest->value)) largest = r;
     if (s == Side::above && r->depth > 0) layers.push_back(r->layer);
     if (s == Side::unclear) unclear.push_back(fmt::format("{} ({})", r->site.str(), with_error(*r)));
   }

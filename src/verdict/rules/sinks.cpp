@@ -46,7 +46,10 @@ std::string described(const Case& c, const Row& r) {
     text += fmt::format("; queries scatter by {}", number(scatter->value));
   if (const Row* value = c.evidence.of_head("full", "sink_drained", r.layer, r.head))
     text += fmt::format("; its value writes {} of what others do", with_error(*value));
-  if (const Row* mass = c.evidence.of_head("full", "sink_mass", r.layer, r.head))
+  // Mass is averaged by position: it is this key's only where the key stands at one.
+  const Kind kind = kind_of(c, r);
+  const bool in_place = kind.name == "first" || kind.name == "position";
+  if (const Row* mass = c.evidence.of_head("full", "sink_mass", r.layer, r.head); in_place && mass != nullptr)
     text += fmt::format("; mass {} at this length", number(mass->value));
   return text + ")";
 }

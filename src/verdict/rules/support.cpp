@@ -12,8 +12,15 @@
 
 namespace rankscope::verdict {
 namespace {
+// "-skip", "-head:L0H0+skip", but not heads alone.
 bool takes_part_out(std::string_view variant) {
-  return variant.starts_with('-') && !variant.starts_with("-head");
+  if (!variant.starts_with('-')) return false;
+  for (std::string_view rest = variant.substr(1); !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('+'));
+    if (!part.starts_with("head")) return true;
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  }
+  return false;
 }
 
 struct Phrase {
