@@ -235,7 +235,10 @@ class Planner {
       best = &steps[i], fewest = needed;
     }
     if (best == nullptr) return "";
-    const std::string most = std::isfinite(best->upper) ? fmt::format("{:+.3f}", best->upper) : "any amount";
+    const std::string most = !std::isfinite(best->upper) ? "any amount"
+                             : std::fabs(best->upper) < 0.0005
+                                 ? fmt::format("{:+.1g}", best->upper)  // not +0.000
+                                 : fmt::format("{:+.3f}", best->upper);
     // A fifth of the samples is held out, and a quarter of the rest, at most kOrderedBy, orders.
     const double text = std::min(fewest / 0.6, (fewest + static_cast<double>(kOrderedBy)) / 0.8);
     std::string more = std::isfinite(text)

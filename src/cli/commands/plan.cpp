@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
@@ -139,8 +140,8 @@ int run(Options& o, Io& io) {
         plan.write(o.write);
         if (!o.json)
           say("wrote",
-              fmt::format("{}; rankscope verify {} --against {}/activations.safetensors", o.write, o.write,
-                          o.write),
+              fmt::format("{}; rankscope verify {} --against {}/activations.safetensors", o.write,
+                          to_copy(o.write, "FOLDER"), to_copy(o.write, "FOLDER")),
               out);
       });
 }
