@@ -12,11 +12,11 @@ The network as one linear map: spectrum with residuals, ranks, which token is ma
   N N N
 
   stable rank ||T||_F^N / sigma_N^N N
-  directions used, as a matrix N
-  directions used, output tokens N
-  directions used, output channels N
-  directions used, input tokens N
-  directions used, input channels N
+  directions used, as a matrix N ± N
+  directions used, output tokens N ± N
+  directions used, output channels N ± N
+  directions used, input tokens N ± N
+  directions used, input channels N ± N
   bias, share of the output N
   own token, share of what a token is made of N
   first token, share of it N

@@ -36,6 +36,7 @@ TEST_F(Verdict, APartIsJudgedInWhateverOrderItLeavesWithAHead) {
   table_.rows.clear();
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
   residuals("-head:L0H0+head:L1H0", {0.3, 0.05, 0.001, 2e-5, 2e-5, 2e-5});
+  residuals("-heads-mean:L0H0+L1H0", {0.3, 0.05, 0.001, 2e-5, 2e-5, 2e-5});
   EXPECT_EQ(said("support"), Lines{"? not known which part holds the rank up: scan with --off skip"});
 }
 

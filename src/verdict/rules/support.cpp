@@ -12,12 +12,16 @@
 
 namespace rankscope::verdict {
 namespace {
-// "-skip", "-head:L0H0+skip", but not heads alone.
+// "-skip", "-head:L0H0+skip", but not heads alone: "-head:L0H0+head:L1H0", "-heads-mean:L0H0+L1H0".
 bool takes_part_out(std::string_view variant) {
   if (!variant.starts_with('-')) return false;
+  const auto is_head = [](std::string_view part) {
+    return part.starts_with("head") ||
+           (part.size() > 1 && part[0] == 'L' && part[1] >= '0' && part[1] <= '9');
+  };
   for (std::string_view rest = variant.substr(1); !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find('+'));
-    if (!part.starts_with("head")) return true;
+    if (!is_head(part)) return true;
     rest.remove_prefix(std::min(rest.size(), part.size() + 1));
   }
   return false;
