@@ -128,7 +128,8 @@ std::optional<std::string> note_of_warmup(const Study& study, const std::vector<
   for (const Axis& axis : overrides) {
     if (axis.names.front() == "warmup") return {};
     if (axis.names.front() == "steps")
-      given = number_or_nan({{"steps", axis.points.back().front()}}, "steps");
+      for (const std::vector<Scalar>& point : axis.points)
+        given = std::fmax(given, number_or_nan({{"steps", point.front()}}, "steps"));
   }
   if (!(share > 0) || !(given > steps)) return {};
   return fmt::format(

@@ -171,8 +171,8 @@ void say(const OperatorRequest& request, ScanResult& result) {
   rank.topic = "operator";
   rank.value = value("participation_matrix");
   rank.sentence =
-      std::isnan(rank.value)
-          ? "the network at this input is the zero map: no token changes its output"
+      value("operator_frobenius") == 0
+          ? "frozen at this input the network is the zero map: its biases alone make the output"
           : fmt::format(
                 "the network at this input is a linear map that uses {:.3g} directions (stable rank "
                 "{:.3g}, largest singular value {:.3g})",

@@ -163,9 +163,10 @@ class Scan {
     plan_.sources = {source_.get()};
     add_input(plan_, spec(), input_.samples, input_.encoder);
     choose_layers(plan_, spec(), request_.layers);
-    if (std::find(plan_.layers.begin(), plan_.layers.end(), false) != plan_.layers.end())
-      result_.notes.push_back(
-          fmt::format("--layers {}: every sentence is about these layers alone", printable(request_.layers)));
+    if (const auto chosen = chosen_layers(spec(), request_.layers);
+        std::find(chosen.begin(), chosen.end(), false) != chosen.end())
+      result_.notes.push_back(fmt::format(
+          "--layers {}: what is said of layers and heads is about these alone", printable(request_.layers)));
     plan_.seed = request_.seed;
     plan_.device = request_.device;
     plan_.sink = request_.thresholds["sink"];

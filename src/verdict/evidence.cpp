@@ -197,6 +197,10 @@ std::string list_of(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string layers_text(const std::vector<int>& sorted) {
+  return fmt::format("layer{} {}", sorted.size() > 1 ? "s" : "", ranges(sorted));
+}
+
 std::string ranges(const std::vector<int>& sorted) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < sorted.size();) {

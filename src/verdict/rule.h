@@ -122,6 +122,7 @@ std::string count_of(double n, std::string_view what);       // "2 channels"
 std::string label(const Row& r);                             // "L5H3"
 std::string list_of(const std::vector<std::string>& names);  // the first few, and how many more
 std::string ranges(const std::vector<int>& sorted);          // "3-5, 7 and 9"
+std::string layers_text(const std::vector<int>& sorted);     // "layers 3-5 and 7", "layer 2"
 
 }  // namespace rankscope::verdict
 

@@ -37,9 +37,9 @@ bool say_stand_ins(Case& c, std::string_view prefix, std::string_view topic, std
   else if (unclear.empty())
     f = &c.say(
         std::string(topic),
-        fmt::format("none of the {} pair{} tried {} stand in for each other: together they cost {}, so "
-                    "small costs add up",
-                    rows.size(), rows.size() == 1 ? "" : "s", of_them, text));
+        fmt::format(
+            "of {} tried {} none stand in for each other: together they cost {}, so small costs add up",
+            count_of(static_cast<double>(rows.size()), "pair"), of_them, text));
   if (f != nullptr) about(*f, *most, epsilon);
   if (!unclear.empty())
     c.say(std::string(topic),

@@ -52,10 +52,9 @@ TEST_F(Verdict, CostsThatAddUpAreNoStandingInAndEffectsThatDoNotAre) {
   EXPECT_EQ(added[added.size() - 2],
             "these 2 heads cannot all go, though each can: together they cost output_kl 0.002 ± 2e-06 "
             "(epsilon 0.001)");
-  EXPECT_EQ(
-      added.back(),
-      "none of the 1 pair tried of them stand in for each other: together they cost at most 1e-05 ± 1e-08 "
-      "more than their effects add up to (epsilon 0.001), so small costs add up");
+  EXPECT_EQ(added.back(),
+            "of 1 pair tried of them none stand in for each other: together they cost at most 1e-05 ± 1e-08 "
+            "more than their effects add up to (epsilon 0.001), so small costs add up");
   more.value = 0.5, more.stderr_ = 0.05;
   EXPECT_EQ(said("head").back(),
             "L1H0+L2H0 stand in for each other: each alone can go, and together they cost at most 0.5 ± 0.05 "

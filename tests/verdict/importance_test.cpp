@@ -101,12 +101,11 @@ TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough)
 
 TEST_F(ImportanceRule, SaysThatSmallCostsAddUpWhereNoPairInteracts) {
   add("stand_in", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");
-  EXPECT_EQ(
-      said(),
-      (std::vector<std::string>{
-          "none of the 1 pair tried of the heads that seem free alone stand in for each other: together "
-          "they cost at most 1e-05 ± 1e-07 more than their effects add up to (epsilon 0.001), so small "
-          "costs add up"}));
+  EXPECT_EQ(said(),
+            (std::vector<std::string>{
+                "of 1 pair tried of the heads that seem free alone none stand in for each other: together "
+                "they cost at most 1e-05 ± 1e-07 more than their effects add up to (epsilon 0.001), so small "
+                "costs add up"}));
 }
 
 TEST_F(ImportanceRule, SaysWhichRankSufficesAndWhatEachCosts) {

@@ -19,7 +19,8 @@ struct Seen {
   int layer = 0;
   std::string where;  // "in the MLP of layer 3", "after layer 5", "at the final norm"
   const Row *spread = nullptr, *read = nullptr, *rank = nullptr, *baseline = nullptr;
-  const Row* use = nullptr;  // decides whether tokens are read; without it the units do
+  const Row* use = nullptr;   // decides whether tokens are read; without it the units do
+  const Row* left = nullptr;  // the residual of what the block leaves
 };
 
 /// The MLPs, the blocks that have none, and the end of the network.
@@ -35,6 +36,10 @@ std::vector<Seen> places(const Case& c, std::string_view variant) {
     // Only an MLP's units have a zero of their own; a channel's is a matter of the norm's bias.
     if (units) s.read = of(variant, "unit_sd_rel", "content");
     if (!c.evidence.baseline().empty()) s.baseline = of(c.evidence.baseline(), "spread", "all");
+    const std::string block =
+        fmt::format("blocks.{}.hook_resid_post", std::min(layer, c.path.final_layer - 1));
+    for (const char* metric : {"residual_fro_rel_normed", "residual_fro_rel_trimmed"})
+      if (s.left == nullptr) s.left = c.evidence.at_site(variant, metric, block, "content");
     if (s.spread == nullptr && s.read == nullptr && s.rank == nullptr) return false;
     out.push_back(s);
     return true;
@@ -69,12 +74,9 @@ std::string list_places(const std::vector<const Seen*>& all) {
     if (s->where.starts_with("after")) after.push_back(std::stoi(s->where.substr(12)));
     final = final || s->where == "at the final norm";
   }
-  const auto layers = [](const std::vector<int>& list) {
-    return fmt::format("layer{} {}", list.size() > 1 ? "s" : "", ranges(list));
-  };
   if (!mlps.empty())
-    parts.push_back(fmt::format("in the MLP{} of {}", mlps.size() > 1 ? "s" : "", layers(mlps)));
-  if (!after.empty()) parts.push_back(fmt::format("after {}", layers(after)));
+    parts.push_back(fmt::format("in the MLP{} of {}", mlps.size() > 1 ? "s" : "", layers_text(mlps)));
+  if (!after.empty()) parts.push_back(fmt::format("after {}", layers_text(after)));
   if (final) parts.emplace_back("at the final norm");
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i)
@@ -84,9 +86,11 @@ std::string list_places(const std::vector<const Seen*>& all) {
 
 enum class Kind { healthy, collapsed, alike, needed, unread, usual, unclear };
 
-// What tells these tokens apart is rounding, and spread is a ratio of roundings.
+// What tells these tokens apart is rounding, and spread is a ratio of roundings. Most units may be constant,
+// and the median of what they read zero, where tokens differ: the residual has to say so, too.
 bool only_rounding(const Case& c, const Seen& s) {
-  return s.read != nullptr && s.read->n > 1 && s.read->value < c.floor();
+  const auto rounding = [&](const Row& r) { return r.n > 1 && r.value < c.floor(); };
+  return s.left != nullptr && rounding(*s.left) && (s.read == nullptr || rounding(*s.read));
 }
 
 Kind kind_of(const Case& c, const Seen& s) {
@@ -112,8 +116,7 @@ const Seen& least(const std::vector<const Seen*>& all, const Row* Seen::*row) {
 
 std::string numbers(const Case& c, const Seen& s) {
   if (only_rounding(c, s))
-    return fmt::format("its units differ by {} of what they read {}, threshold {}",
-                       c.residual_text(s.read->value), s.where, number(c.limit("read")));
+    return fmt::format("their residual is {} {}", c.residual_text(s.left->value), s.where);
   std::string text = fmt::format("spread {} {}, threshold {}{}", with_error(*s.spread), s.where,
                                  number(c.limit("spread")), c.beside(s.baseline));
   if (s.use != nullptr)

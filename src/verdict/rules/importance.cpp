@@ -129,10 +129,6 @@ void together(Case& c) {
                                            : Claim::Answer::unknown}};
 }
 
-std::string layers_text(const std::vector<int>& sorted) {
-  return fmt::format("layer{} {}", sorted.size() > 1 ? "s" : "", ranges(sorted));
-}
-
 void ranks(Case& c) {
   const bool nats = c.spec.output.kind != HeadKind::none;
   for (const char* map : {"qk", "ov", "kv"}) {

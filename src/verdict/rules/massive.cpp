@@ -43,9 +43,7 @@ void judge_massive(Case& c) {
   std::sort(layers.begin(), layers.end());
   const Side answer = side(*largest, c.limit("massive"));
   const bool found = answer == Side::above;
-  const std::string after =
-      layers.empty() ? "in the embeddings"
-                     : fmt::format("after layer{} {}", layers.size() > 1 ? "s" : "", ranges(layers));
+  const std::string after = layers.empty() ? "in the embeddings" : "after " + layers_text(layers);
   const size_t first = c.findings.size();
   if (found || unclear.empty())
     about(c.say("massive", found ? fmt::format("massive activations {}: up to {}", after, measured)
