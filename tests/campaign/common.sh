@@ -37,6 +37,11 @@ values() {
            { line = ""; for (i = 1; i <= NF; ++i) if (keep[i]) line = line "," $i; print line }' "$work/exported/trials.csv"
 }
 
+# Looks at a study. A store that somebody is making, or that a kill hit before it had its tables, has nothing to show yet.
+look_at() {
+  "$program" study status "$1" >/dev/null 2>said || grep -q 'holds no study yet\|nothing is in the store yet' said
+}
+
 # Every table of a folder is one of the two whole ones. A kill in the moment of renaming leaves a whole one under its
 # second name, NAME.partPID.
 old_or_new() {

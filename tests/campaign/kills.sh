@@ -19,12 +19,10 @@ long=$(seconds_of study undisturbed)
 values undisturbed >expected
 killed=0 rounds=0
 for ((i = 0; i < count / 2; ++i)); do
-  [ -e store ] && values store | cmp -s - expected && rm -rf store && rounds=$((rounds + 1))
+  [ -e store ] && values store 2>/dev/null | cmp -s - expected && rm -rf store && rounds=$((rounds + 1))
   study_words store
   kill_within "$long"
-  # A kill may come before the store has its tables: then there is nothing to look at, and the next run makes them.
-  [ ! -e store/study.db ] || "$program" study status store >/dev/null 2>said || grep -q "nothing is in it yet" said ||
-    fail "study, kill $i: $(cat said)"
+  [ ! -e store/study.db ] || look_at store || fail "study, kill $i: $(cat said)"
 done
 study store || fail "the study after the kills"
 values store | cmp - expected || fail "the study after the kills has other values"

@@ -15,7 +15,7 @@ for ((round = 0; round < $1; ++round)); do
     looks=0
     while kill -0 "${pids[0]}" 2>/dev/null; do
       if [ -e store/study.db ]; then
-        "$program" study status store >/dev/null 2>said || grep -q 'holds no study yet\|not a store\|nothing is in the store yet' said || fail "status: $(cat said)"
+        look_at store || fail "status: $(cat said)"
         looks=$((looks + 1))
       fi
       sleep 0.05
