@@ -18,12 +18,14 @@ paths() { # STUDY; more
 }
 
 trained fig1 --x rank --by layers,width --log-x
-trained fig1-100k --x rank --by layers,width --log-x --where protocol=fresh
+trained fig1-100k --x rank --by layers,width,warmup --log-x --where protocol=fresh
+trained fig1-schedules --x steps --by layers,width,rank --log-x
 trained fig1-protocols --x rank --by protocol,width --log-x --where layers=1
 trained fig1-precision --x rank --by layers,precision --log-x --where seed=0
 trained figN --x rank --by n --log-x --where warmup=0.05 --where d=64 --where width=64
 trained positions --x rank --by positions,lr --log-x --where layers=3 --where warmup=0.5
 draw fig1-deaths --x layers --y answer_gain --by lr,warmup --where norm=unit --where norm_place=post
+trained fig1-memorise --x layers --by protocol
 trained fig1-warmup --x rank --by warmup,seed --log-x
 trained fig1-start --x rank --by layers,start_scale --log-x
 trained quick --x rank --by start_scale --log-x --where lr=0.03

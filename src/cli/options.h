@@ -54,11 +54,11 @@ inline bool parse_positive(const std::string& text, double& value) {
   }
 }
 
-inline CLI::Validator positive_number() {
-  const auto check = [](std::string& text) -> std::string {
+inline CLI::Validator positive_number(double least = 0) {
+  const auto check = [least](std::string& text) -> std::string {
     double value = 0;
-    if (parse_positive(text, value)) return {};
-    return fmt::format("expected a number of at least 0, but got \"{}\"", printable(text));
+    if (parse_positive(text, value) && value >= least) return {};
+    return fmt::format("expected a number of at least {}, but got \"{}\"", least, printable(text));
   };
   return {check, ""};
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/arrays.h"
+#include "sweep/gathered.h"
 #include "sweep/tables.h"
 
 namespace rankscope {
@@ -13,11 +14,6 @@ SavedResults read_scan_folder(const fs::path& folder, Samples samples) {
   SavedResults saved = read_results(folder, samples);
   saved.arrays = read_arrays(folder / kArraysFile);
   return saved;
-}
-
-bool has_store(const fs::path& folder) {
-  std::error_code ignored;
-  return fs::is_regular_file(folder / "study.db", ignored);
 }
 
 std::string kind_of_folder(const fs::path& folder) {

@@ -17,9 +17,6 @@ SavedResults read_scan_folder(const std::filesystem::path& folder, Samples sampl
 /// A study's folder: its store where there is one, else the tables that were exported from it.
 StudyResults read_study_folder(const std::filesystem::path& folder);
 
-/// Whether a study runs, or ran, in this folder.
-bool has_store(const std::filesystem::path& folder);
-
 /// What a folder holds: "scan", "study", or nothing of ours.
 std::string kind_of_folder(const std::filesystem::path& folder);
 

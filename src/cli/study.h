@@ -14,6 +14,7 @@ struct StudyOptions {
   std::string study;                   // run: a name or a file
   std::vector<std::string> overrides;  // run: KEY=VALUES
   std::string folder;                  // run: --out; the others: the folder they look at
+  std::vector<std::string> folders;    // export: those whose trials it writes
   int64_t seeds = 0, steps = 0;        // 0: as the study says
   std::string device = "cpu", precision = "auto";
   int threads = 0;  // 0: all cores

@@ -1,6 +1,7 @@
 // study run, resume and retry.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "cli/study.h"
 #include "report/write.h"
 #include "sweep/cluster.h"
+#include "sweep/tables.h"
 #include "sweep/tensorboard.h"
 
 namespace rankscope {
@@ -53,9 +55,17 @@ void write_all_events(const Store& store) {
 }
 
 void say_what_failed(const Store& store, const std::string& folder, Io& io) {
-  for (const StoredTrial& trial : store.trials())
-    if (trial.state == TrialState::failed)
-      io.err << fmt::format("failed: {}: {}\n", trial.id, printable(trial.reason, 500));
+  const std::vector<StoredTrial> trials = with_defaults(store.study(), store.trials());
+  std::vector<Point> each;  // whatever became of them
+  for (const StoredTrial& trial : trials) each.push_back({parse_canonical(trial.config), {}});
+  const std::vector<std::string> keys = varying(each);
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (trials[i].state != TrialState::failed) continue;
+    const std::string settings = settings_text(each[i].config, keys);
+    io.err << fmt::format("failed: {}{}: {}\n", trials[i].id,
+                          settings.empty() ? "" : fmt::format(" ({})", printable(settings, 200)),
+                          printable(trials[i].reason, 500));
+  }
   io.err << fmt::format("again: rankscope study retry {}\n", printable(folder, 400));
 }
 
@@ -138,6 +148,17 @@ std::optional<std::string> note_of_warmup(const Study& study, const std::vector<
       share, given, share, steps, share * steps / given, share * steps);
 }
 
+// The reference's protocol has a schedule of its own, whatever the key says.
+std::optional<std::string> note_of_reference(const std::vector<Trial>& all) {
+  const bool other = std::any_of(all.begin(), all.end(), [](const Trial& trial) {
+    const double share = number_or_nan(trial.config, "warmup");
+    return text_or(trial.config, "protocol", "") == "reference" && std::isfinite(share) && share != 0.05;
+  });
+  if (!other) return {};
+  return "protocol=reference warms up for a twentieth of the steps, whatever warmup says; warmup=0.05 names "
+         "it so";
+}
+
 int run_named(StudyOptions o, Io& io) {
   Study study = load_study(o.study);
   if (o.folder.empty()) o.folder = "out/" + study.name;
@@ -149,7 +170,8 @@ int run_named(StudyOptions o, Io& io) {
   if (o.steps > 0) overrides.push_back(parse_override(fmt::format("steps={}", o.steps), runner.keys));
   std::vector<std::string> notes;
   const std::vector<Trial> all = trials(study, runner, overrides, &notes);
-  if (const std::optional<std::string> note = note_of_warmup(study, overrides)) notes.push_back(*note);
+  for (const std::optional<std::string>& note : {note_of_warmup(study, overrides), note_of_reference(all)})
+    if (note) notes.push_back(*note);
   for (auto& [name, value] : study.fixed)  // in the words of trials: "softmax" is "soft" there
     value = checked(find_key(runner.keys, name, study.place), value, study.place);
   for (const std::string& note : notes)

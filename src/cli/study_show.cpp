@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/stats.h"
+#include "base/suggest.h"
 #include "cli/saved.h"
 #include "cli/study.h"
 #include "report/plot.h"
@@ -22,14 +23,6 @@ namespace rankscope {
 namespace {
 
 constexpr int kHeight = 16;
-
-std::string words(const Config& config, const std::vector<std::string>& keys) {
-  std::vector<std::string> out;
-  for (const std::string& key : keys)
-    if (const auto found = config.find(key); found != config.end())
-      out.push_back(fmt::format("{}={}", key, to_text(found->second)));
-  return fmt::format("{}", fmt::join(out, " "));
-}
 
 // Published values have a configuration too: what their columns say.
 Config config_of(const Published& table, const Published::Row& row) {
@@ -58,7 +51,7 @@ std::vector<std::string> untold_settings(const Figure& figure, const std::vector
   std::vector<std::string> place = figure.by;
   place.push_back(figure.x);
   std::map<std::string, std::vector<Point>> together;
-  for (const Point& point : all) together[words(point.config, place)].push_back({point.config, {}});
+  for (const Point& point : all) together[settings_text(point.config, place)].push_back({point.config, {}});
   std::vector<std::string> out;
   for (const auto& [at, points] : together)
     for (const std::string& key : varying(points))
@@ -120,14 +113,14 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
   for (const std::string& key : untold_settings(figure, all)) inner.push_back(key);
   std::map<std::string, Panel> panels;
   const auto panel_of = [&](const Config& config) -> Panel& {
-    return panels[split ? words(config, {figure.by[0]}) : ""];
+    return panels[split ? settings_text(config, {figure.by[0]}) : ""];
   };
   for (const Point& point : all) {
     const double x = number_or_nan(point.config, figure.x);
     Panel& panel = panel_of(point.config);
-    add(panel.ours, words(point.config, inner), x, summarise(point, metric).mean);
+    add(panel.ours, settings_text(point.config, inner), x, summarise(point, metric).mean);
     if (!figure.bound.empty() && metric == figure.y)
-      add(panel.bounds, words(point.config, inner), x, summarise(point, figure.bound).mean);
+      add(panel.bounds, settings_text(point.config, inner), x, summarise(point, figure.bound).mean);
   }
   for (const Published& table : study.published) {
     if (table.metric != metric) continue;
@@ -135,7 +128,7 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
       const Config config = config_of(table, row);
       if (!comparable(config, study, all)) continue;
       Panel& panel = panel_of(config);
-      add(table.printed ? panel.published : panel.reference, words(config, inner),
+      add(table.printed ? panel.published : panel.reference, settings_text(config, inner),
           number_or_nan(config, figure.x), row.value);
     }
   }
@@ -220,7 +213,7 @@ Cells row_of(const Study& study, const std::string& metric, const Point& point, 
 void print_table(const Study& study, const std::string& metric, const std::vector<Point>& all,
                  std::ostream& out) {
   Cells keys = study.figure.by;  // as the figure reads, then whatever else varies
-  keys.push_back(study.figure.x);
+  if (std::find(keys.begin(), keys.end(), study.figure.x) == keys.end()) keys.push_back(study.figure.x);
   for (const std::string& key : varying(all))
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   Cells header;
@@ -273,6 +266,21 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
     for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
 }
 
+// A result that a study's file names and no trial has: most likely it is misspelt.
+std::vector<std::string> unknown_results(const Study& study, const std::vector<std::string>& known) {
+  std::vector<std::pair<std::string, std::string>> asked;  // who asks, and for what
+  if (!study.figure.bound.empty()) asked.emplace_back("bound of the figure", study.figure.bound);
+  for (const std::string& line : study.figure.lines) asked.emplace_back("lines of the figure", line);
+  for (const Published& table : study.published)
+    asked.emplace_back(fmt::format("metric of what is {}", table.kind()), table.metric);
+  std::set<std::string> notes;
+  for (const auto& [who, what] : asked)
+    if (!known.empty() && std::find(known.begin(), known.end(), what) == known.end())
+      notes.insert(fmt::format("note: none of these trials has {}, the {}; the nearest they have is {}", what,
+                               who, nearest(what, known, 1).front()));
+  return {notes.begin(), notes.end()};
+}
+
 // Not every trial has every result: heads that mix nothing have no share. What the figure draws may be one.
 void print_without_figure(const Study& study, const std::vector<std::string>& known,
                           const std::vector<Point>& all, const TerminalStyle& style, std::ostream& out) {
@@ -289,7 +297,7 @@ void print_without_figure(const Study& study, const std::vector<std::string>& kn
 void print_study(const Store& store, const std::string& metric, Io& io) {
   const Study study = store.study();
   const std::string name = metric.empty() ? study.figure.y : metric;
-  const std::vector<StoredTrial> trials = store.trials();
+  const std::vector<StoredTrial> trials = with_defaults(study, store.trials());
   const std::vector<Point> all = points(trials);
   const TerminalStyle style = terminal_style(STDOUT_FILENO);
   std::vector<std::string> known;
@@ -310,6 +318,8 @@ void print_study(const Store& store, const std::string& metric, Io& io) {
   if (missing) return print_without_figure(study, known, all, style, io.out);
   print_figure(study, name, all, style, io.out);
   print_table(study, name, all, io.out);
+  for (const std::string& note : unknown_results(study, known))
+    for (const std::string& line : wrap(terminal_text(note), style.width)) io.out << line << "\n";
   print_notes(study, name, all, style, io.out);
   const Counts n = store.counts();
   if (n.failed + n.pending + n.running > 0)  // seeds of the table are those that ended

@@ -75,7 +75,8 @@ void add_range(const Key& key, const Range& range, std::string_view word, const 
     if (out.size() >= kMostValues)
       throw usage_error(fmt::format("the range {} has more than {} values", printable(word), kMostValues))
           .in(place);
-    out.push_back({checked(key, value, place)});
+    // As it would be written: 0.1 + 2 * 0.1 is 0.3, the trial that lr=0.3 names.
+    out.push_back({checked(key, std::stod(fmt::format("{:.12g}", value)), place)});
   }
 }
 
@@ -95,6 +96,10 @@ size_t end_of_value(std::string_view text, bool words) {
 
 }  // namespace
 
+Scalar parse_value(std::string_view text, const Key& key, const std::string& place) {
+  return checked(key, read_as(key.otherwise, text), place);
+}
+
 Axis parse_override(std::string_view text, const std::vector<Key>& keys) {
   const std::string place = printable(text);
   const size_t equals = text.find('=');
@@ -112,7 +117,7 @@ Axis parse_override(std::string_view text, const std::vector<Key>& keys) {
     if (counts && read_range(word, range))
       add_range(key, range, word, place, axis.points);
     else
-      axis.points.push_back({checked(key, read_as(key.otherwise, word), place)});
+      axis.points.push_back({parse_value(word, key, place)});
     if (comma == std::string_view::npos) return axis;
     rest.remove_prefix(comma + 1);
   }

@@ -21,6 +21,9 @@ struct Axis {
 /// multiplies. Types and ranges are those of the key.
 Axis parse_override(std::string_view text, const std::vector<Key>& keys);
 
+/// The one value that a cell or a word means for this key.
+Scalar parse_value(std::string_view text, const Key& key, const std::string& place);
+
 /// "rank=1,8,64"; a coupled axis as "{rank,heads}={1,16},{8,2}".
 std::string to_text(const Axis& axis);
 

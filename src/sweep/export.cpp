@@ -1,6 +1,7 @@
 // Tables of a study as files that pandas and R read.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -147,7 +148,11 @@ CellTable published_table(const Study& study, const std::vector<Point>& all) {
   return out;
 }
 
-Json about(const Study& study, const Counts& counts, const std::set<std::string>& keys) {
+Json about(const Study& study, const std::vector<StoredTrial>& trials) {
+  const auto in = [&](TrialState state) {
+    return std::count_if(trials.begin(), trials.end(),
+                         [&](const StoredTrial& t) { return t.state == state; });
+  };
   Json published = Json::array();
   for (const Published& t : study.published)
     published.push_back({{"kind", t.kind()},
@@ -174,18 +179,18 @@ Json about(const Study& study, const Counts& counts, const std::set<std::string>
                 {"log_y", f.log_y},
                 {"bound", f.bound},
                 {"lines", f.lines}}},
-              {"keys", keys},
+              {"keys", keys_of(trials)},
               {"published", published},
               {"trials",
-               {{"pending", counts.pending},
-                {"running", counts.running},
-                {"done", counts.done},
-                {"failed", counts.failed}}}};
+               {{"pending", in(TrialState::pending)},
+                {"running", in(TrialState::running)},
+                {"done", in(TrialState::done)},
+                {"failed", in(TrialState::failed)}}}};
 }
 
-StudyTables tables_of(const Store& store, const std::vector<StoredTrial>& trials) {
-  const Study study = store.study();
-  return {about(study, store.counts(), keys_of(trials)), trials_table(trials),
+// `trials` with their defaults.
+StudyTables tables_of(const Study& study, const std::vector<StoredTrial>& trials) {
+  return {about(study, trials), trials_table(trials),
           study.published.empty() ? CellTable{} : published_table(study, points(trials))};
 }
 
@@ -242,12 +247,15 @@ void require_our_tables(const fs::path& folder) {
 
 }  // namespace
 
-StudyTables study_tables(const Store& store) { return tables_of(store, store.trials()); }
+StudyTables study_tables(const Store& store) {
+  const Study study = store.study();
+  return tables_of(study, with_defaults(study, store.trials()));
+}
 
-std::vector<std::string> export_tables(const Store& store, const fs::path& folder,
-                                       const std::string& format) {
-  const std::vector<StoredTrial> trials = store.trials();
-  const StudyTables tables = tables_of(store, trials);
+std::vector<std::string> export_tables(const Study& study, const std::vector<StoredTrial>& stored,
+                                       const fs::path& folder, const std::string& format) {
+  const std::vector<StoredTrial> trials = with_defaults(study, stored);
+  const StudyTables tables = tables_of(study, trials);
   require_writable(folder);
   require_our_tables(folder);
   std::error_code fault;

@@ -54,12 +54,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-TrialState parse_state(const std::string& text, const fs::path& path) {
-  for (const TrialState s : {TrialState::pending, TrialState::running, TrialState::done, TrialState::failed})
-    if (text == to_text(s)) return s;
-  throw Error(fmt::format("a trial has the state \"{}\"", printable(text))).in(path.string());
-}
-
 // Ids become names of folders: nothing but an id may.
 std::string checked_id(const std::string& id, const fs::path& path) {
   if (is_trial_id(id)) return id;
@@ -85,7 +79,7 @@ StoredTrial read_row(const Statement& row, const fs::path& path) {
           row.text(1),
           row.text(2),
           checked_config(row.text(3), "the trial " + row.text(0), path),
-          parse_state(row.text(4), path),
+          trial_state(row.text(4), path.string()),
           row.text(5),
           row.text(6),
           row.text(12),
@@ -194,6 +188,12 @@ const char* to_text(TrialState state) {
       return "failed";
   }
   return "";
+}
+
+TrialState trial_state(const std::string& text, const std::string& place) {
+  for (const TrialState s : {TrialState::pending, TrialState::running, TrialState::done, TrialState::failed})
+    if (text == to_text(s)) return s;
+  throw Error(fmt::format("a trial has the state \"{}\"", printable(text))).in(place);
 }
 
 Store::Store(const fs::path& folder, Access access) : folder_(folder), db_(std::make_unique<Database>()) {
@@ -331,7 +331,7 @@ Counts Store::counts() const {
   Counts out;
   Statement rows = db_->prepare("SELECT state, count(*) FROM trials GROUP BY state");
   while (rows.step()) {
-    const TrialState state = parse_state(rows.text(0), db_->path);
+    const TrialState state = trial_state(rows.text(0), db_->path.string());
     (state == TrialState::pending   ? out.pending
      : state == TrialState::running ? out.running
      : state == TrialState::done    ? out.done

@@ -24,6 +24,8 @@ namespace rankscope {
 
 enum class TrialState { pending, running, done, failed };
 const char* to_text(TrialState state);
+/// The state of that name; `place` is named where there is none.
+TrialState trial_state(const std::string& text, const std::string& place);
 
 struct StoredTrial {
   std::string id, study, runner;

@@ -41,6 +41,25 @@ std::vector<std::string> values_of(const Study& study, const std::string& key) {
 
 }  // namespace
 
+std::vector<StoredTrial> with_defaults(const Study& study, std::vector<StoredTrial> trials) {
+  std::set<std::string> set;
+  for (const Config* settings : {&study.fixed, &study.protocol})
+    for (const auto& [key, value] : *settings) set.insert(key);
+  for (const Axis& axis : study.grid) set.insert(axis.names.begin(), axis.names.end());
+  std::vector<Config> configs;
+  for (const StoredTrial& trial : trials) {
+    configs.push_back(parse_canonical(trial.config));
+    for (const auto& [key, value] : configs.back()) set.insert(key);
+  }
+  for (size_t i = 0; i < trials.size(); ++i) {
+    for (const std::string& key : set)
+      if (const auto known = study.defaults.find(key); known != study.defaults.end())
+        configs[i].emplace(key, known->second);
+    trials[i].config = canonical(configs[i]);
+  }
+  return trials;
+}
+
 std::vector<Point> points(const std::vector<StoredTrial>& trials) {
   std::vector<Point> out;
   std::map<std::string, size_t> index;
@@ -74,6 +93,14 @@ Summary summarise(const Point& point, const std::string& metric) {
   const auto [least, most] = std::minmax_element(out.every.begin(), out.every.end());
   out.best = direction == Better::less ? *least : *most;
   return out;
+}
+
+std::string settings_text(const Config& config, const std::vector<std::string>& keys) {
+  std::vector<std::string> out;
+  for (const std::string& key : keys)
+    if (const auto found = config.find(key); found != config.end())
+      out.push_back(fmt::format("{}={}", key, to_text(found->second)));
+  return fmt::format("{}", fmt::join(out, " "));
 }
 
 std::vector<std::string> varying(const std::vector<Point>& points) {

@@ -25,10 +25,18 @@ struct Summary {
   double stderr_ = 0;  // over seeds and of the test set they share; NaN for one seed
 };
 
+/// Keys that came later are not in configurations at their defaults, nor in trials' names. Here they are
+/// written out where the study or another trial sets them, as far as the store knows defaults: a setting of 1
+/// beside one of 2 is 1, and no gap.
+std::vector<StoredTrial> with_defaults(const Study& study, std::vector<StoredTrial> trials);
+
 /// In the order of the study.
 std::vector<Point> points(const std::vector<StoredTrial>& trials);
 
 Summary summarise(const Point& point, const std::string& metric);
+
+/// "rank=4 lr=0.01": what a configuration says of these keys.
+std::string settings_text(const Config& config, const std::vector<std::string>& keys);
 
 /// Keys that take more than one value, the seed left out.
 std::vector<std::string> varying(const std::vector<Point>& points);
@@ -61,7 +69,7 @@ StudyTables study_tables(const Store& store);
 
 /// Writes trials.csv or trials.jsonl (a row a trial), summary.csv (a row a point and metric), published.csv
 /// (a row a published value, with ours beside it) and study.json into `folder`; returns their names.
-std::vector<std::string> export_tables(const Store& store, const std::filesystem::path& folder,
-                                       const std::string& format);
+std::vector<std::string> export_tables(const Study& study, const std::vector<StoredTrial>& trials,
+                                       const std::filesystem::path& folder, const std::string& format);
 
 }  // namespace rankscope

@@ -37,6 +37,20 @@ A metric of content tokens alone, one without a depth: what is there is drawn. O
   [1]
   $ rm more.csv
 
+Tables of one name are told apart by their paths, and a logarithmic axis says what it leaves out.
+
+  $ mkdir -p a/x b/x; printf 'rank,mse\n1,0.5\n2,0\n4,0.25\n' | tee a/x/t.csv > b/x/t.csv
+  $ rankscope plot a/x/t.csv b/x/t.csv --x rank --y mse | tail -2 | tr -d ' '
+  ●a/x/t.csv
+  ■b/x/t.csv
+  $ rankscope plot a/x/t.csv --x rank --y mse --log > /dev/null
+  note: 1 of 3 points at or below 0 are not on the logarithmic axis
+  $ rankscope plot a/x/t.csv --x rank --y mse --log --where rank=2
+  error: nothing can be drawn on these axes
+    try  a logarithmic axis shows values above 0 only
+  [1]
+  $ rm -r a b
+
 What is not there is named, with what is; so is what is no table.
 
   $ rankscope plot metrics.csv

@@ -256,10 +256,41 @@ What the figure draws may be no result of the trials that ran: the table stands 
   $ rankscope study show soft --metric hybrid_share 2>&1 | head -1
   error: there is no result "hybrid_share"
 
+Slices of several machines become one table, stores and exported tables alike; a row that was changed is not taken.
+
+  $ rankscope study run quick d=4 rank=4 --seeds 1 --steps 20 test_sequences=64 --threads 1 --out slice1 -q > /dev/null; rankscope study run quick d=4 rank=1,4 --seeds 1 --steps 20 test_sequences=64 --threads 1 --out slice2 -q > /dev/null
+  $ rankscope study export slice1 --to tables1 -q; rankscope study export slice2 tables1 --to all
+  note: 1 row is of a trial that has another; the first finished one is kept
+  wrote all/trials.csv, summary.csv, published.csv, study.json
+  $ rankscope study export slice2 -q; cmp all/trials.csv slice2/trials.csv && cmp all/published.csv slice2/published.csv && echo "as from one store"
+  as from one store
+  $ rankscope study export slice1 slice2
+  error: the tables of several folders need a place of their own
+    try  --to FOLDER
+  [2]
+  $ sed -i 's/,nearest,/,farthest,/' tables1/trials.csv; rankscope study export slice2 tables1 --to all 2>&1 | sed -E 's/[0-9a-f]{16}/ID/g'
+  error: the row ID has the settings of the trial ID
+    in   tables1/trials.csv
+    try  export the store again: a row that was changed is not taken
+
+A setting at its default is a setting: it is named beside a reference, and so is a result that nobody has.
+
+  $ rankscope study run quick rank=4 start_scale=1 --seeds 1 --steps 5 test_sequences=64 --threads 1 --out scale -q | tr '\n' ' ' | grep -o 'start_scale=1 (the study has 2)'
+  start_scale=1 (the study has 2)
+  $ printf 'runner = "train"\n[fixed]\ntask = "nearest"\ndata = "ortho"\nmodel = "layer"\nqueries = 1\nd = 4\nn = 2\ntest_sequences = 64\n[grid]\nrank = [1, 4]\n[protocol]\nsteps = 5\nseeds = 1\n[figure]\nx = "rank"\nbound = "lower_bond"\n' > my.toml; rankscope study run ./my.toml --threads 1 --out my -q | grep -A1 ^note
+  note: none of these trials has lower_bond, the bound of the figure; the nearest
+  they have is lower_bound
+  $ rankscope study run quick d=8 rank=2 v_rank=1 --dry-run 2>&1 | tail -3
+  error: rank=2 seed=0 d=8 v_rank=1: the one-layer model has no norm, no bias and values of full rank: v_rank is the encoder's
+    in   study quick
+    try  model=encoder
+  $ rankscope study run quick --lease 0 2>&1 | head -1
+  error: --lease: expected a number of at least 1, but got "0"
+
 A trial that diverged is counted below the table and breaks nothing; `plot` reads the store itself, and no model is written into it.
 
   $ rankscope study run fig1 d=8 n=4 layers=3 width=1 rank=8 norm=none mlp=16 lr=0.01,1000 seed=0 batch=16 test_sequences=128 --steps 20 --threads 1 --out lost -q > shown
-  failed: 49d7448b40c5491f: diverged: the training loss is not finite at step 2 (lr=1000)
+  failed: 49d7448b40c5491f (lr=1000): diverged: the training loss is not finite at step 2 (lr=1000)
   again: rankscope study retry lost
   [1]
   $ tail -1 shown; rankscope study show lost -q | tail -1; grep -c 'worse than answering zero' shown
@@ -279,6 +310,8 @@ A warm-up that a study chose grows with the steps, which is said.
   $ rankscope study run fig1 layers=1 width=1 rank=1 seed=0 --steps 100000 --dry-run > /dev/null
   note: the warm-up is a share of the steps, 0.5 of 100000 where the study has 0.5 of 10000; warmup=0.05 keeps its 5000 steps
   $ rankscope study run fig1 layers=1 width=1 rank=1 seed=0 warmup=0.05 --steps 100000 --dry-run > /dev/null
+  $ rankscope study run fig1 layers=1 width=1 rank=1 seed=0 protocol=reference --dry-run > /dev/null
+  note: protocol=reference warms up for a twentieth of the steps, whatever warmup says; warmup=0.05 names it so
 
 Settings that a figure does not tell apart are curves of their own.
 

@@ -2,11 +2,14 @@
 // them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/error.h"
 #include "studies/study.h"
+#include "support/source_tree.h"
+#include "sweep/gathered.h"
 #include "sweep/schedule.h"
 
 namespace rankscope {
@@ -91,6 +94,21 @@ INSTANTIATE_TEST_SUITE_P(All, StudyContract, testing::ValuesIn(builtin_studies()
     if (c == '-') c = '_';
   return name;
 });
+
+// Golden record: rows that are kept are what their settings say, since an id is a hash of these, and numbers
+// that were finished.
+TEST(KeptResults, HaveRowsWhoseSettingsGiveTheirIds) {
+  size_t folders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_tree() / "src/studies/results")) {
+    if (!std::filesystem::exists(entry.path() / "study.json")) continue;
+    ++folders;
+    const Gathered kept = gather(std::vector{entry.path()}, runners());
+    EXPECT_FALSE(kept.trials.empty()) << entry.path();
+    for (const StoredTrial& trial : kept.trials)
+      EXPECT_EQ(trial.state, TrialState::done) << entry.path() << " " << trial.id;
+  }
+  EXPECT_GE(folders, 37u);
+}
 
 }  // namespace
 }  // namespace rankscope

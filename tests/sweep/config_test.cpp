@@ -74,6 +74,7 @@ TEST(Overrides, ArePrintedBackInOneForm) {
   EXPECT_EQ(said("heads=1..5"), "heads=1,2,3,4,5");
   EXPECT_EQ(said("d=8..128*2"), "d=8,16,32,64,128");
   EXPECT_EQ(said("lr=0..1+0.25"), "lr=0,0.25,0.5,0.75,1");
+  EXPECT_EQ(said("lr=0.1..0.3+0.1"), "lr=0.1,0.2,0.3");  // the trial that lr=0.3 names
   EXPECT_EQ(said("lr=0..1e+1+5"), "lr=0,5,10");
   EXPECT_EQ(said("d=1,4..6,1e2"), "d=1,4,5,6,100");
   EXPECT_EQ(said("bias=false"), "bias=false");

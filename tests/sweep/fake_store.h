@@ -5,7 +5,7 @@
 
 #include "base/test_support.h"
 #include "sweep/fake_runner.h"
-#include "sweep/store.h"
+#include "sweep/tables.h"
 
 namespace rankscope::test {
 
@@ -28,6 +28,11 @@ inline std::vector<std::string> ids(const Store& store, TrialState state) {
   for (const StoredTrial& trial : store.trials())
     if (trial.state == state) out.push_back(trial.id);
   return out;
+}
+
+inline std::vector<std::string> export_store(const Store& store, const std::filesystem::path& folder,
+                                             const std::string& format) {
+  return export_tables(store.study(), store.trials(), folder, format);
 }
 
 /// Every trial is done, with the value an undisturbed run would have.

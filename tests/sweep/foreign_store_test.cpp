@@ -280,7 +280,7 @@ TEST_F(ForeignStore, AConfigurationThatIsNoneIsToldByItsTrial) {
 
 TEST_F(ForeignStore, ATextThatIsNotUtf8IsExportedAllTheSame) {
   change(root, "UPDATE trials SET reason = CAST(x'ff41' AS TEXT)");
-  export_tables(Store::look_at(root), folder / "tables", "jsonl");
+  export_store(Store::look_at(root), folder / "tables", "jsonl");
   EXPECT_NE(get(folder / "tables" / "trials.jsonl").find("\uFFFDA"), std::string::npos);
 }
 
@@ -302,16 +302,16 @@ TEST_F(ForeignStore, TablesAreWrittenOverTablesOfOursAndNoOthers) {
     fs::remove_all(there);
     fs::create_directories(there);
     put(there / name, "{\"mine\": 1}\n");
-    EXPECT_EQ(error_of([&] { export_tables(Store(root), there, "csv"); }).message(),
+    EXPECT_EQ(error_of([&] { export_store(Store(root), there, "csv"); }).message(),
               fmt::format("the {} in this folder is not one of rankscope's", name));
     EXPECT_EQ(get(there / name), "{\"mine\": 1}\n");
     EXPECT_EQ(files_in(there), 1u);
   }
   fs::remove_all(there);
   for (const char* format : {"csv", "jsonl", "csv", "jsonl"})
-    EXPECT_NO_THROW(export_tables(Store(root), there, format));
+    EXPECT_NO_THROW(export_store(Store(root), there, format));
   fs::remove(there / "study.json");  // as a kill may leave it
-  EXPECT_NO_THROW(export_tables(Store(root), there, "csv"));
+  EXPECT_NO_THROW(export_store(Store(root), there, "csv"));
 }
 
 TEST_F(ForeignStore, AStudyWithoutAPrintableNameIsRefused) {

@@ -114,6 +114,26 @@ TEST(Tables, BestIsTheHighestWhereMoreIsBetterAndNothingWhereNeitherIs) {
     EXPECT_TRUE(std::isnan(best(metric))) << metric;
 }
 
+TEST(Tables, ASettingAtItsDefaultIsWrittenOutWhereTheStudyOrAnotherTrialHasAnother) {
+  Study study;
+  study.defaults = {{"start_scale", 1.0}, {"part", std::string("plain")}};
+  StoredTrial plain = trial(1, 0, 0.5), other = trial(1, 1, 0.25);
+  Config config = parse_canonical(other.config);
+  config["start_scale"] = 2.0;
+  other.config = canonical(config);
+  const auto said = [&](const std::vector<StoredTrial>& trials) {
+    return parse_canonical(with_defaults(study, trials).front().config);
+  };
+  EXPECT_FALSE(said({plain}).contains("start_scale"));  // nobody speaks of it
+  EXPECT_EQ(to_text(said({plain, other}).at("start_scale")), "1");
+  EXPECT_FALSE(said({plain, other}).contains("part"));
+  study.protocol["start_scale"] = 2.0;
+  EXPECT_EQ(to_text(said({plain}).at("start_scale")), "1");
+  const Published table{"test_mse", "best", "", "", {"rank"}, {{{int64_t{1}}, 0.5}}};
+  EXPECT_EQ(changed_settings(study, table, said({plain})), "start_scale=1 (the study has 2)");
+  EXPECT_EQ(with_defaults(study, {plain}).front().id, plain.id);
+}
+
 TEST(Tables, AKeyThatAStudyFixesAtItsDefaultHidesNoPublishedValue) {
   Study study;
   study.fixed = {{"d", int64_t{16}}, {"start_scale", 1.0}};
@@ -157,7 +177,7 @@ TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
   store.finish(all[0], "me", {false, "", {{"test_mse", 0.25}}, "fp32"}, 2);
   store.finish(all[1], "me", {false, "", {{"test_mse", 0.75}}}, 2);
   store.finish(all[2], "me", {true, "diverged, badly", {}}, 1);
-  EXPECT_EQ(export_tables(store, folder / "out", "csv"),
+  EXPECT_EQ(export_store(store, folder / "out", "csv"),
             (std::vector<std::string>{"trials.csv", "summary.csv", "published.csv", "study.json"}));
   const std::string trials = get(folder / "out/trials.csv");
   EXPECT_EQ(std::count(trials.begin(), trials.end(), '\n'), 9);
@@ -172,7 +192,7 @@ TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
             "1,test_mse,mean,0.5,0.25,0.5,2,1,\"1,000 steps, x\",s,published,\n"
             "3,test_mse,mean,0.25,,,0,,\"1,000 steps, x\",s,published,\n");
   EXPECT_EQ(csv_text(study_tables(store).trials), trials);  // the report reads what the files hold
-  export_tables(store, folder / "out", "jsonl");
+  export_store(store, folder / "out", "jsonl");
   const std::string lines = get(folder / "out/trials.jsonl");
   EXPECT_TRUE(lines.starts_with("{\"attempts\":1,\"config\":{\"bias\":true,"));
   EXPECT_NE(lines.find("\"precision\":\"fp32\""), std::string::npos);

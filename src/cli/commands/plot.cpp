@@ -20,6 +20,7 @@
 #include "report/plot.h"
 #include "report/terminal.h"
 #include "report/text.h"
+#include "sweep/gathered.h"
 #include "sweep/tables.h"
 
 namespace rankscope {
@@ -117,13 +118,17 @@ bool has_streams(const CellTable& table) {
 
 // Tables are told apart by their folder; one table by its variants, and by its streams where it has several.
 void name_curves(std::vector<CellTable>& tables, const PlotOptions& o, FigureRequest& request) {
+  const auto short_name = [](const std::string& table) {
+    const fs::path path = fs::absolute(table).lexically_normal();
+    return path.extension() == ".csv" ? path.parent_path().filename().string() : path.filename().string();
+  };
+  std::map<std::string, int> named;
+  for (const std::string& table : o.tables) ++named[short_name(table)];
   for (size_t i = 0; i < tables.size(); ++i) {
     if (tables[i].find("table")) continue;
     tables[i].columns.emplace_back("table");
-    const fs::path path = fs::absolute(o.tables[i]).lexically_normal();
-    const std::string name =
-        path.extension() == ".csv" ? path.parent_path().filename().string() : path.filename().string();
-    for (auto& row : tables[i].rows) row.push_back(name);
+    const std::string name = short_name(o.tables[i]);
+    for (auto& row : tables[i].rows) row.push_back(named[name] > 1 ? o.tables[i] : name);
   }
   if (!request.by.empty()) return;
   if (tables.size() > 1) request.by.emplace_back("table");
@@ -167,6 +172,21 @@ void tell_mixtures(const Drawn& drawn, const PlotOptions& o, Io& io) {
   }
 }
 
+// A logarithmic axis has no place for zero and below.
+void tell_left_out(const std::vector<FigureCurve>& curves, const FigureStyle& style, Io& io) {
+  size_t all = 0, left_out = 0;
+  for (const FigureCurve& curve : curves)
+    for (const FigurePoint& p : curve.points) {
+      ++all;
+      left_out += (style.log_x && p.x <= 0) || (style.log_y && p.y <= 0);
+    }
+  if (left_out == all)
+    throw Error("nothing can be drawn on these axes").hint("a logarithmic axis shows values above 0 only");
+  if (left_out > 0 && !io.quiet)
+    io.err << fmt::format("note: {} of {} points at or below 0 are not on the logarithmic axis\n", left_out,
+                          all);
+}
+
 int run_plot(PlotOptions& o, Io& io) {
   FigureRequest& request = o.figure.request;
   FigureStyle& style = o.figure.style;
@@ -182,6 +202,7 @@ int run_plot(PlotOptions& o, Io& io) {
   name_curves(drawn.tables, o, request);
   std::vector<FigureCurve> curves = select_curves(drawn.tables, request);
   tell_mixtures(drawn, o, io);
+  tell_left_out(curves, style, io);
   if (o.out.empty()) {
     if (style.x_label.empty()) style.x_label = request.x;
     if (style.y_label.empty()) style.y_label = request.y;

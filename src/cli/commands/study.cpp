@@ -29,7 +29,7 @@ void device_options(CLI::App& app, StudyOptions& o) {
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--lease", o.lease, "Seconds of silence after which a process counts as dead")
-      ->check(positive_number())
+      ->check(positive_number(1))
       ->capture_default_str();
   app.add_flag("--tensorboard", o.tensorboard, "Event files in tensorboard/ for every finished trial");
 }
@@ -75,7 +75,12 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
   does(on_folder(app, "show", "The figure and the table, with the published values", *o), study_show)
       ->add_option("--metric", o->metric, "Another result than the figure's: best_test_mse, seconds, ...")
       ->type_name("NAME");
-  CLI::App* out = does(on_folder(app, "export", "Tables, or the model of a trial", *o), study_export);
+  CLI::App* out = does(subcommand(app, "export", "Tables, or the model of a trial"), study_export);
+  out->add_option("FOLDER", o->folders,
+                  "The folder that run wrote: out/NAME. Several of one study, stores or tables that were "
+                  "exported, become one table")
+      ->required()
+      ->type_name("FOLDER");
   out->add_option("--format", o->format, "Of the trials: csv or jsonl")
       ->type_name("NAME")
       ->capture_default_str();
@@ -104,6 +109,7 @@ extern const Command command_study{
                  "rankscope study run my-sweep.toml lr=0.003,0.01 rank=1,8,64",
                  "rankscope study resume out/fig1", "rankscope study show out/fig1",
                  "rankscope study export out/fig1 --format jsonl",
+                 "rankscope study export here/fig1 there/fig1 --to all    slices of several machines",
                  "rankscope study export out/fig1 --model ID DIR       a folder that scan reads"},
     .prepare = prepare_study};
 

@@ -131,6 +131,17 @@ ModelSpec layer_of(const Config& c, const TaskSpec& task, const Task& t) {
       integer(c, "embed") != 0)
     throw usage_error("the one-layer model has one layer, width 1, no MLP and no embedding")
         .hint("layers=1 width=1 mlp=0 embed=0, or model=encoder");
+  const auto refuse_if = [](bool given, const char* key) {
+    if (given)
+      throw usage_error(
+          fmt::format("the one-layer model has no norm, no bias and values of full rank: {} is the "
+                      "encoder's",
+                      key))
+          .hint("model=encoder");
+  };
+  refuse_if(text(c, "norm") != "unit" && text(c, "norm") != "none", "norm");
+  refuse_if(text(c, "norm_place") != "post", "norm_place");
+  refuse_if(integer(c, "v_rank") != 0, "v_rank");
   for (const char* key : {"part", "mlp_part", "options"})
     if (c.count(key) > 0)
       throw usage_error(fmt::format("the one-layer model has plain attention: {} is the encoder's", key))
