@@ -56,7 +56,9 @@ struct SampleRow {
   int64_t sample = 0;
   double value = kNone;
   Name stream = {};
+  int32_t depth = -1;  // as in Row
 };
+constexpr int32_t kDepthNotSaid = -2;  // in samples.csv from before it had the column
 
 struct ResultTable {
   std::vector<Row> rows;

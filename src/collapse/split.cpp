@@ -38,8 +38,16 @@ void write(const std::string& variant, int depth, const Logs& logs, const std::v
     const Estimate mean = arithmetic_mean(values);  // of logarithms
     row(metric, {std::exp(mean.value), mean.stderr_ * std::exp(mean.value)}, values.size());
     for (size_t s = 0; s < values.size(); ++s)
-      table.samples.push_back({variant, collapse_site(depth), collapse_layer(depth), -1, metric, "all",
-                               batches[s].samples.front(), std::exp(values[s])});
+      table.samples.push_back({variant,
+                               collapse_site(depth),
+                               collapse_layer(depth),
+                               -1,
+                               metric,
+                               "all",
+                               batches[s].samples.front(),
+                               std::exp(values[s]),
+                               {},
+                               depth});
   };
   geometric("residual_l1inf", logs.l1inf);
   geometric("residual_l1inf_rel", logs.l1inf_rel);

@@ -39,7 +39,16 @@ void Filing::samples(const std::string& metric, const RowPlace& place, const std
                          static_cast<int64_t>(values.size()), static_cast<int32_t>(place.depth), "all"});
   if (place.depth >= 0 && place.head < 0) return;  // points of a curve: the means say it
   for (size_t s = 0; s < values.size(); ++s)
-    table_.samples.push_back({"full", place.site, layer, head, metric, "all", numbers_[s], values[s]});
+    table_.samples.push_back({"full",
+                              place.site,
+                              layer,
+                              head,
+                              metric,
+                              "all",
+                              numbers_[s],
+                              values[s],
+                              {},
+                              static_cast<int32_t>(place.depth)});
 }
 
 void Filing::number(const std::string& metric, const RowPlace& place, double value) {

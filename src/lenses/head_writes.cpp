@@ -17,11 +17,20 @@ namespace {
 enum HeadWritesMetric : int64_t { kVaried, kDuplicate, kHeadWritesMetrics };  // as they are declared below
 
 constexpr int64_t kWriteGroups = 32;  // of samples, left out in turn for the error of the share predicted
+constexpr double kFarToken = 20;
+constexpr double kTokenRounding = 8;  // times epsilon: a few roundings of each number of the stream
 constexpr double kRounding = 100;     // times what one sum is off: what lies below is not read
 constexpr int64_t kMostWrites =
     32;  // evenly spaced ones of a longer sample: ratios of sums over them need no more
 
 double square(double x) { return x * x; }
+
+/// 1 for tokens [S, n, d] whose squared distance from the mean is at most 20 times the median one, else 0: a
+/// massive token would be most of what the stream varies, and every head small beside it. [S, n, 1]
+at::Tensor near_the_rest(const at::Tensor& x) {
+  const at::Tensor distance = (x - x.mean(1, true)).square().sum(2);
+  return (distance <= kFarToken * std::get<0>(distance.median(1, true))).to(x.scalar_type()).unsqueeze(2);
+}
 
 /// By head: the share of its output that the best combination of the other heads' outputs gives. grams
 /// [G, H, H]. Not defined for a head whose output varies by less than `least` [G, 1] (squared, of the
@@ -34,7 +43,7 @@ at::Tensor predicted(const at::Tensor& grams, const at::Tensor& least) {
   // Without a check, which would wait for the device: the ridge leaves nothing singular.
   const at::Tensor inverse = std::get<0>(at::linalg_inv_ex(cosines + ridge));
   const at::Tensor share = (1 - inverse.diagonal(0, 1, 2).reciprocal()).clamp(0.0, 1.0);
-  return at::where(size.square() > least, share, at::full_like(share, kNone));
+  return at::where(grams.diagonal(0, 1, 2) > least, share, at::full_like(share, kNone));
 }
 
 class HeadWrites : public Measurement {
@@ -54,21 +63,26 @@ class HeadWrites : public Measurement {
     const at::Tensor numbers = at::full({1, samples, heads + 1, kHeadWritesMetrics}, kNone, wide);
     const at::Tensor varied = numbers[0].narrow(1, 0, heads).select(2, kVaried);  // [samples, H]
     for (const SomeTokens& some : some_tokens(view.packing, Take::all, kMostWrites, view.z, map_.numel())) {
-      const at::Tensor z = some.of(view.z).flatten(2), mean = z.mean(1, true), c = z - mean;  // [S, n, H d_v]
+      const auto total = [](const at::Tensor& t) { return t.flatten(1).sum(1, true); };         // [S, 1]
+      const at::Tensor stream = some.of(view.x).to(at::kDouble), kept = near_the_rest(stream);  // [S, n, 1]
+      const at::Tensor x = stream * kept, count = kept.sum(1, true);
+      const at::Tensor w = kept.to(view.z.scalar_type()), z = some.of(view.z).flatten(2) * w,
+                       mean = z.sum(1, true) / w.sum(1, true), c = z - mean * w;  // [S, n, H d_v]
       const at::Tensor inner = at::bmm(c.transpose(1, 2), c).mul_(map_);
       const at::Tensor gram =
           inner.view({-1, heads, d_v, heads, d_v}).sum(at::IntArrayRef{2, 4}).to(at::kDouble);  // [S, H, H]
-      const at::Tensor own = gram.diagonal(0, 1, 2), x = some.of(view.x).to(at::kDouble);
-      const auto total = [](const at::Tensor& t) { return t.flatten(1).sum(1, true); };  // [S, 1]
-      const at::Tensor beside = total((x - x.mean(1, true)).square());
-      const at::Tensor share = at::where(beside > 0, beside.reciprocal(), at::zeros_like(beside));
+      const at::Tensor own = gram.diagonal(0, 1, 2),
+                       beside = total((x - kept * (x.sum(1, true) / count)).square());
+      // Tokens that differ by rounding alone are one token: nothing is large or small beside that.
+      const at::Tensor differ = beside > square(kTokenRounding * epsilon_) * total(x.square());
+      const at::Tensor share = at::where(differ, beside.reciprocal(), at::zeros_like(beside));
       varied.index_copy_(0, some.samples,
-                         at::where(beside > 0, (own.clamp_min(0) * share).sqrt(), at::full_like(own, kNone)));
+                         at::where(differ, (own.clamp_min(0) * share).sqrt(), at::full_like(own, kNone)));
       const at::Tensor groups = some.by_group(kWriteGroups);
       grams_ += groups.matmul((gram * share.unsqueeze(2)).flatten(1)).view_as(grams_);  // every sample alike
       // Rounding is that of what is summed: the tokens as they are, and what heads carry with all biases.
       const at::Tensor m = mean.view({-1, heads, d_v, 1});
-      const at::Tensor common = total(m.mul(own_.matmul(m))).to(at::kDouble) * static_cast<double>(z.size(1));
+      const at::Tensor common = total(m.mul(own_.matmul(m))).to(at::kDouble) * count.squeeze(2);
       least_ +=
           groups.matmul((total(x.square()) + total(own) + common) * share) * square(kRounding * epsilon_);
       for (const int64_t number : some.names) filled_[static_cast<size_t>(number % kWriteGroups)] = true;
@@ -115,13 +129,18 @@ extern const Lens lens_head_writes{
     .metrics =
         {{.name = "head_varied_rel",
           .formula =
-              "||C z_h W_O,h^T||_F / ||C x||_F, C centres over tokens (at most 32 evenly spaced ones), x "
-              "the stream before the block",
-          .meaning = "near 0: the head writes one vector into every token, or nothing"},
+              "||C z_h W_O,h^T||_F / ||C x||_F, C centres over tokens (at most 32 evenly spaced ones, "
+              "without those whose squared distance from the mean is over 20 times the median one), x the "
+              "stream before the block; none where its tokens differ by rounding alone",
+          .meaning = "near 0: the head writes one vector into every token, or nothing",
+          .version = 2},
          {.name = "head_predicted",
-          .formula = "R^2 of C z_h W_O,h^T from the other heads' of the layer, one coefficient a head",
+          .formula =
+              "R^2 of C z_h W_O,h^T from the other heads' of the layer, one coefficient a head for all "
+              "samples together, each sample over its ||C x||_F^2",
           .meaning = "1: the other heads write it, too",
-          .high = 1.0}},
+          .high = 1.0,
+          .version = 2}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
       return std::make_unique<HeadWrites>();
     }};

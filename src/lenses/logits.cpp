@@ -116,7 +116,7 @@ extern const Lens lens_logits{
     .sites = {{"attn.hook_attn_scores", SiteForm::tiles}},
     .metrics = {{.name = "logit_rms",
                  .formula = "root mean square of the scores a query may see, without their mean over its "
-                            "keys; at most 64 evenly spaced queries",
+                            "keys; at most 64 evenly spaced queries, of those that see more than one key",
                  .meaning = "in nats; 0: attention is uniform, whatever the tokens"},
                 {.name = "logit_rank",
                  .formula =

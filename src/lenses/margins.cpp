@@ -25,6 +25,7 @@ enum MarginsMetric : int64_t {  // as they are declared below
   kNull,
   kSlope,
   kScatter,
+  kMass,
   kFirst,
   kLast,
   kSpecial,
@@ -42,6 +43,7 @@ constexpr double kLeast = 1e-30;        // attention below this, and 1 - attenti
 /// What a head's strongest key is and how strong, from patterns p [S, H, Q, K]. `sees` [Q, K], `keys` [Q].
 struct Strongest {
   at::Tensor key, margins, median;  // [S, H], [S, H, Q] (NaN: does not see it), [S, H]
+  at::Tensor mass;                  // [S, H] mean attention of the queries that see it
 };
 
 Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tensor& keys) {
@@ -64,7 +66,9 @@ Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tenso
   const at::Tensor none = at::full_like(a, kNone);
   at::Tensor margins = at::where(seen, odds + (keys - 1).clamp_min(1).log(), none);
   margins = at::where((best < 0).unsqueeze(-1), none, margins);
-  return {key, margins, std::get<0>(margins.nanmedian(-1))};
+  const at::Tensor mass = at::where(seen, a, none).nanmean(-1);
+  return {key, margins, std::get<0>(margins.nanmedian(-1)),
+          at::where(best < 0, at::full_like(mass, kNone), mass)};
 }
 
 class Margins : public Measurement, public LongMeasurement {
@@ -127,6 +131,7 @@ class Margins : public Measurement, public LongMeasurement {
     const at::Tensor out = numbers[0].narrow(1, 0, heads);  // [S, H, metrics]
     const auto put = [&](MarginsMetric m, const at::Tensor& value) { out.select(-1, m).copy_(value); };
     put(kMargin, found.median);
+    put(kMass, found.mass);
     // Least squares of the margin on log t over the queries that see the key; not defined where t is one
     // number.
     const at::Tensor known = found.margins == found.margins, weight = known.to(at::kDouble),
@@ -226,10 +231,9 @@ extern const Lens lens_margins{
         {{.name = "sink_margin",
           .formula =
               "median over queries (at most 64 evenly spaced ones; the lower of two in the middle) of "
-              "log(a / (1 - a)) + log(t - 1), a what the query gives the strongest key, t the keys it sees; "
-              "the "
-              "strongest key has the largest mean of a t, over these queries, among those that a quarter of "
-              "them see",
+              "log(a / (1 - a)) + log(t - 1), a what the query gives the strongest key, t > 1 the keys it "
+              "sees; the strongest key has the largest mean of a t over the queries that see it, among keys "
+              "that a quarter of the queries see, and two at least",
           .meaning = "nats above uniform attention, at any length: 0 uniform, 3 a sink",
           .low = -1e3,
           .high = 1e3},
@@ -246,6 +250,10 @@ extern const Lens lens_margins{
          {.name = "sink_scatter",
           .formula = "median distance of those margins from their median",
           .meaning = "0: the sink takes the same from every query"},
+         {.name = "sink_key_mass",
+          .formula = "mean of a over those queries",
+          .meaning = "what the strongest key is given at this length of text",
+          .high = 1.0 + 1e-6},
          {.name = "sink_first",
           .formula = "1 where the strongest key is the sample's first token",
           .meaning = "share of samples",

@@ -81,8 +81,10 @@ class Normed : public Measurement {
       const auto square = [](const at::Tensor& t) {
         return t.square().sum(at::IntArrayRef{1, 2}, false, at::kDouble);
       };
-      // 0 / 0 where nothing is left: not defined.
-      content.select(1, kNormedResidual).index_copy_(0, some.samples, (square(rest) / square(y)).sqrt());
+      // Where nothing is left the tokens are all alike.
+      const at::Tensor size = square(y), ratio = (square(rest) / size).sqrt();
+      content.select(1, kNormedResidual)
+          .index_copy_(0, some.samples, at::where(size == 0, at::zeros_like(ratio), ratio));
       content.select(1, kNormedChannels)
           .index_copy_(0, some.samples,
                        static_cast<double>(d) - kept.sum(at::IntArrayRef{1, 2}, false, at::kDouble));
@@ -115,19 +117,21 @@ extern const Lens lens_normed{
     .sites = {{"hook_resid_post", SiteForm::whole}},
     .metrics =
         {{.name = "residual_fro_rel_normed",
-          .formula = "||R||_F / ||X||_F over content tokens as the norm that reads them next makes them, "
+          .formula = "||R||_F / ||X||_F over content tokens (at most 32 evenly spaced ones) as the norm that "
+                     "reads them "
+                     "next makes them, "
                      "without its "
                      "gain and bias (as they are where none does); channels above 20 median channels before "
                      "that norm, or before the one behind the block, are taken off behind it",
           .meaning = "share of the tokens' size that tells them apart: near 0 is collapse",
           .mean = Mean::geometric,
           .high = 1.0 + 1e-5,
-          .version = 2},
+          .version = 3},
          {.name = "normed_channels",
           .formula =
               "channels whose rms over content tokens exceeds 20 times the median channel's before the norm",
           .meaning = "how many channels the residual leaves out",
-          .version = 2}},
+          .version = 3}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Normed>(context);
     }};

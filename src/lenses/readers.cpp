@@ -126,7 +126,8 @@ class Readers : public Measurement {
     const at::Tensor n = count.unsqueeze(1), mean_square = squares / n;
     const at::Tensor total = (mean_square - (sum / n).square()).clamp_min(0);
     const at::Tensor inv = inverse(total, mean_square, epsilon_);
-    return (within / n * inv).sum(1) / (inv > 0).to(at::kDouble).sum(1);
+    const at::Tensor units = (inv > 0).to(at::kDouble).sum(1);
+    return (within / n * inv).sum(1) / units.clamp_min(1);  // 0 where no unit differs anywhere
   }
 
   at::Tensor finish() override {
@@ -172,19 +173,24 @@ extern const Lens lens_readers{
           .formula =
               "mean over units of E (x - m)^2 / E (x - mu)^2, m the mean over the sample's tokens "
               "(causal: over those up to this one), mu that over all samples; at most 32 content tokens of a "
-              "sample, every k-th, without those 20 median distances away",
+              "sample, evenly spaced, without those 20 median distances away; 0 where nothing differs at all",
           .meaning = "0: the tokens of a sample are all alike, though samples differ; tokens drawn "
                      "independently of their sample give 1 - 1/n",
-          .high = 1.0 + 1e-9},
+          .high = 1.0 + 1e-9,
+          .version = 2},
          {.name = "unit_rank",
           .formula = "(tr K)^2 / ||K||_F^2, K = A A^T, A the units of a sample's tokens, each without its "
                      "mean and over its standard deviation; the tokens of spread",
           .meaning = "directions in which the tokens of a sample differ: 1 is dimensional collapse",
-          .low = 1.0 - 1e-5},
+          .low = 1.0 - 1e-5,
+          .version = 2},
          {.name = "unit_sd_rel",
-          .formula = "median over units of sd / rms over the tokens of a sample; the tokens of spread",
+          .formula =
+              "median over units (the lower of two in the middle) of sd / rms over the tokens of a sample; "
+              "the tokens of spread",
           .meaning = "0: every unit reads the same from every token; 1: no part of it is common to all",
-          .high = 1.0 + 1e-5}},
+          .high = 1.0 + 1e-5,
+          .version = 2}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Readers>(context);
     }};

@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include <cmath>
+#include <vector>
 
 #include "base/error.h"
 #include "base/philox.h"
@@ -51,7 +52,11 @@ JacobianDistance jacobian_distance(const FrozenNetwork& frozen, const ModelSpec&
   if (x.scalar_type() != at::kDouble)
     throw Error("the Jacobian is taken by differences: they need --dtype float64");
   const Trunk trunk(spec, source, batch);
-  double apart = 0, true_norm = 0, frozen_norm = 0;
+  struct Squares {
+    double apart = 0, of_true = 0, of_frozen = 0;
+  };
+  std::vector<Squares> each;
+  Squares all;
   for (int64_t k = 0; k < probes; ++k) {
     const at::Tensor drawn = at::empty(x.sizes(), at::kDouble);
     const Philox random{seed, kStream, static_cast<uint32_t>(k)};
@@ -61,11 +66,24 @@ JacobianDistance jacobian_distance(const FrozenNetwork& frozen, const ModelSpec&
     const double h = kStep * x.norm().item<double>() / v.norm().item<double>();
     const at::Tensor Jv = (trunk(x + v * h) - trunk(x - v * h)) / (2 * h);
     const at::Tensor Tv = frozen.trunk().apply(v);
-    apart += (Jv - Tv).square().sum().item<double>();
-    true_norm += Jv.square().sum().item<double>();
-    frozen_norm += Tv.square().sum().item<double>();
+    each.push_back({(Jv - Tv).square().sum().item<double>(), Jv.square().sum().item<double>(),
+                    Tv.square().sum().item<double>()});
+    all.apart += each.back().apart;
+    all.of_true += each.back().of_true;
+    all.of_frozen += each.back().of_frozen;
   }
-  return {std::sqrt(apart / true_norm), std::sqrt(frozen_norm / true_norm), probes};
+  const auto ratio = [&](double Squares::*of, const Squares& without) {
+    return std::sqrt((all.*of - without.*of) / (all.of_true - without.of_true));
+  };
+  const auto error = [&](double Squares::*of) {
+    if (each.size() < 2) return std::nan("");
+    double sum = 0;
+    for (const Squares& one : each) sum += std::pow(ratio(of, one) - ratio(of, {}), 2);
+    const auto n = static_cast<double>(each.size());
+    return std::sqrt(sum * (n - 1) / n);
+  };
+  return {ratio(&Squares::apart, {}), ratio(&Squares::of_frozen, {}), error(&Squares::apart),
+          error(&Squares::of_frozen), probes};
 }
 
 }  // namespace rankscope

@@ -10,8 +10,9 @@
 namespace rankscope {
 
 struct JacobianDistance {
-  double relative;    // ||J - T||_F / ||J||_F, from random directions
-  double norm_ratio;  // ||T||_F / ||J||_F
+  double relative;                          // ||J - T||_F / ||J||_F, from random directions
+  double norm_ratio;                        // ||T||_F / ||J||_F
+  double relative_error, norm_ratio_error;  // by leaving out each direction in turn; NaN for one
   int64_t probes;
 };
 

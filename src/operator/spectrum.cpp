@@ -185,6 +185,8 @@ Unfoldings unfoldings(const AffineChain& chain, const at::Tensor& like, int64_t 
     return (t * t - t2) / (n * (n - 1)) / (f / n);
   };
   out.frobenius = std::sqrt(trace / K);
+  const double scatter = std::max(0.0, own - trace * trace / K) / (K - 1);  // of one probe's square
+  out.frobenius_error = out.frobenius > 0 ? std::sqrt(scatter / K) / (2 * out.frobenius) : 0;
   out.matrix.value = ratio(trace, own, fourth, K);
   double squared = 0;
   for (size_t i = 0; i < squares.size(); ++i) {

@@ -24,7 +24,8 @@ TopSpectrum top_spectrum(const AffineChain& chain, const at::Tensor& like, int64
 /// with one index (of [token out, channel out, token in, channel in]) against the three others. Unbiased from
 /// random probes: products of different probes only.
 struct Unfoldings {
-  double frobenius = 0;  // ||T||_F
+  double frobenius = 0;        // ||T||_F
+  double frobenius_error = 0;  // of the probes, to first order
   struct Ratio {
     double value = 0, stderr_ = 0;  // leave one probe out
   } matrix, token_out, channel_out, token_in, channel_in;

@@ -181,7 +181,7 @@ class Comparison {
         table_.rows.push_back({variant, site_, -1, -1, metric_, e.value, e.stderr_,
                                static_cast<int64_t>(plain.size()), depth, "all"});
         for (const auto& [sample, value] : values_[o])
-          table_.samples.push_back({variant, site_, -1, -1, metric_, "all", sample, value});
+          table_.samples.push_back({variant, site_, -1, -1, metric_, "all", sample, value, {}, depth});
       }
     }
   }

@@ -189,7 +189,7 @@ void add_losses(const std::vector<FinalState>& states, const PassPlan& plan,
         rows.push_back({name, site, -1, -1, "perplexity", std::exp(mean.value),
                         std::exp(mean.value) * mean.error, n, depth, "all"});
       for (const auto& [sample, value] : losses.by_sample)
-        samples.push_back({name, site, -1, -1, metric, "all", sample, value.first});
+        samples.push_back({name, site, -1, -1, metric, "all", sample, value.first, {}, depth});
     }
   }
   // In the order of the variants, whatever states they share.

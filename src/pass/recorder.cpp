@@ -113,7 +113,7 @@ void SiteRecorder::flush(ResultTable& table) {
       const auto& [metric, head, tokens] = key;
       for (size_t i = 0; i < v.values.size(); ++i)
         table.samples.push_back({variant, site_.name, site_.layer, head, metric, tokens, v.samples[i],
-                                 v.values[i], site_.stream});
+                                 v.values[i], site_.stream, site_.depth});
     }
   }
 }

@@ -55,8 +55,16 @@ Finding ChainedPaths::finish(ResultTable& table) {
     for (size_t i = 0; i < draws_.size(); ++i) {
       if (draws_[i].length != k) continue;
       values.push_back(draws_[i].distance);
-      table.samples.push_back({"chained", fmt::format("{}.{}", site, k), -1, -1, kMetric, "all",
-                               static_cast<int64_t>(values.size()) - 1, draws_[i].distance});
+      table.samples.push_back({"chained",
+                               fmt::format("{}.{}", site, k),
+                               -1,
+                               -1,
+                               kMetric,
+                               "all",
+                               static_cast<int64_t>(values.size()) - 1,
+                               draws_[i].distance,
+                               {},
+                               k});
     }
     const auto row = [&](const char* metric, double value) {
       table.rows.push_back(

@@ -53,8 +53,8 @@ class OperatorMeasure {
     if (request_.jacobian_probes > 0 && frozen.input().scalar_type() == at::kDouble) {
       const JacobianDistance j =
           jacobian_distance(frozen, spec_, source_, batch, request_.jacobian_probes, request_.scan.seed);
-      put("jacobian_distance", j.relative);
-      put("jacobian_norm_ratio", j.norm_ratio);
+      put("jacobian_distance", j.relative, j.relative_error);
+      put("jacobian_norm_ratio", j.norm_ratio, j.norm_ratio_error);
     }
   }
 
@@ -68,7 +68,16 @@ class OperatorMeasure {
                             plain.size() == 1 ? errors_.at(metric) : e.stderr_,
                             static_cast<int64_t>(plain.size()), static_cast<int32_t>(spec_.depth()), "all"});
       for (const auto& [sample, value] : values)
-        table.samples.push_back({"full", "operator", -1, -1, metric, "all", sample, value});
+        table.samples.push_back({"full",
+                                 "operator",
+                                 -1,
+                                 -1,
+                                 metric,
+                                 "all",
+                                 sample,
+                                 value,
+                                 {},
+                                 static_cast<int32_t>(spec_.depth())});
     }
   }
 
@@ -95,8 +104,9 @@ class OperatorMeasure {
     }
     put("applications", static_cast<double>(top.applications));
     const Unfoldings u = unfoldings(frozen.trunk(), frozen.input(), request_.probes, request_.scan.seed);
-    put("operator_frobenius", u.frobenius);
-    put("operator_stable_rank", u.frobenius * u.frobenius / (top.sigma.front() * top.sigma.front()));
+    put("operator_frobenius", u.frobenius, u.frobenius_error);
+    const double over = top.sigma.front() * top.sigma.front();
+    put("operator_stable_rank", u.frobenius * u.frobenius / over, 2 * u.frobenius * u.frobenius_error / over);
     put("participation_matrix", u.matrix.value, u.matrix.stderr_);
     put("participation_token_out", u.token_out.value, u.token_out.stderr_);
     put("participation_channel_out", u.channel_out.value, u.channel_out.stderr_);

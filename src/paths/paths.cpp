@@ -232,9 +232,11 @@ void require_patterns_alone(const ModelSpec& spec) {
 Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
   const PathCounts counts = path_counts(heads_by_layer(spec));
   int most = 0;
-  double share = -1;
+  double share = -1, bias = 0;
   for (const Row& r : table.rows)
-    if (r.variant == "only" && r.metric == "path_share" && r.value > share) {
+    if (r.variant == "bias" && r.metric == "path_share")
+      bias = r.value;
+    else if (r.variant == "only" && r.metric == "path_share" && r.value > share) {
       share = r.value;
       most = r.depth;
     }
@@ -246,10 +248,10 @@ Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
     return f;
   }
   f.sentence = fmt::format(
-      "paths of length {} carry the most, {:.0f} % of the sum of the norms; counted, most paths have length "
-      "{} "
-      "({:.0f} % of 10^{:.1f})",
-      most, 100 * share, counts.mode, 100 * counts.share[static_cast<size_t>(counts.mode)],
+      "paths of length {} carry the most, {:.0f} % of the sum of the norms, and biases {:.0f} %; counted, "
+      "most "
+      "paths have length {} ({:.0f} % of 10^{:.1f})",
+      most, 100 * share, 100 * bias, counts.mode, 100 * counts.share[static_cast<size_t>(counts.mode)],
       counts.log10_total);
   return f;
 }

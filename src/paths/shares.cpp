@@ -49,7 +49,7 @@ void add_path_shares(const ModelSpec& spec, WeightSource& source, const Batch& s
   const std::string site = hidden_site(spec);
   const auto row = [&](int32_t length, const char* metric, double value) {
     table.rows.push_back({"full", site, -1, -1, metric, value, kNone, 1, length, "all"});
-    table.samples.push_back({"full", site, -1, -1, metric, "all", sample.samples.front(), value});
+    table.samples.push_back({"full", site, -1, -1, metric, "all", sample.samples.front(), value, {}, length});
   };
   for (size_t k = 0; k < norms.size(); ++k) {
     row(static_cast<int32_t>(k), "path_norm", norms[k]);

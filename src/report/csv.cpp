@@ -72,11 +72,16 @@ void write_metrics_csv(const ResultTable& table, const TextSink& sink) {
 }
 
 void write_samples_csv(const ResultTable& table, const TextSink& sink) {
-  sink("variant,site,layer,head,metric,tokens,sample,value,stream\n");
+  sink("variant,site,layer,head,metric,tokens,sample,value,stream,depth\n");
   Lines lines(sink);
   for (const SampleRow& r : table.samples) {
     lines.text(r.variant.str()).text(r.site.str()).index(r.layer).index(r.head).text(r.metric.str());
-    lines.text(r.tokens.str()).integer(r.sample).number(r.value).text(r.stream.str()).end_line();
+    lines.text(r.tokens.str())
+        .integer(r.sample)
+        .number(r.value)
+        .text(r.stream.str())
+        .index(r.depth)
+        .end_line();
   }
   lines.flush();
 }

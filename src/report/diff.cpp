@@ -18,12 +18,17 @@ namespace {
 
 constexpr double kClear = 2;  // standard errors, as in the verdict
 
-using Key = std::tuple<Name, Name, int32_t, int32_t, Name, Name, Name>;
+using Key = std::tuple<Name, Name, int32_t, int32_t, Name, Name, Name, int32_t>;
 using PerSample = std::map<Key, std::map<int64_t, double>>;
 
 template <class AnyRow>
 Key key_of(const AnyRow& r) {
-  return {r.variant, r.site, r.layer, r.head, r.metric, r.tokens, r.stream};
+  return {r.variant, r.site, r.layer, r.head, r.metric, r.tokens, r.stream, r.depth};
+}
+
+Key without_depth(Row r) {
+  r.depth = kDepthNotSaid;
+  return key_of(r);
 }
 
 PerSample by_row(const std::vector<SampleRow>& rows) {
@@ -155,15 +160,19 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
         .in(fmt::format("{} and {}", a.name, b.name))
         .hint("scan both models on the same --token-ids, or on the same --text with the same tokenizer");
   const PerSample samples_a = by_row(a.table.samples), samples_b = by_row(b.table.samples);
-  std::map<std::pair<Key, int32_t>, const Row*> rows_b;
-  for (const Row& r : b.table.rows) rows_b.emplace(std::pair(key_of(r), r.depth), &r);
-  // Paths of all lengths share the key of a sample: which of them it belongs to is not known.
+  std::map<Key, const Row*> rows_b;
+  for (const Row& r : b.table.rows) rows_b.emplace(key_of(r), &r);
+  // Samples that do not say their depth may be those of several rows: which of them is not known.
   std::map<Key, int> sharing;
-  for (const Row& r : a.table.rows) ++sharing[key_of(r)];
+  for (const Row& r : a.table.rows) ++sharing[without_depth(r)];
+  const auto samples_of = [&](const PerSample& all, const Row& r) {
+    const auto exact = all.find(key_of(r));
+    return exact != all.end() ? exact : all.find(without_depth(r));
+  };
 
   ScanDiff out{a.name, b.name, {}};
   for (const Row& r : a.table.rows) {
-    const auto partner = rows_b.find({key_of(r), r.depth});
+    const auto partner = rows_b.find(key_of(r));
     if (partner == rows_b.end()) {
       ++out.only_a;
       continue;
@@ -179,10 +188,11 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
     }
     if (!std::isfinite(c.a) || !std::isfinite(c.b)) continue;
     c.delta = c.b - c.a;
-    const auto sa = samples_a.find(key_of(r)), sb = samples_b.find(key_of(r));
+    const auto sa = samples_of(samples_a, r), sb = samples_of(samples_b, r);
     if (sa != samples_a.end() && sb != samples_b.end()) {
       c.stderr_ = paired(c, sa->second, sb->second, is_geometric(a, r.metric.str()), c.n).stderr_;
-      if (sharing[key_of(r)] > 1) c.stderr_ = kNone;
+      const bool said = std::get<7>(sa->first) != kDepthNotSaid;
+      if (!said && sharing[without_depth(r)] > 1) c.stderr_ = kNone;
     }
     out.changes.push_back(c);
   }
@@ -249,7 +259,10 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
       diff.comparisons, number_text(std::round(diff.expected_by_chance)));
   if (std::any_of(diff.changes.begin(), diff.changes.end(),
                   [](const Change& c) { return std::isinf(c.errors()); }))
-    legend += "; without an error: read from the weights alone, the largest relative change first";
+    legend +=
+        "; without an error: read from the weights, or one number of all samples, the largest relative "
+        "change "
+        "first";
   if (diff.moved > 0)
     legend +=
         fmt::format("; {} numbers that name a token or a channel changed, and are not ranked", diff.moved);

@@ -13,11 +13,12 @@ namespace {
 
 constexpr uint64_t kLargestTable = uint64_t{4} << 30;
 
-// The columns of schema 2, or those of schema 1, which had no stream.
+// The columns as they are now, or as they were: schema 1 had no stream, and samples no depth.
 void require_header(const std::vector<std::string>& cells, const std::string& expected,
                     const CsvReader& reader) {
   const std::string got = fmt::format("{}", fmt::join(cells, ","));
-  if (got != expected && got + ",stream" != expected)
+  if (got != expected && got + ",stream" != expected && got + ",depth" != expected &&
+      got + ",stream,depth" != expected)
     throw Error(fmt::format("expected the columns {}, but got {}", expected, printable(got)))
         .in(reader.where());
 }
@@ -50,10 +51,11 @@ std::vector<SampleRow> read_samples_csv(const fs::path& file) {
   std::vector<std::string> c;
   std::vector<SampleRow> rows;
   reader.next(c);
-  require_header(c, "variant,site,layer,head,metric,tokens,sample,value,stream", reader);
+  require_header(c, "variant,site,layer,head,metric,tokens,sample,value,stream,depth", reader);
   while (reader.next(c))
     rows.push_back({c[0], c[1], index(c[2], reader), index(c[3], reader), c[4], c[5], csv_index(c[6], reader),
-                    csv_number(c[7], reader), stream(c, 8)});
+                    csv_number(c[7], reader), stream(c, 8),
+                    c.size() > 9 ? index(c[9], reader) : kDepthNotSaid});
   return rows;
 }
 

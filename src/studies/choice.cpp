@@ -125,14 +125,25 @@ std::string about_proxy(const std::vector<HeadChoice>& choices) {
   if (gap <= noise)
     return fmt::format("{} does not tell these choices apart: they differ by {:.3f}, known to {:.3f} (95 %).",
                        proxy, gap, noise);
+  // Neighbours in the order of their errors may be too near each other.
+  std::vector<const HeadChoice*> known;
+  for (const HeadChoice& c : choices)
+    if (c.proxy) known.push_back(&c);
+  std::sort(known.begin(), known.end(),
+            [](const HeadChoice* a, const HeadChoice* b) { return a->proxy->mean < b->proxy->mean; });
+  bool all = true;
+  for (size_t i = 1; i < known.size(); ++i) {
+    const ProxyError &a = *known[i - 1]->proxy, &b = *known[i]->proxy;
+    all = all && b.mean - a.mean > std::hypot(a.half, b.half);
+  }
   return fmt::format(
-      "{} tells them apart: {:.3f} with {} head{}, {:.3f} with {}, a difference known to {:.3f} (95 %, over "
+      "{} tells {}: {:.3f} with {} head{}, {:.3f} with {}, a difference known to {:.3f} (95 %, over "
       "seeds and "
       "test sets). That holds for the proxy: a task that needs rank (find the farthest of 16 points), at a "
       "fixed number "
       "of steps. Another task, size or budget may not care.",
-      proxy, best->proxy->mean, best->heads, best->heads == 1 ? "" : "s", worst->proxy->mean, worst->heads,
-      noise);
+      proxy, all ? "them apart" : "the best and the worst of them apart, and not all that lie between",
+      best->proxy->mean, best->heads, best->heads == 1 ? "" : "s", worst->proxy->mean, worst->heads, noise);
 }
 
 }  // namespace

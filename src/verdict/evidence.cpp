@@ -116,6 +116,12 @@ Finding& Case::say(std::string topic, std::string sentence, bool known) {
   return findings.back();
 }
 
+std::string Case::short_text() const {
+  return fmt::format("the shortest sample has {}, and so few decide nothing (short_text {})",
+                     count_of(static_cast<double>(measured.shortest), "content token"),
+                     number(limit("short_text")));
+}
+
 std::string Case::too_few(const Row& r) const {
   if (static_cast<double>(r.n) < limit("few_samples"))
     return fmt::format("{} decide{} nothing (few_samples {})", count_of(static_cast<double>(r.n), "sample"),

@@ -86,6 +86,8 @@ struct Case {
   Finding& say(std::string topic, std::string sentence, bool known = true);
   double limit(std::string_view name) const { return limits[name]; }
   bool too_short() const { return static_cast<double>(measured.shortest) < limit("short_text"); }
+  /// "the shortest sample has 1 content token, and so few decide nothing (short_text 8)".
+  std::string short_text() const;
   /// Fewer samples or tokens than this decide nothing: why, in words; empty where there are enough.
   std::string too_few(const Row& r) const;
   /// Residuals below this are what rounding leaves.

@@ -20,8 +20,8 @@ bound: what is known about a layer before it is trained, without torch.
   heads for 0.05  10^12.4   Fewer heads of rank 8 cannot reach that error.
   heads for 0.02  10^29.8   Fewer heads of rank 8 cannot reach that error.
   heads for 0.01  10^45.3   Fewer heads of rank 8 cannot reach that error.
-  energy          0.6416    Of the target in degree 1; in degrees 3, 5, 7, 9:
-                            0.1084, 0.0494, 0.0297, 0.0204.
+  energy          0.3208    Of the target in degree 1; in degrees 3, 5, 7, 9:
+                            0.0542, 0.0247, 0.0148, 0.0102.
   applies                   to two orthonormal points in uniformly random
                             directions, a query of its own, one layer, and the
                             mean squared error over fresh data.
@@ -62,14 +62,14 @@ More points have a bound, too; what rounding may have done to it is taken off.
   temperature     1.5146    Divide it by the inverse temperature, where that is
                             large: the error of one full-rank head with that score
                             scale.
-  heads for 0.1   12617     Fewer heads of rank 4 cannot reach that error, by its
-                            first 27 degrees alone.
-  heads for 0.05  10^6.4    Fewer heads of rank 4 cannot reach that error, by its
-                            first 27 degrees alone.
-  heads for 0.02  10^7.0    Fewer heads of rank 4 cannot reach that error, by its
-                            first 27 degrees alone.
-  heads for 0.01  10^7.1    Fewer heads of rank 4 cannot reach that error, by its
-                            first 27 degrees alone.
+  heads for 0.1   12617     Fewer heads of rank 4 cannot reach that error; degrees
+                            from 27 on count with the share of the first of them.
+  heads for 0.05  10^6.4    Fewer heads of rank 4 cannot reach that error; degrees
+                            from 27 on count with the share of the first of them.
+  heads for 0.02  10^7.0    Fewer heads of rank 4 cannot reach that error; degrees
+                            from 27 on count with the share of the first of them.
+  heads for 0.01  10^7.1    Fewer heads of rank 4 cannot reach that error; degrees
+                            from 27 on count with the share of the first of them.
   energy          0.3644    Of the target in degree 1; in degrees 0, 2, 3, 4:
                             0.2500, 0.1140, 0.0369, 0.0419.
   applies                   to 4 orthonormal points in uniformly random
@@ -82,7 +82,7 @@ Counts may be powers of ten, and the JSON has the same numbers.
   1e+60 heads of rank 8 in 64 dimensions, the nearest of 2 points
   lower bound     0.0053    No layer of 1e+60 heads of rank 8 has a smaller mean
   $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64 --json | grep -o '^  "[a-z_]*"' | tr -d '\n'; echo
-    "d"  "rank"  "heads"  "n"  "target"  "full_rank"  "lower_bound"  "lower_bound_error"  "plateau"  "no_selection_floor"  "temperature_coefficient"  "vote_error"  "eta"  "energies"  "heads_needed"  "applies"
+    "d"  "rank"  "heads"  "n"  "target"  "full_rank"  "lower_bound"  "lower_bound_error"  "plateau"  "no_selection_floor"  "temperature_coefficient"  "vote_error"  "energies"  "heads_needed"  "applies"
   $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64 --json | grep -E '"(lower_bound|plateau)"' | cut -c1-24
     "lower_bound": 0.16995
     "plateau": 0.179193680

@@ -11,7 +11,7 @@ The network as one linear map: spectrum with residuals, ranks, which token is ma
   N N N
   N N N
 
-  stable rank ||T||_F^N / sigma_N^N N
+  stable rank ||T||_F^N / sigma_N^N N ± N
   directions used, as a matrix N ± N
   directions used, output tokens N ± N
   directions used, output channels N ± N
@@ -22,7 +22,7 @@ The network as one linear map: spectrum with residuals, ranks, which token is ma
   first token, share of it N
   effective rank of the token-to-token map N
   completeness: largest error of tokens + bias N
-  distance from the Jacobian ||J - T|| / ||J|| N
+  distance from the Jacobian ||J - T|| / ||J|| N ± N
 
   sample N, last token: made of token N (N), token N (N), token N (N), token N (N), token N (N)
 

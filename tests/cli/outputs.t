@@ -12,8 +12,8 @@
   samples.csv
   $ head -1 results/bert/metrics.csv; head -1 results/bert/samples.csv; cmp printed.csv results/bert/metrics.csv
   variant,site,layer,head,metric,value,stderr,n,depth,tokens,stream
-  variant,site,layer,head,metric,tokens,sample,value,stream
-  $ awk -F, 'NF != 11 { print }' results/bert/metrics.csv; awk -F, 'NF != 9 { print }' results/bert/samples.csv
+  variant,site,layer,head,metric,tokens,sample,value,stream,depth
+  $ awk -F, 'NF != 11 { print }' results/bert/metrics.csv; awk -F, 'NF != 10 { print }' results/bert/samples.csv; cut -d, -f1-7,9,10 results/bert/samples.csv | sort | uniq -d
   $ cut -d, -f1 results/bert/metrics.csv | sort -u
   -skip
   full

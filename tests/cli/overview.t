@@ -82,7 +82,7 @@ Every command explains itself with examples, and needs no torch for it.
     epsilon_error=0.01  output_error below this, of a model without a head: the output stays
     duplicate=0.9       share of a head's output that the layer's other heads write, too
     low_scores=0.5      logit_rank below this share of random initialisation's
-    low_rank=0.1        effective rank of a QK or OV map below this share of the head's width
+    low_rank=0.1        effective rank of a QK or OV map below this share of the head's width, or of one direction
     massive=1000        largest over median activation above this: massive activations
 
   Examples:

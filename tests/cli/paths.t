@@ -12,7 +12,7 @@ Paths of each length, exactly: how many there are, what they carry, what the out
        2     27   0.422
        3     27   0.422
   $ rankscope paths bert --token-ids ids.txt | sh masked | sed -n '1,2p; 6,$p'
-  length paths share norm its share residual eff.rank only: kl
+  length paths share norm its share residual effective rank only: kl
    N N N N N N N N
 
   length up to: kl without: kl
@@ -21,14 +21,14 @@ Paths of each length, exactly: how many there are, what they carry, what the out
    N N N
    N N N
 
-   paths paths of length N carry the most, N % of the sum of the norms;
-   counted, most paths have length N (N % of N^N)
+   paths paths of length N carry the most, N % of the sum of the norms, and
+   biases N %; counted, most paths have length N (N % of N^N)
 
 By layer and by head; MLPs and norms counted as parts of their own.
 
   $ rankscope paths bert --token-ids ids.txt --by layer | sh masked | head -2
-  layer norm residual eff.rank without: kl alpha norm, N norm, N norm, N
-   N N N N N N N N N
+  layer norm residual effective rank without: kl alpha norm, N norm, N
+   N N N N N N N N
   $ rankscope paths bert --token-ids ids.txt --by head | sh masked | head -3
   norm of all paths through each head
   layer HN HN HN

@@ -49,6 +49,24 @@ TEST(HeadWrites, AHeadThatWritesOneVectorVariesByNothing) {
   EXPECT_NEAR(w.see().of("head_varied_rel", 0, 1), 0, 1e-7);  // the square root of a rounding
 }
 
+TEST(HeadWrites, AMassiveTokenMakesNoHeadSmall) {
+  at::manual_seed(5);
+  Written w = random_heads(30);
+  w.x[0][4] = 3000;  // and that token is left out of both sides
+  const Written rest{w.z.narrow(0, 1, 29), w.W_O, w.x.narrow(0, 1, 29)};
+  for (int h = 0; h < kHeads; ++h)
+    EXPECT_NEAR(w.see().of("head_varied_rel", 0, h), rest.see().of("head_varied_rel", 0, h), kSums);
+}
+
+TEST(HeadWrites, TokensThatDifferByRoundingAloneTellNothing) {
+  at::manual_seed(6);
+  Written w = random_heads(30);
+  w.x.copy_(w.x[0].expand_as(w.x).clone() * (1 + 1e-16 * at::randn({30, 1}, at::kDouble)));
+  const Collected got = w.see();
+  EXPECT_FALSE(got.has("head_varied_rel", 0, 1));
+  EXPECT_ANY_THROW(got.total("head_predicted", 1));  // no row
+}
+
 TEST(HeadWrites, WhatOthersWriteTooIsTheShareThatLeastSquaresFinds) {
   at::manual_seed(3);
   const Written w = random_heads(30);

@@ -39,6 +39,16 @@ TEST(Margins, ASinkHasTheSameMarginAtAnyLengthThoughItsMassFalls) {
     }
 }
 
+TEST(Margins, TheMassIsThatOfTheKeyThatIsNamed) {
+  at::Tensor p = at::zeros({1, 64, 64}, at::kDouble);
+  for (int64_t i = 0; i < 64; ++i) p[0][i][i < 40 ? i : 40] = 1;  // a sink in the second half
+  p = 0.9 * p + 0.1 * sink_at(64, 0, 0, true);
+  const Collected got = see_patterns("margins", {p}, {true});
+  double mass = 0;
+  for (int64_t i = 40; i < 64; ++i) mass += (0.9 + 0.1 / static_cast<double>(i + 1)) / 24;
+  EXPECT_NEAR(got.of("sink_key_mass", 0, 0), mass, kSums);
+}
+
 TEST(Margins, AMassThatStaysHasAMarginThatGrowsWithTheLength) {
   at::Tensor p = at::zeros({1, 64, 64}, at::kDouble);
   for (int64_t i = 0; i < 64; ++i)

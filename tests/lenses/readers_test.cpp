@@ -51,6 +51,25 @@ TEST(Readers, SpreadIsWhatTellsTokensOfASampleApartBesideTheCorpus) {
   EXPECT_EQ(got.total("spread").n, 3);
 }
 
+TEST(Readers, LongerSamplesAreReadAt32EvenlySpacedTokens) {
+  at::manual_seed(7);
+  for (const int64_t n : {33, 50, 64, 100}) {
+    const at::Tensor x = tokens({n, n}, 1.5, 0.7);
+    std::vector<int64_t> some;
+    for (int64_t s : {0, 1})
+      for (int64_t i = 0; i < 32; ++i) some.push_back(s * n + i * n / 32);
+    const at::Tensor read = x.index_select(0, at::tensor(some, at::kLong));
+    EXPECT_NEAR(see_residual("readers", x, Packed({n, n})).total("spread").value,
+                plain_spread(read, {32, 32}), kSums)
+        << n;
+  }
+}
+
+TEST(Readers, WhereNothingDiffersAtAllTheSpreadIsZero) {
+  const at::Tensor x = at::ones({40, kUnits}, at::kDouble);
+  EXPECT_EQ(see_residual("readers", x, Packed({20, 20})).total("spread").value, 0);
+}
+
 TEST(Readers, TokensThatDoNotDependOnTheirSampleSpreadAsFarAsAMeanOfTheirsAllows) {
   at::manual_seed(2);
   const std::vector<int64_t> lengths(64, 25);

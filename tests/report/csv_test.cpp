@@ -27,7 +27,7 @@ const std::string kHeader = "variant,site,layer,head,metric,value,stderr,n,depth
 
 TEST(Csv, AnEmptyTableIsItsHeader) {
   EXPECT_EQ(metrics({}), kHeader);
-  EXPECT_EQ(samples({}), "variant,site,layer,head,metric,tokens,sample,value,stream\n");
+  EXPECT_EQ(samples({}), "variant,site,layer,head,metric,tokens,sample,value,stream,depth\n");
 }
 
 TEST(Csv, ARowHasEveryColumnInOrder) {
@@ -48,9 +48,9 @@ TEST(Csv, SampleRowsNameTheirSample) {
   ResultTable t;
   t.samples.push_back({"full", "hook_embed", -1, -1, "token_cosine", "content", 5, -0.125, "encoder"});
   EXPECT_EQ(samples(t),
-            "variant,site,layer,head,metric,tokens,sample,value,stream\nfull,hook_embed,,,token_cosine,"
+            "variant,site,layer,head,metric,tokens,sample,value,stream,depth\nfull,hook_embed,,,token_cosine,"
             "content,5,-0."
-            "125,encoder\n");
+            "125,encoder,\n");
 }
 
 TEST(Csv, NumbersReadBackTheSame) {

@@ -20,8 +20,16 @@ SavedResults scan(const std::string& name, const std::vector<double>& values, do
     r.table.rows.push_back(
         {"full", "blocks.0.hook_resid_post", 0, -1, metric, e.value, e.stderr_, 4, 1, "all"});
     for (size_t i = 0; i < values.size(); ++i)
-      r.table.samples.push_back(
-          {"full", "blocks.0.hook_resid_post", 0, -1, metric, "all", static_cast<int64_t>(i), values[i]});
+      r.table.samples.push_back({"full",
+                                 "blocks.0.hook_resid_post",
+                                 0,
+                                 -1,
+                                 metric,
+                                 "all",
+                                 static_cast<int64_t>(i),
+                                 values[i],
+                                 {},
+                                 1});
   }
   r.table.rows.push_back({"full", "blocks.0.attn", 0, 2, "qk_effective_rank", weight, kNone, 1, 0, "all"});
   return r;
@@ -133,7 +141,8 @@ TEST(Diff, PathsArePairedByTheirLength) {
     for (const int32_t length : {0, 1, 2}) {
       const double share = (r == &a ? 0.1 : 0.2) * (length + 1);
       r->table.rows.push_back({"full", "ln_final", -1, -1, "path_share", share, kNone, 1, length, "all"});
-      r->table.samples.push_back({"full", "ln_final", -1, -1, "path_share", "all", 0, share});
+      r->table.samples.push_back(
+          {"full", "ln_final", -1, -1, "path_share", "all", 0, share, {}, kDepthNotSaid});
     }
   std::vector<double> deltas;
   for (const Change& c : compare(a, b).changes)
@@ -144,6 +153,24 @@ TEST(Diff, PathsArePairedByTheirLength) {
   std::sort(deltas.begin(), deltas.end());
   ASSERT_EQ(deltas.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_DOUBLE_EQ(deltas[i], 0.1 * static_cast<double>(i + 1));
+}
+
+TEST(Diff, RowsThatDifferInDepthAloneHaveErrorsOfTheirOwn) {
+  SavedResults a = scan("a", {1, 2}, 8), b = scan("b", {1, 2}, 8);
+  for (SavedResults* r : {&a, &b})
+    for (const int32_t rank : {1, 2}) {
+      r->table.rows.push_back({"full", "x", 0, 1, "rank_qk_estimate_kl", 0, kNone, 2, rank, "all"});
+      for (const int64_t sample : {0, 1}) {
+        const double value = static_cast<double>(rank + sample * (r == &b ? rank : 0));
+        r->table.samples.push_back(
+            {"full", "x", 0, 1, "rank_qk_estimate_kl", "all", sample, value, {}, rank});
+      }
+    }
+  std::vector<double> errors;
+  for (const Change& c : compare(a, b).changes)
+    if (c.metric == "rank_qk_estimate_kl") errors.push_back(c.stderr_);
+  std::sort(errors.begin(), errors.end());
+  EXPECT_EQ(errors, (std::vector<double>{0.5, 1.0}));  // differences 0, rank: half of the rank
 }
 
 TEST(Diff, RowsOfDifferentStreamsAreNotPaired) {

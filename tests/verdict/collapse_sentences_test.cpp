@@ -117,6 +117,32 @@ TEST_F(Verdict, TokensThatDifferAlongOneDirectionAreAnotherCollapse) {
             "± 0.001 in the MLP of layer 1, threshold 2");
 }
 
+TEST_F(Verdict, BesideADimensionalCollapseItIsNotSaidThatNoLayerCollapses) {
+  reads(0, 0.8);
+  reads(1, 0.8, 0.7, 1.04);
+  EXPECT_EQ(said("collapse").front().substr(0, 28), "tokens do not become alike: ");
+}
+
+TEST_F(Verdict, AnMlpWhoseUnitsNeverDifferReadsNoneOfWhatTellsTokensApart) {
+  reads(0, 0.8);
+  reads(1, 0, 1e-8);
+  residual("full", 1, 0.9);
+  EXPECT_EQ(said("collapse").front().substr(0, 72),
+            "tokens differ, but next to nothing of it is read in the MLP of layer 1: ");
+}
+
+TEST_F(Verdict, AttentionThatReadsTheSameFromEveryTokenIsNamed) {
+  pre_norm();
+  reads(0, 0.8);
+  for (const int l : {1, 2}) {
+    residual("full", l, l == 1 ? 0 : 0.9);
+    add("full", fmt::format("blocks.{}.hook_resid_post", l - 1), l - 1, -1, "residual_fro_rel_normed", 0.9,
+        "content");
+  }
+  EXPECT_EQ(said("collapse").front().substr(0, 58),
+            "tokens differ, but attention reads none of it in layer 1: ");
+}
+
 TEST_F(Verdict, WithoutACollapseTheLeastSpreadIsNamed) {
   spreads({0.9, 0.8, 0.9, 0.9, 0.9, 0.9});
   add("full", "blocks.5.hook_resid_post", 5, -1, "spread", 0.7);

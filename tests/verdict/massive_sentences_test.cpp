@@ -16,6 +16,16 @@ TEST_F(Verdict, MassiveActivationsNameTokenAndChannel) {
                   "blocks.5.hook_resid_post, token 0, channel 447; threshold 1000, baseline 35"});
 }
 
+TEST_F(Verdict, TextsThatAreTooShortDecideNothingAboutActivationsAndHeads) {
+  shortest_ = 1;
+  add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
+  head(0, 0, "head_varied_rel", 0.2);
+  for (const char* topic : {"massive", "head"})
+    EXPECT_EQ(said(topic),
+              Lines{"? not known: the shortest sample has 1 content token, and so few decide nothing "
+                    "(short_text 8)"});
+}
+
 TEST_F(Verdict, WithoutMassiveActivationsTheLargestIsNamed) {
   add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
   add("full", "blocks.4.ln1.hook_normalized", 4, -1, "massive_ratio", 5000);

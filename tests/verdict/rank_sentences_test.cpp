@@ -16,6 +16,16 @@ TEST_F(Verdict, RankIsHeldAgainstTheHeadsOwnWidth) {
                    "threshold 0.1, no baseline)"}));
 }
 
+TEST_F(Verdict, AMapOfRankOneIsLowInANarrowHeadToo) {
+  for (BlockSpec& b : spec_.blocks) b.attention().d_v = 8;
+  head(0, 0, "ov_effective_rank", 1);
+  head(0, 1, "ov_effective_rank", 1.2);
+  EXPECT_EQ(
+      said("rank").back(),
+      "1 of 2 OV maps are low in rank (L0H0): the lowest is L0H0 with effective rank 1 of 8 (share 0.125, "
+      "threshold 0.1 or rank one, no baseline)");
+}
+
 TEST_F(Verdict, TruncationSaysWhatItCosts) {
   output_kl("rank:qk=8", 0.02);
   output_kl("rank:ov=16", 2e-5);

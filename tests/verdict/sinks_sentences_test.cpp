@@ -9,9 +9,9 @@ TEST_F(Verdict, ASinkIsNamedByItsKindItsMarginAndItsSlope) {
   sink(1, 0, 5);
   sink(1, 1, 4);
   sink(4, 1, 7);
-  head(4, 1, "sink_first", 0.9);
+  head(4, 1, "sink_first", 0.96);
   head(4, 1, "sink_slope", -0.25);
-  head(4, 1, "sink_mass", 0.8);
+  head(4, 1, "sink_key_mass", 0.8);
   head(4, 1, "sink_scatter", 0.3);
   head(4, 1, "sink_drained", 0.02);
   EXPECT_EQ(said("sink"), Lines{"3 of 4 heads are sinks (2 in layer 1, 1 in layer 4): the strongest is L4H1 "
@@ -27,7 +27,7 @@ TEST_F(Verdict, ASinkIsNamedByItsKindItsMarginAndItsSlope) {
 TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
   sink(0, 0, 5);
   head(0, 0, "sink_key_token", 102);
-  head(0, 0, "sink_key_token_share", 0.9);
+  head(0, 0, "sink_key_token_share", 1);
   head(0, 0, "sink_key_position_share", 0.1);
   head(0, 0, "sink_mass", 0.07);
   EXPECT_NE(said("sink").front().find("on token 102, wherever it stands"), std::string::npos);
@@ -35,11 +35,27 @@ TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
             std::string::npos);  // of the strongest position, not of this key
   table_.rows.clear();
   sink(0, 0, 5);
-  head(0, 0, "sink_mass", 0.7);
+  head(0, 0, "sink_key_mass", 0.7);
   head(0, 0, "sink_key_position", 20);
   head(0, 0, "sink_key_position_share", 1);
   EXPECT_NE(said("sink").front().find("on position 20"), std::string::npos);
   EXPECT_NE(said("sink").front().find("mass 0.7"), std::string::npos);
+}
+
+TEST_F(Verdict, OfAKeyThatIsNotAlwaysTheSameItIsSaidHowOftenItIs) {
+  const auto says = [&](double position, double token, const char* words) {
+    table_.rows.clear();
+    sink(0, 0, 5);
+    head(0, 0, "sink_key_token", 7);
+    head(0, 0, "sink_key_token_share", token);
+    head(0, 0, "sink_key_position", 3);
+    head(0, 0, "sink_key_position_share", position);
+    EXPECT_NE(said("sink").front().find(words), std::string::npos) << said("sink").front();
+  };
+  says(0.1, 0.625, "on token 7 in 62 % of the samples (");
+  says(0.75, 0.1, "on position 3 in 75 % of the samples (");
+  says(0.5, 0.5, "on keys that change from sample to sample, position 3 in 50 % of them (");
+  says(0.0, 0.0, "on a key that is another one in each sample (");
 }
 
 TEST_F(Verdict, ABaselinesSinksAreCountedBeside) {

@@ -108,14 +108,14 @@ void print_bound(const Certificate& c, std::ostream& out) {
     for (const HeadsNeeded& need : c.heads_needed)
       page.line(fmt::format("heads for {}", need.error), power_text(need.log10_heads),
                 q.n == 2 ? fmt::format("Fewer heads of rank {} cannot reach that error.", q.rank)
-                         : fmt::format("Fewer heads of rank {} cannot reach that error, by its first {} "
-                                       "degrees alone.",
+                         : fmt::format("Fewer heads of rank {} cannot reach that error; degrees from {} on "
+                                       "count with the share of the first of them.",
                                        q.rank, c.energies.size()));
     if (q.n == 2)
       page.line(
-          "energy", number(c.eta.front()),
+          "energy", number(c.eta.front() / 2),
           fmt::format("Of the target in degree 1; in degrees 3, 5, 7, 9: {:.4f}, {:.4f}, {:.4f}, {:.4f}.",
-                      c.eta[1], c.eta[2], c.eta[3], c.eta[4]));
+                      c.eta[1] / 2, c.eta[2] / 2, c.eta[3] / 2, c.eta[4] / 2));
     else
       page.line(
           "energy", number(c.energies[1]),
@@ -123,6 +123,15 @@ void print_bound(const Certificate& c, std::ostream& out) {
                       c.energies[0], c.energies[2], c.energies[3], c.energies[4]));
   }
   page.line("applies", "", c.applies + ".");
+}
+
+/// W_l of docs/BOUND.md in degrees 0, 1, ...; of two points half of the sign's energy, in odd degrees alone.
+std::vector<double> energies_of(const Certificate& c) {
+  if (c.question.n != 2 || !c.lower_bound) return c.energies;
+  std::vector<double> out{0.5};
+  for (const double sign : c.eta) out.insert(out.end(), {sign / 2, 0});
+  out.pop_back();
+  return out;
 }
 
 Fields bound_json(const Certificate& c) {
@@ -142,8 +151,7 @@ Fields bound_json(const Certificate& c) {
               {"no_selection_floor", c.no_selection_floor},
               {"temperature_coefficient", c.temperature_coefficient},
               {"vote_error", maybe(c.vote_error)},
-              {"eta", c.eta},
-              {"energies", c.energies},
+              {"energies", energies_of(c)},
               {"heads_needed", Fields::array()},
               {"applies", c.applies}};
   for (const HeadsNeeded& need : c.heads_needed)

@@ -87,7 +87,7 @@ void print_by_length(const ScanResult& result, std::ostream& out) {
   column("norm", "only", "path_norm");
   column("its share", "only", "path_share");
   column("residual", "only", "residual_fro_rel");
-  column("eff.rank", "only", "effective_rank");
+  column("effective rank", "only", "effective_rank");
   column("only: kl", "only", "output_kl");
   column("up to: kl", "upto", "output_kl");
   column("without: kl", "allbut", "output_kl");
@@ -105,7 +105,7 @@ void print_sampled(const ScanResult& result, const std::string& semantics, std::
     columns.push_back(c);
   };
   column("residual", "residual_fro_rel");
-  column("eff.rank", "effective_rank");
+  column("effective rank", "effective_rank");
   column("kl", "output_kl");
   drop_empty(columns);
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
@@ -142,7 +142,7 @@ void print_by_layer(const ScanResult& result, std::ostream& out) {
   };
   column("norm", "path_norm", -1);
   column("residual", "residual_fro_rel", -1);
-  column("eff.rank", "effective_rank", -1);
+  column("effective rank", "effective_rank", -1);
   column("without: kl", "output_kl", -1);
   column("alpha", "path_alpha", -1);
   for (int k = 1; k <= depth; ++k) column(fmt::format("norm, {}", k), "path_norm", k);

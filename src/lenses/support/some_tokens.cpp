@@ -20,13 +20,13 @@ struct Key {
 };
 
 std::vector<int64_t> tokens_of(const Packing& p, int64_t s, Take take, int64_t most) {
-  std::vector<int64_t> all, some;
+  std::vector<int64_t> all;
   for (int64_t i = p.offsets[static_cast<size_t>(s)]; i < p.offsets[static_cast<size_t>(s) + 1]; ++i)
     if (take == Take::all || p.content[static_cast<size_t>(i)] != 0) all.push_back(i);
-  const size_t step =
-      std::max<size_t>(1, (all.size() + static_cast<size_t>(most) - 1) / static_cast<size_t>(most));
-  for (size_t i = 0; i < all.size(); i += step) some.push_back(all[i]);
-  return some;
+  const size_t there = all.size(), wanted = std::min(there, static_cast<size_t>(most));
+  for (size_t i = 0; i < wanted; ++i) all[i] = all[i * there / wanted];  // never behind what is read next
+  all.resize(wanted);
+  return all;
 }
 
 std::vector<SomeTokens> make(const Packing& p, const Key& key) {

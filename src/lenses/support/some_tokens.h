@@ -26,9 +26,10 @@ struct SomeTokens {            // whoever handles it includes ATen
 
 enum class Take { content, all };
 
-/// At most `most` tokens a sample, on the device of x; samples with fewer than two are left out. `made`: how
-/// many numbers are made of a sample. No more samples come together than a core's own cache or half a
-/// gigabyte of a device has room for. Valid until the next call.
+/// At most `most` tokens a sample, on the device of x: of n tokens the i-th taken is number floor(i n /
+/// most). Samples with fewer than two are left out. `made`: how many numbers are made of a sample. No more
+/// samples come together than a core's own cache or half a gigabyte of a device has room for. Valid until the
+/// next call.
 const std::vector<SomeTokens>& some_tokens(const Packing& packing, Take take, int64_t most,
                                            const at::Tensor& x, int64_t made);
 

@@ -21,6 +21,7 @@ struct Seen {
   const Row *spread = nullptr, *read = nullptr, *rank = nullptr, *baseline = nullptr;
   const Row* use = nullptr;   // decides whether tokens are read; without it the units do
   const Row* left = nullptr;  // the residual of what the block leaves
+  bool units = false;         // of an MLP
 };
 
 /// The MLPs, the blocks that have none, and the end of the network.
@@ -35,6 +36,7 @@ std::vector<Seen> places(const Case& c, std::string_view variant) {
       if (r->layer == layer && layer < c.path.final_layer) s.use = r;
     // Only an MLP's units have a zero of their own; a channel's is a matter of the norm's bias.
     if (units) s.read = of(variant, "unit_sd_rel", "content");
+    s.units = units;
     if (!c.evidence.baseline().empty()) s.baseline = of(c.evidence.baseline(), "spread", "all");
     const std::string block =
         fmt::format("blocks.{}.hook_resid_post", std::min(layer, c.path.final_layer - 1));
@@ -95,6 +97,8 @@ bool only_rounding(const Case& c, const Seen& s) {
 
 Kind kind_of(const Case& c, const Seen& s) {
   if (only_rounding(c, s)) return Kind::collapsed;
+  // No unit differs between any two tokens, which do differ in the stream: the MLP reads none of it.
+  if (s.spread->value == 0 && s.units && s.left != nullptr && s.left->value > c.floor()) return Kind::unread;
   const Side low = low_beside(c, *s.spread, s.baseline);
   if (low == Side::above && side(*s.spread, c.limit("spread")) == Side::below) return Kind::usual;
   const Side read = s.use != nullptr    ? side(*s.use, c.limit("use"))
@@ -132,6 +136,24 @@ std::string numbers(const Case& c, const Seen& s) {
 void claim_rest(Case& c, const std::vector<Claim>& rest) {
   std::vector<Claim>& last = c.findings.back().claims;
   last.insert(last.end(), rest.begin(), rest.end());
+}
+
+/// Layers whose attention reads the same from every token, though tokens differ: a gain may be zero.
+std::vector<int> blind_attention(const Case& c) {
+  std::vector<int> out;
+  for (const Place& p : c.path.places) {
+    const Row* read = c.evidence.at_site("full", "residual_fro_rel_trimmed", p.site, "content");
+    const Row* there = p.layer == 0 ? nullptr : c.residual("full", p);
+    if (!c.path.pre_norm || p.layer == c.path.final_layer || read == nullptr || there == nullptr) continue;
+    if (read->n > 1 && read->value < c.floor() && there->value > c.floor()) out.push_back(p.layer);
+  }
+  return out;
+}
+
+bool along_one_direction(const Case& c, const std::vector<Seen>& all) {
+  return std::any_of(all.begin(), all.end(), [&](const Seen& s) {
+    return s.rank != nullptr && side(*s.rank, c.limit("dimension")) == Side::below;
+  });
 }
 
 void uniformity(Case& c, const std::vector<Seen>& all) {
@@ -178,9 +200,21 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
   say(Kind::unread, "tokens differ, but next to nothing of it is read", "");
   say(Kind::unclear, "not known", ", within two standard errors of a threshold; more samples would decide",
       false);
+  const std::vector<int> blind = blind_attention(c);
+  if (!blind.empty()) {
+    Finding& f =
+        c.say("collapse",
+              fmt::format("tokens differ, but attention reads none of it in {}: the residual of what it "
+                          "reads, gain included, is {}",
+                          layers_text(blind), c.residual_text(0)));
+    for (const int layer : blind) f.claims.push_back({fmt::format("blind {}", layer), Claim::Answer::yes});
+  }
   if (by_kind.contains(Kind::healthy) && by_kind.size() == 1)
-    about(c.say("collapse", fmt::format("no layer collapses: the least is {}",
-                                        numbers(c, least(by_kind[Kind::healthy], &Seen::spread)))),
+    about(c.say("collapse",
+                fmt::format("{}: the least is {}",
+                            blind.empty() && !along_one_direction(c, all) ? "no layer collapses"
+                                                                          : "tokens do not become alike",
+                            numbers(c, least(by_kind[Kind::healthy], &Seen::spread)))),
           *least(by_kind[Kind::healthy], &Seen::spread).spread, c.limit("spread"),
           least(by_kind[Kind::healthy], &Seen::spread).baseline);
   claim_rest(c, claims[Kind::healthy]);

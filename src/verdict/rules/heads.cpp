@@ -109,7 +109,12 @@ std::map<const Row*, Side> by_row(const std::vector<const Row*>& rows, double th
 void judge_heads(Case& c) {
   const std::vector<const Row*>& rows = c.evidence.all("full", "head_varied_rel");
   if (rows.empty()) {
-    c.say("head", "not known: no head_varied_rel was measured", false).measured = false;
+    c.say("head", "not known: no head_varied_rel was measured, or no two tokens differ", false).measured =
+        false;
+    return;
+  }
+  if (c.too_short()) {
+    c.say("head", fmt::format("not known: {}", c.short_text()), false);
     return;
   }
   const double dead = c.limit("dead");

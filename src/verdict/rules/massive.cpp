@@ -28,6 +28,11 @@ void judge_massive(Case& c) {
     c.say("massive", "not known: no massive_ratio was measured", false).measured = false;
     return;
   }
+  if (c.too_short()) {
+    c.say("massive", fmt::format("not known: {}", c.short_text()), false).claims = {
+        {"massive", Claim::Answer::unknown}};
+    return;
+  }
   const std::string& site = largest->site.str();
   const auto same_place = [&](std::string_view variant, std::string_view metric) {
     return variant.empty() ? nullptr : c.evidence.at_site(variant, metric, site, largest->tokens.str());

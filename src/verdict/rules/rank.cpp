@@ -8,6 +8,8 @@
 
 namespace rankscope::verdict {
 namespace {
+constexpr double kOneDirection = 1.05;  // effective rank of a map that has no second direction to speak of
+
 template <class Width>
 void low_rank(Case& c, std::string_view metric, std::string_view map, Width width) {
   const Row* lowest = nullptr;
@@ -22,7 +24,8 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
     if (d <= 0) continue;
     ++heads;
     const double share = r->value / static_cast<double>(d);
-    const bool yes = share < c.limit("low_rank");
+    // Of narrow heads the share of a map of rank one may be above any threshold.
+    const bool yes = share < c.limit("low_rank") || (d > 1 && r->value < kOneDirection);
     if (yes) low.push_back(label(*r));
     claims.push_back(
         {fmt::format("low {} {}", map, label(*r)), yes ? Claim::Answer::yes : Claim::Answer::no});
@@ -34,9 +37,11 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
     return;
   }
   const Row* baseline = c.evidence.of_head(c.evidence.baseline(), metric, lowest->layer, lowest->head);
-  const std::string number_of = fmt::format(
-      "{} with effective rank {} of {} (share {}, threshold {}{})", label(*lowest), number(lowest->value),
-      lowest_width, number(lowest_share), number(c.limit("low_rank")), c.beside(baseline));
+  const bool narrow = c.limit("low_rank") * static_cast<double>(lowest_width) < kOneDirection;
+  const std::string number_of =
+      fmt::format("{} with effective rank {} of {} (share {}, threshold {}{}{})", label(*lowest),
+                  number(lowest->value), lowest_width, number(lowest_share), number(c.limit("low_rank")),
+                  narrow ? " or rank one" : "", c.beside(baseline));
   Finding& f = low.empty()
                    ? c.say("rank", fmt::format("no {} map is low in rank: the lowest is {}", map, number_of))
                    : c.say("rank", fmt::format("{} of {} {} maps are low in rank ({}): the lowest is {}",
@@ -123,9 +128,10 @@ extern const Rule rule_rank{
     .order = 60,
     .topic = "rank",
     .question = "How much of their width do the heads' maps use?",
-    .thresholds = {{"low_scores", 0.5, "ratio", "logit_rank below this share of random initialisation's"},
-                   {"low_rank", 0.1, "share",
-                    "effective rank of a QK or OV map below this share of the head's width"}},
+    .thresholds =
+        {{"low_scores", 0.5, "ratio", "logit_rank below this share of random initialisation's"},
+         {"low_rank", 0.1, "share",
+          "effective rank of a QK or OV map below this share of the head's width, or of one direction"}},
     .judge = verdict::judge_rank};
 
 }  // namespace rankscope

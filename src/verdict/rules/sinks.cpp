@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "verdict/rule.h"
 
@@ -21,16 +22,27 @@ Kind kind_of(const Case& c, const Row& r) {
     const Row* row = c.evidence.of_head("full", metric, r.layer, r.head);
     return row == nullptr ? 0.0 : row->value;
   };
-  constexpr double kMost = 0.5;
-  if (value("sink_first") > kMost) return {"first", "the first token"};
-  if (value("sink_last") > kMost) return {"last", "the last token"};
-  if (value("sink_special") > kMost) return {"special", "special tokens"};
+  constexpr double kMost = 0.5, kNearlyAll = 0.95;
+  // Of what is not so in nearly every sample, in how many it is.
+  const auto often = [&](std::string_view name, double share, std::string words,
+                         std::string_view always = "") {
+    words +=
+        share >= kNearlyAll ? std::string(always) : fmt::format(" in {:.0f} % of the samples", 100 * share);
+    return Kind{name, std::move(words)};
+  };
+  for (const auto& [name, metric, words] : {std::tuple{"first", "sink_first", "the first token"},
+                                            {"last", "sink_last", "the last token"},
+                                            {"special", "sink_special", "special tokens"}})
+    if (value(metric) > kMost) return often(name, value(metric), words);
   const double position = value("sink_key_position_share"), token = value("sink_key_token_share");
-  if (position > kMost && position >= token)
-    return {"position", fmt::format("position {}", number(value("sink_key_position")))};
-  if (token > kMost)
-    return {"token", fmt::format("token {}, wherever it stands", number(value("sink_key_token")))};
-  return {"", "a key that is another one in each sample"};
+  const std::string at = fmt::format("position {}", number(value("sink_key_position"))),
+                    is = fmt::format("token {}", number(value("sink_key_token")));
+  if (position > kMost && position >= token) return often("position", position, at);
+  if (token > kMost) return often("token", token, is, ", wherever it stands");
+  const double most = std::max(position, token);
+  if (most * static_cast<double>(r.n) < 1.5) return {"", "a key that is another one in each sample"};
+  return {"", fmt::format("keys that change from sample to sample, {} in {:.0f} % of them",
+                          position >= token ? at : is, 100 * most)};
 }
 
 std::string described(const Case& c, const Row& r) {
@@ -46,10 +58,7 @@ std::string described(const Case& c, const Row& r) {
     text += fmt::format("; queries scatter by {}", number(scatter->value));
   if (const Row* value = c.evidence.of_head("full", "sink_drained", r.layer, r.head))
     text += fmt::format("; its value writes {} of what others do", with_error(*value));
-  // Mass is averaged by position: it is this key's only where the key stands at one.
-  const Kind kind = kind_of(c, r);
-  const bool in_place = kind.name == "first" || kind.name == "position";
-  if (const Row* mass = c.evidence.of_head("full", "sink_mass", r.layer, r.head); in_place && mass != nullptr)
+  if (const Row* mass = c.evidence.of_head("full", "sink_key_mass", r.layer, r.head))
     text += fmt::format("; mass {} at this length", number(mass->value));
   return text + ")";
 }
