@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "theory/choice_bound.h"
 #include "theory/harmonics.h"
+#include "theory/independent_energies.h"
 #include "theory/limits.h"
 #include "theory/lower_bound.h"
 #include "theory/vote.h"
@@ -29,16 +30,23 @@ void check(const LayerQuestion& q) {
     throw usage_error(fmt::format("expected from 2 to {} points, but got {}", kMostPoints, q.n));
   if (q.target == Neighbour::nearest && q.n > q.d)
     throw usage_error(fmt::format("there are no {} orthonormal points in {} dimensions", q.n, q.d))
-        .hint("at most d points, or the target farthest, whose points are independent");
+        .hint("at most d points, or independent ones: --points independent");
+}
+
+bool is_out_of_reach(const LayerQuestion& q) {
+  return q.target == Neighbour::nearest_of_independent && q.d < 3 && q.n > 2;
 }
 
 std::string where_it_applies(const LayerQuestion& q) {
   if (q.target == Neighbour::farthest)
     return "no bound: it is proved for a query of its own, not for self-attention among independent points";
+  if (is_out_of_reach(q)) return "no bound: for independent points it is computed from 3 dimensions on";
   return fmt::format(
-      "to {} orthonormal points in uniformly random directions, a query of its own, one layer, and the mean "
+      "to {} {}, a query of its own that asks for its nearest or its farthest, one layer, and the mean "
       "squared error over fresh data",
-      q.n == 2 ? "two" : fmt::format("{}", q.n));
+      q.n == 2 ? "two" : fmt::format("{}", q.n),
+      q.target == Neighbour::nearest ? "orthonormal points in uniformly random directions"
+                                     : "independent points, each uniform on the sphere");
 }
 
 template <class Bound>
@@ -50,7 +58,13 @@ void add_bound(const Bound& bound, double heads, Certificate& out) {
 
 }  // namespace
 
-std::string_view to_string(Neighbour target) { return target == Neighbour::nearest ? "nearest" : "farthest"; }
+std::string_view target_of(Neighbour neighbour) {
+  return neighbour == Neighbour::farthest ? "farthest" : "nearest";
+}
+
+std::string_view points_of(Neighbour neighbour) {
+  return neighbour == Neighbour::nearest ? "orthonormal" : "independent";
+}
 
 Certificate certify(const LayerQuestion& q) {
   check(q);
@@ -64,15 +78,19 @@ Certificate certify(const LayerQuestion& q) {
     out.no_selection_floor = farthest_floors(q.d, q.n).no_selection;
     return out;
   }
-  out.temperature_coefficient = nearest_temperature_coefficient(q.d, q.n);
-  out.no_selection_floor = nearest_floor(q.n);
-  if (q.n == 2) {
+  const bool orthonormal = q.target == Neighbour::nearest;
+  out.temperature_coefficient =
+      orthonormal ? nearest_temperature_coefficient(q.d, q.n) : independent_temperature_coefficient(q.d, q.n);
+  out.no_selection_floor = orthonormal ? nearest_floor(q.n) : independent_floor(q.d, q.n);
+  if (q.n == 2) {  // x_1 - x_2 points anywhere and has a mean square of 2, orthonormal or independent
     add_bound(LowerBound(q.d, q.rank), q.heads, out);
     out.plateau = plateau(q.d);
     out.vote_error = vote_error(q.d, q.heads);
     return out;
   }
-  const ChoiceBound bound(q.d, q.rank, q.n);
+  if (is_out_of_reach(q)) return out;
+  const ChoiceBound bound(q.d, q.rank,
+                          orthonormal ? choice_energies(q.d, q.n) : independent_energies(q.d, q.n));
   add_bound(bound, q.heads, out);
   out.bound_error = bound.error_bar(q.heads);
   out.plateau = bound.plateau();

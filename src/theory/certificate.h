@@ -10,11 +10,14 @@
 namespace rankscope {
 
 enum class Neighbour {
-  nearest,   // a query of its own looks for its nearest among N orthonormal points
-  farthest,  // self-attention: N independent points, each looks for the one farthest from it
+  nearest,                 // a query of its own looks for its nearest among N orthonormal points
+  nearest_of_independent,  // the same among N independent points, each uniform on the sphere
+  farthest,                // self-attention: N independent points, each looks for the one farthest from it
 };
 
-std::string_view to_string(Neighbour target);
+/// What is asked for, "nearest" or "farthest", and of which points, "orthonormal" or "independent".
+std::string_view target_of(Neighbour neighbour);
+std::string_view points_of(Neighbour neighbour);
 
 struct LayerQuestion {
   int64_t d = 64;

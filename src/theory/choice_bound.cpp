@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "theory/harmonics.h"
 #include "theory/heads_for.h"
 
 namespace rankscope {
 
-ChoiceBound::ChoiceBound(int64_t d, int64_t rank, int64_t n)
-    : d_(d), rank_(rank), energies_(choice_energies(d, n)) {
+ChoiceBound::ChoiceBound(int64_t d, int64_t rank, ChoiceEnergies energies)
+    : d_(d), rank_(rank), energies_(std::move(energies)) {
   const auto r = static_cast<double>(rank);
   for (size_t l = 0; l <= energies_.energy.size(); ++l) {
     const auto degree = static_cast<double>(l);

@@ -1,4 +1,4 @@
-// The lower bound for the nearest of N orthonormal points, with its error bar (docs/BOUND.md).
+// The lower bound for the nearest of N points, with its error bar (docs/BOUND.md).
 //
 //   error >= sum_l W_l max(0, 1 - H C(l+r-1, l) / N(d, l))
 //
@@ -15,8 +15,9 @@ namespace rankscope {
 
 class ChoiceBound {
  public:
-  /// 2 <= n <= d, 1 <= rank; a rank of d or more makes the bound zero.
-  ChoiceBound(int64_t d, int64_t rank, int64_t n);
+  /// 1 <= rank; a rank of d or more makes the bound zero. The energies are those of the points' law: that of
+  /// orthonormal points (choice_energies) or of independent ones (independent_energies).
+  ChoiceBound(int64_t d, int64_t rank, ChoiceEnergies energies);
 
   /// The error bar is taken off. H > 0 need not be whole.
   double at(double heads) const;

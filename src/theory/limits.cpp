@@ -7,6 +7,7 @@
 
 #include "base/philox.h"
 #include "theory/harmonics.h"
+#include "theory/pole_angle.h"
 #include "theory/quadrature.h"
 
 namespace rankscope {
@@ -16,80 +17,6 @@ using std::numbers::pi;
 
 // Integral of sigma(-u)^2 over u > 0: what a tie between two points costs, per unit of beta.
 const double kTieCost = std::numbers::ln2 - 0.5;
-
-// The angle between a uniform point and the point opposite to x_i. The farthest of the others has the
-// smallest such angle. An angle keeps its digits near that pole, where the cosine is -1 and has none to
-// spare: in two dimensions a million points leave an angle of 1e-6.
-class PoleAngle {
- public:
-  explicit PoleAngle(int64_t d) : d_(static_cast<double>(d)), c_(density_at_equator(d)) {}
-
-  double density(double angle) const { return c_ * std::pow(std::sin(angle), d_ - 2); }
-  double below(double angle) const {  // P(one point's angle is smaller)
-    return std::cos(angle) > 0 ? cap(angle) : 1 - cap(angle);
-  }
-  double log_above(double angle) const {  // log P(one point's angle is larger)
-    return std::cos(angle) > 0 ? std::log1p(-cap(angle)) : std::log(cap(angle));
-  }
-  /// E cosine with x_i, over angles above this one: there the cosine is -cos(angle), and c sin^(d-2) cos has
-  /// an elementary integral.
-  double cosine_above(double angle) const { return c_ * std::pow(std::sin(angle), d_ - 1) / (d_ - 1); }
-
- private:
-  // The smaller of the two caps into which a circle of latitude cuts the sphere. Near the equator one minus
-  // the belt between it and its mirror image: the squared sine is 1 there and has lost the angle.
-  double cap(double angle) const {
-    const double sine = std::sin(angle), cosine = std::cos(angle), half = (d_ - 1) / 2;
-    const bool near_equator = cosine * cosine * (half + 2.5) < 1.5;  // where incomplete_beta is direct
-    return near_equator ? 0.5 - 0.5 * incomplete_beta(0.5, half, cosine * cosine)
-                        : 0.5 * incomplete_beta(half, 0.5, sine * sine);
-  }
-  double d_, c_;
-};
-
-// Bisection for the angle from which on `passed` holds: that angle lies between the two.
-struct Bracket {
-  double before = 0, after = pi;
-};
-
-template <class Passed>
-Bracket bracket(const Passed& passed) {
-  Bracket out;
-  for (int step = 0; step < 40; ++step) {  // to 3e-12: a millionth of the narrowest peak
-    const double middle = (out.before + out.after) / 2;
-    (passed(middle) ? out.after : out.before) = middle;
-  }
-  return out;
-}
-
-// The smallest of `others` independent angles. Its law is a peak that narrows as d or the number grows, so
-// integrals run only between angles that it practically never leaves: fixed panels over all angles would step
-// over the peak, and far from it the tails underflow.
-class SmallestAngle {
- public:
-  SmallestAngle(int64_t d, double others) : one_(d), others_(others) {
-    // Left out is less than 1e-18 of the law on the near side and e^-50 on the far side.
-    from_ = bracket([&](double angle) { return one_.below(angle) * others > 1e-18; }).before;
-    to_ = bracket([&](double angle) { return one_.log_above(angle) * others < -50; }).after;
-  }
-  const PoleAngle& one() const { return one_; }
-
-  /// Integral of f. With 32 panels of 20 points the peak is resolved to rounding.
-  template <class Function>
-  double integral(const Function& f) const {
-    return integrate(from_, to_, 32, f);
-  }
-  template <class Function>
-  double mean(const Function& f) const {
-    return integral([&](double angle) {
-      return others_ * one_.density(angle) * std::exp((others_ - 1) * one_.log_above(angle)) * f(angle);
-    });
-  }
-
- private:
-  PoleAngle one_;
-  double others_, from_, to_;
-};
 
 // A cosine drawn from its law: one Gaussian against the norm of d. A chi-square of even degrees is a sum of
 // exponentials, that is the logarithm of a product.
@@ -121,6 +48,25 @@ class CosineSampler {
   uint64_t index_ = 0;
 };
 
+// One minus the cosine with the pole: it vanishes as points fill the sphere.
+double short_of_pole(double angle) {
+  const double sine = std::sin(angle / 2);
+  return 2 * sine * sine;
+}
+
+// E <f, sum_j x_j> over all points among which f is the one nearest to the pole. Across the pole's direction
+// points are independent of their cosines c_j with it, so <f, x_j> has the mean of m c_j, m that of f. Below
+// its maximum a cosine keeps its law: X, the mean of the sum of the others, given m, is less than zero. All
+// cosines have mean zero, so E X = -E m, and the product is 1 + E m X = E (1 - m)(1 - X): a mean of positive
+// terms, in which nothing cancels.
+double product_with_sum(const SmallestAngle& nearest) {
+  return nearest.mean([&](double angle) {
+    const double rest =
+        (nearest.points() - 1) * nearest.one().cosine_above(angle) / std::exp(nearest.one().log_above(angle));
+    return short_of_pole(angle) * (1 + rest);
+  });
+}
+
 }  // namespace
 
 double nearest_floor(int64_t n) { return 1 - 1 / static_cast<double>(n); }
@@ -129,25 +75,17 @@ FarthestFloors farthest_floors(int64_t d, int64_t n) {
   if (n == 2) return {0.5, 0};  // the farthest point is the sum less x_i
   const auto tokens = static_cast<double>(n), others = tokens - 1;
   const SmallestAngle farthest(d, others);
-  // f is the farthest point, m its cosine with x_i. This is 1 + m: it vanishes as points fill the sphere.
-  const auto short_of_opposite = [](double angle) {
-    const double sine = std::sin(angle / 2);
-    return 2 * sine * sine;
-  };
-  // Across x_i the points are independent of the cosines c_j, so <f, x_j> has the mean of m c_j. Above its
-  // minimum a cosine keeps its law: this is X, the mean of the sum of the other N - 2, given m.
-  const auto sum_of_rest = [&](double angle) {
-    return (others - 1) * farthest.one().cosine_above(angle) / std::exp(farthest.one().log_above(angle));
-  };
-  // All cosines have mean zero, so E X = -E m, and the sum of all points but x_i, f among them, has with f
-  // the mean product 1 + E m X = E (1 + m)(1 + X): a mean of positive terms, in which nothing cancels.
-  const double gap = farthest.mean(short_of_opposite);
-  const double with_others =
-      farthest.mean([&](double angle) { return short_of_opposite(angle) * (1 + sum_of_rest(angle)); });
+  const double gap = farthest.mean(short_of_pole), with_others = product_with_sum(farthest);
   const double with_sum = with_others - (1 - gap);
   // x_i and the sum of the others are orthogonal in the mean, with squared norms 1 and N - 1. The first
-  // catches (E m)^2 = (1 - gap)^2 of f; one minus that is gap (2 - gap).
+  // catches (E m)^2 = (1 - gap)^2 of f, m its cosine with x_i; one minus that is gap (2 - gap).
   return {1 - with_sum * with_sum / tokens, gap * (2 - gap) - with_others * with_others / others};
+}
+
+double independent_floor(int64_t d, int64_t n) {
+  const auto points = static_cast<double>(n);
+  const double with_sum = product_with_sum(SmallestAngle(d, points));
+  return 1 - with_sum * with_sum / points;
 }
 
 double one_hard_head_error(int64_t d) {
@@ -181,17 +119,20 @@ double nearest_temperature_coefficient(int64_t d, int64_t n) {
   return kTieCost * 2 * gap / inverse_norm;
 }
 
-double farthest_temperature_coefficient(int64_t d, int64_t n) {
-  if (n < 3) return 0;
-  const double others = static_cast<double>(n) - 1;
-  const SmallestAngle farthest(d, others);
+double independent_temperature_coefficient(int64_t d, int64_t n) {
+  const auto points = static_cast<double>(n);
+  const SmallestAngle nearest(d, points);
   // Two points at the same angle differ by 2 sin^2 in the mean square. Per unit of cosine their density is
   // density^2 / sin^2, and the cosine runs by sin: together 2 density^2 sin.
-  return kTieCost * farthest.integral([&](double angle) {
-    const double density = farthest.one().density(angle);
-    return others * (others - 1) * density * density *
-           std::exp((others - 2) * farthest.one().log_above(angle)) * 2 * std::sin(angle);
+  return kTieCost * nearest.integral([&](double angle) {
+    const double density = nearest.one().density(angle);
+    return points * (points - 1) * density * density *
+           std::exp((points - 2) * nearest.one().log_above(angle)) * 2 * std::sin(angle);
   });
+}
+
+double farthest_temperature_coefficient(int64_t d, int64_t n) {
+  return n < 3 ? 0 : independent_temperature_coefficient(d, n - 1);  // the point itself is never chosen
 }
 
 Estimate soft_farthest_error(int64_t d, int64_t n, double beta, int64_t samples, uint64_t seed) {

@@ -1,9 +1,11 @@
 // What is reached without selecting, and what a single full-rank head reaches at a finite temperature. All
 // errors are mean squared norms; the target has norm one, so predicting zero costs 1.
 //
-// Two settings:
-//   nearest   a query y, uniform on the sphere, looks for its nearest among N orthonormal points;
-//   farthest  self-attention: N independent uniform points, each looks for the one farthest from it.
+// Three settings:
+//   nearest      a query y, uniform on the sphere, looks for its nearest among N orthonormal points;
+//   independent  the same among N independent points, each uniform on the sphere (its farthest: the same
+//   numbers); farthest     self-attention: N independent uniform points, each looks for the one farthest from
+//   it.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,10 @@ namespace rankscope {
 
 /// Best scalar times the mean of the points, for `nearest`: 1 - 1/N.
 double nearest_floor(int64_t n);
+
+/// The same for `independent`: the sum has a mean square of N, and <x_i*, sum> the mean 1 + E m X
+/// (limits.cpp).
+double independent_floor(int64_t d, int64_t n);
 
 struct FarthestFloors {
   double mean_of_tokens;  // best b sum_j x_j
@@ -34,6 +40,7 @@ double soft_nearest_error(int64_t d, double beta);
 /// beta times the error as beta grows: only the two best points matter then, and only where they tie. For two
 /// orthonormal points this is 4 (ln 2 - 1/2) / sqrt(4 pi) sqrt(d) = 0.2179 sqrt(d) in the limit of large d.
 double nearest_temperature_coefficient(int64_t d, int64_t n);
+double independent_temperature_coefficient(int64_t d, int64_t n);
 double farthest_temperature_coefficient(int64_t d, int64_t n);
 
 /// Error of one full-rank head with W_Q^T W_K = -beta I for `farthest`, by Monte Carlo over the cosines: the

@@ -23,8 +23,9 @@ bound: what is known about a layer before it is trained, without torch.
   energy          0.3208    Of the target in degree 1; in degrees 3, 5, 7, 9:
                             0.0542, 0.0247, 0.0148, 0.0102.
   applies                   to two orthonormal points in uniformly random
-                            directions, a query of its own, one layer, and the
-                            mean squared error over fresh data.
+                            directions, a query of its own that asks for its
+                            nearest or its farthest, one layer, and the mean
+                            squared error over fresh data.
 
 Full rank has no bound; self-attention has none either, and says so.
 
@@ -73,8 +74,39 @@ More points have a bound, too; what rounding may have done to it is taken off.
   energy          0.3644    Of the target in degree 1; in degrees 0, 2, 3, 4:
                             0.2500, 0.1140, 0.0369, 0.0419.
   applies                   to 4 orthonormal points in uniformly random
-                            directions, a query of its own, one layer, and the
-                            mean squared error over fresh data.
+                            directions, a query of its own that asks for its
+                            nearest or its farthest, one layer, and the mean
+                            squared error over fresh data.
+
+Points may be independent instead, and more than there are dimensions.
+
+  $ . ./no_torch; rankscope bound --d 16 --rank 4 --heads 4 --n 4 --points independent | sed -n '1p; 3p; 10p; $p'
+  4 heads of rank 4 in 16 dimensions, the nearest of 4 independent points
+  lower bound     0.3383    No layer of 4 heads of rank 4 has a smaller mean
+  temperature     1.4990    Divide it by the inverse temperature, where that is
+                            fresh data.
+  $ . ./no_torch; rankscope bound --d 8 --rank 2 --heads 4 --n 100 --points independent | sed -n '3p; 6,7p'
+  lower bound     0.3642    No layer of 4 heads of rank 2 has a smaller mean
+  plateau         0.3856    What is left when the part that is linear in the query
+                            is learned, and nothing else.
+  $ . ./no_torch; rankscope bound --d 4096 --rank 64 --heads 64 --n 8 --points independent | grep -A1 energy
+  energy          0.2898    Of the target in degree 1; in degrees 0, 2, 3: 0.1249,
+                            0.1865, 0.0448.
+  $ . ./no_torch; rankscope bound --d 2 --rank 1 --heads 8 --n 3 --points independent | tail -2
+  applies                   no bound: for independent points it is computed from 3
+                            dimensions on.
+  $ . ./no_torch; rankscope bound --d 16 --rank 4 --heads 4 --n 4 --points independent --json | grep '"points"'
+    "points": "independent",
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 8 --n 16 --target farthest --points orthonormal
+  error: orthonormal points are equally far from each other: none is the farthest
+    in   --points
+    try  --points independent, or --target nearest
+  [2]
+  $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 8 --n 16 --points ortho
+  error: there is no kind of points "ortho"
+    in   --points
+    try  orthonormal, independent
+  [2]
 
 Counts may be powers of ten, and the JSON has the same numbers.
 
@@ -82,7 +114,7 @@ Counts may be powers of ten, and the JSON has the same numbers.
   1e+60 heads of rank 8 in 64 dimensions, the nearest of 2 points
   lower bound     0.0053    No layer of 1e+60 heads of rank 8 has a smaller mean
   $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64 --json | grep -o '^  "[a-z_]*"' | tr -d '\n'; echo
-    "d"  "rank"  "heads"  "n"  "target"  "full_rank"  "lower_bound"  "lower_bound_error"  "plateau"  "no_selection_floor"  "temperature_coefficient"  "vote_error"  "energies"  "heads_needed"  "applies"
+    "d"  "rank"  "heads"  "n"  "target"  "points"  "full_rank"  "lower_bound"  "lower_bound_error"  "plateau"  "no_selection_floor"  "temperature_coefficient"  "vote_error"  "energies"  "heads_needed"  "applies"
   $ . ./no_torch; rankscope bound --d 64 --rank 8 --heads 64 --json | grep -E '"(lower_bound|plateau)"' | cut -c1-24
     "lower_bound": 0.16995
     "plateau": 0.179193680
@@ -119,7 +151,7 @@ Bad questions are refused before anything is computed.
   [2]
   $ . ./no_torch; rankscope bound --d 8 --rank 8 --heads 1 --n 16
   error: there are no 16 orthonormal points in 8 dimensions
-    try  at most d points, or the target farthest, whose points are independent
+    try  at most d points, or independent ones: --points independent
   [2]
   $ . ./no_torch; rankscope bound --d 8 --rank 8 --heads 1 --target furthest
   error: there is no target "furthest"

@@ -8,6 +8,7 @@
 #include "base/test_support.h"
 #include "theory/choice_bound.h"
 #include "theory/harmonics.h"
+#include "theory/independent_energies.h"
 #include "theory/limits.h"
 #include "theory/lower_bound.h"
 #include "theory/vote.h"
@@ -35,7 +36,7 @@ TEST(Certificate, GathersWhatIsKnownOfTwoPoints) {
 
 TEST(Certificate, BoundsTheChoiceAmongManyPointsAndSaysHowExactly) {
   const Certificate many = certify({.d = 64, .rank = 8, .heads = 8, .n = 16});
-  const ChoiceBound bound(64, 8, 16);
+  const ChoiceBound bound(64, 8, choice_energies(64, 16));
   EXPECT_EQ(many.lower_bound, bound.at(8));
   EXPECT_EQ(many.bound_error, bound.error_bar(8));
   EXPECT_EQ(many.plateau, bound.plateau());
@@ -46,7 +47,31 @@ TEST(Certificate, BoundsTheChoiceAmongManyPointsAndSaysHowExactly) {
   EXPECT_GT(*many.lower_bound, *certify({.d = 64, .rank = 8, .heads = 8}).lower_bound);
 }
 
+TEST(Certificate, BoundsTheChoiceAmongIndependentPoints) {
+  LayerQuestion q{.d = 16, .rank = 4, .heads = 4, .n = 4, .target = Neighbour::nearest_of_independent};
+  const Certificate four = certify(q);
+  const ChoiceBound bound(16, 4, independent_energies(16, 4));
+  EXPECT_EQ(four.lower_bound, bound.at(4));
+  EXPECT_EQ(four.bound_error, bound.error_bar(4));
+  EXPECT_EQ(four.energies, bound.energies().energy);
+  EXPECT_EQ(four.no_selection_floor, independent_floor(16, 4));
+  EXPECT_EQ(four.temperature_coefficient, independent_temperature_coefficient(16, 4));
+  EXPECT_EQ(four.applies.rfind("to 4 independent points, each uniform on the sphere, ", 0), 0u)
+      << four.applies;
+  // Of more points than dimensions, too, and of two points that of orthonormal ones.
+  q.n = 100;
+  EXPECT_GT(certify(q).lower_bound, 0);
+  q.n = 2;
+  EXPECT_EQ(certify(q).lower_bound, lower_bound(16, 4, 4));
+  EXPECT_EQ(certify(q).vote_error, vote_error(16, 4));
+}
+
 TEST(Certificate, HasNoBoundWhereNoneIsProved) {
+  const Certificate circle =
+      certify({.d = 2, .rank = 1, .heads = 1, .n = 3, .target = Neighbour::nearest_of_independent});
+  EXPECT_FALSE(circle.lower_bound);
+  EXPECT_EQ(circle.applies, "no bound: for independent points it is computed from 3 dimensions on");
+
   const Certificate self = certify({.d = 64, .rank = 8, .heads = 8, .n = 16, .target = Neighbour::farthest});
   EXPECT_FALSE(self.lower_bound);
   EXPECT_NEAR(self.no_selection_floor, 0.892, 1e-3);

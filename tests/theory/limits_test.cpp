@@ -161,6 +161,21 @@ TEST(NoSelection, FloorsInThreeDimensionsAreClosedForms) {
   }
 }
 
+TEST(NoSelection, OfAQueryAmongIndependentPointsHasClosedFormsAndTendsToThatOfOrthonormalOnes) {
+  // Two points: half, as their sum is orthogonal to their difference in the mean. Three dimensions: the
+  // largest cosine is 2 U - 1 with E U = N / (N + 1), E U^2 = N / (N + 2), and a cosine below it has the mean
+  // U - 1.
+  for (const int64_t d : {2, 3, 64, 4096}) EXPECT_NEAR(independent_floor(d, 2), 0.5, rounding(d)) << d;
+  for (const int64_t n : {3, 4, 16, 1000}) {
+    const auto points = static_cast<double>(n);
+    const double product = 4 * points / (points + 2) - 6 * points / (points + 1) + 2;
+    const double with_sum = 1 + (points - 1) / 2 * product;
+    EXPECT_NEAR(independent_floor(3, n), 1 - with_sum * with_sum / points, points * rounding(3)) << n;
+  }
+  EXPECT_NEAR(independent_floor(65536, 8), nearest_floor(8), 1e-4);
+  EXPECT_GT(std::abs(independent_floor(64, 8) - nearest_floor(8)), 1e-3);
+}
+
 TEST(NoSelection, OfManyPointsOnACircleCostsTheSquareOfTheirSpacing) {
   // The farthest is off the opposite point by an angle of mean square 2 pi^2 / (N (N + 1)), which is the
   // floor; what follows is smaller by the square of that angle, times at most ten.
@@ -242,6 +257,15 @@ TEST(Temperature, FarthestCoefficientOnACircleTendsToTwoTies) {
   for (const int64_t n : {1000, 20'000, 100'000, 1'000'000}) {
     const double angle = std::numbers::pi / static_cast<double>(n);
     EXPECT_NEAR(farthest_temperature_coefficient(2, n) / (2 * kTieCost), 1, angle * angle + rounding(2)) << n;
+  }
+}
+
+TEST(Temperature, CoefficientOfIndependentPointsTendsToThatOfOrthonormalOnes) {
+  for (const int64_t n : {2, 8, 64}) {
+    const double ratio =
+        independent_temperature_coefficient(65536, n) / nearest_temperature_coefficient(65536, n);
+    EXPECT_NEAR(ratio, 1, 5e-4) << n;
+    EXPECT_EQ(independent_temperature_coefficient(64, n), farthest_temperature_coefficient(64, n + 1)) << n;
   }
 }
 

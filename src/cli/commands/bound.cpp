@@ -1,7 +1,9 @@
 // rankscope bound: what is known about a layer before it is trained.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -21,9 +23,9 @@ using Fields = nlohmann::ordered_json;
 
 struct BoundOptions {
   LayerQuestion question;
-  std::string heads, target = "nearest";
-  int64_t composition = 0;  // functions; 0: the question is about a layer
-  double message = 0;       // bits
+  std::string heads, target = "nearest", points;  // no points: those of the target
+  int64_t composition = 0;                        // functions; 0: the question is about a layer
+  double message = 0;                             // bits
   bool json = false;
 };
 
@@ -35,12 +37,25 @@ double parse_heads(const std::string& text) {
   return value;
 }
 
-Neighbour parse_target(const std::string& text) {
-  for (const Neighbour target : {Neighbour::nearest, Neighbour::farthest})
-    if (text == to_string(target)) return target;
-  throw usage_error(unknown_name("target", text, {"nearest", "farthest"}).message())
-      .in("--target")
-      .hint("nearest, farthest");
+std::string one_of(const char* option, const char* what, const std::string& text,
+                   const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), text) != known.end()) return text;
+  throw usage_error(unknown_name(what, text, known).message())
+      .in(option)
+      .hint(fmt::format("{}", fmt::join(known, ", ")));
+}
+
+Neighbour parse_neighbour(const BoundOptions& o) {
+  const std::string target = one_of("--target", "target", o.target, {"nearest", "farthest"});
+  const std::string points =
+      o.points.empty() ? "" : one_of("--points", "kind of points", o.points, {"orthonormal", "independent"});
+  if (target == "nearest")
+    return points == "independent" ? Neighbour::nearest_of_independent : Neighbour::nearest;
+  if (points == "orthonormal")
+    throw usage_error("orthonormal points are equally far from each other: none is the farthest")
+        .in("--points")
+        .hint("--points independent, or --target nearest");
+  return Neighbour::farthest;
 }
 
 // 64, 1000000, 1e+60: whole numbers as far as a double holds each of them.
@@ -78,7 +93,8 @@ std::string plural(double count) { return count == 1 ? "" : "s"; }
 void print_bound(const Certificate& c, std::ostream& out) {
   const LayerQuestion& q = c.question;
   const std::string heads = fmt::format("{} head{} of rank {}", count_text(q.heads), plural(q.heads), q.rank);
-  out << fmt::format("{} in {} dimensions, the {} of {} points\n\n", heads, q.d, to_string(q.target), q.n);
+  out << fmt::format("{} in {} dimensions, the {} of {}{} points\n\n", heads, q.d, target_of(q.target), q.n,
+                     q.target == Neighbour::nearest_of_independent ? " independent" : "");
   Page page(out);
   const auto number = [](double value) {
     return value >= 1e-3 || value == 0 ? fmt::format("{:.4f}", value) : fmt::format("{:.2g}", value);
@@ -116,11 +132,15 @@ void print_bound(const Certificate& c, std::ostream& out) {
           "energy", number(c.eta.front() / 2),
           fmt::format("Of the target in degree 1; in degrees 3, 5, 7, 9: {:.4f}, {:.4f}, {:.4f}, {:.4f}.",
                       c.eta[1] / 2, c.eta[2] / 2, c.eta[3] / 2, c.eta[4] / 2));
-    else
-      page.line(
-          "energy", number(c.energies[1]),
-          fmt::format("Of the target in degree 1; in degrees 0, 2, 3, 4: {:.4f}, {:.4f}, {:.4f}, {:.4f}.",
-                      c.energies[0], c.energies[2], c.energies[3], c.energies[4]));
+    else {
+      std::string degrees = "0", energies = fmt::format("{:.4f}", c.energies[0]);
+      for (size_t l = 2; l < std::min<size_t>(5, c.energies.size()); ++l) {
+        degrees += fmt::format(", {}", l);
+        energies += fmt::format(", {:.4f}", c.energies[l]);
+      }
+      page.line("energy", number(c.energies[1]),
+                fmt::format("Of the target in degree 1; in degrees {}: {}.", degrees, energies));
+    }
   }
   page.line("applies", "", c.applies + ".");
 }
@@ -143,7 +163,8 @@ Fields bound_json(const Certificate& c) {
               {"rank", q.rank},
               {"heads", q.heads},
               {"n", q.n},
-              {"target", to_string(q.target)},
+              {"target", target_of(q.target)},
+              {"points", points_of(q.target)},
               {"full_rank", c.full_rank},
               {"lower_bound", maybe(c.lower_bound)},
               {"lower_bound_error", maybe(c.bound_error)},
@@ -204,10 +225,14 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
       app.add_option("--n", options->question.n, "Points to choose from, or tokens of --composition")
           ->check(whole_number(2))
           ->capture_default_str();
-  app.add_option(
-         "--target", options->target,
-         "nearest: to a query, among orthonormal points; farthest: self-attention, independent points")
+  app.add_option("--target", options->target,
+                 "nearest: to a query of its own (its farthest has the same numbers); farthest: "
+                 "self-attention, each point looks for the one farthest from it")
       ->capture_default_str();
+  app.add_option("--points", options->points,
+                 "Of the nearest: orthonormal, or independent and uniform on the sphere, as those of the "
+                 "farthest are")
+      ->type_name("NAME");
   app.add_option("--composition", options->composition,
                  "Another question: from how many tokens on are so many functions too many to compose?")
       ->check(whole_number(1));
@@ -231,7 +256,7 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
         throw usage_error(fmt::format("{} is required", o->get_name())).hint("rankscope bound --help");
     LayerQuestion question = options->question;
     question.heads = parse_heads(options->heads);
-    question.target = parse_target(options->target);
+    question.target = parse_neighbour(*options);
     const Certificate certificate = certify(question);
     if (options->json)
       io.out << bound_json(certificate).dump(2) << '\n';
@@ -249,6 +274,7 @@ extern const Command command_bound{
     .examples = {"rankscope bound --d 64 --rank 8 --heads 64",
                  "rankscope bound --d 64 --rank 1 --heads 1e6 --json",
                  "rankscope bound --d 64 --rank 8 --heads 8 --n 16",
+                 "rankscope bound --d 64 --rank 8 --heads 8 --n 16 --points independent",
                  "rankscope bound --d 64 --rank 8 --heads 8 --n 16 --target farthest",
                  "rankscope bound --composition 2 --message 1024 --n 100000"},
     .prepare = prepare_bound};

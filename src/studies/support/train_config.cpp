@@ -353,12 +353,15 @@ void check(const TrialSpec& t) {
 std::map<std::string, double> limits_of(const TrialSpec& t) {
   const TaskSpec& k = t.task;
   std::map<std::string, double> out;
-  // The bound is about one layer whose heads see the query through a few numbers each, and nothing else.
-  const bool bounded = asks_separately(t.network) && k.name == "nearest" && k.data == "ortho" && k.n >= 2 &&
-                       t.network.sources.front().embedding.positions == 0;
-  if (bounded) {
+  // The bound is about one layer whose heads see the query through a few numbers each, and nothing else. The
+  // farthest point is the nearest one of the opposite query, which has the same law.
+  const bool neighbour = k.name == "nearest" || k.name == "farthest";
+  const bool asked = neighbour && (k.data == "ortho" || k.data == "iid") && k.queries > 0 && k.n >= 2;
+  if (asked && asks_separately(t.network) && t.network.sources.front().embedding.positions == 0) {
     const AttentionSpec& a = t.network.blocks.front().attention();
-    const Certificate c = certify({k.d, a.d_qk, static_cast<double>(a.heads), k.n, Neighbour::nearest});
+    const Certificate c =
+        certify({k.d, a.d_qk, static_cast<double>(a.heads), k.n,
+                 k.data == "ortho" ? Neighbour::nearest : Neighbour::nearest_of_independent});
     if (c.lower_bound) out["lower_bound"] = *c.lower_bound;
     if (c.plateau) out["plateau"] = *c.plateau;
   }
@@ -369,8 +372,7 @@ std::map<std::string, double> limits_of(const TrialSpec& t) {
     out["lower_bound"] =
         SquareWave(k.d, 4 * std::sqrt(2.0) / jumps).lower_bound(a.d_qk, static_cast<double>(a.heads));
   }
-  if (k.name == "nearest" && k.data == "ortho" && k.queries > 0 && k.n >= 2)
-    out["no_selection_floor"] = nearest_floor(k.n);
+  if (asked) out["no_selection_floor"] = k.data == "ortho" ? nearest_floor(k.n) : independent_floor(k.d, k.n);
   if (k.name == "farthest" && k.data == "iid" && k.queries == 0 && k.n >= 2)
     out["no_selection_floor"] = farthest_floors(k.d, k.n).no_selection;
   return out;
