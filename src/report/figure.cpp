@@ -134,6 +134,24 @@ FigurePoint merged(double x, const std::vector<std::pair<double, double>>& rows)
   return {x, e.value, banded ? e.value - e.stderr_ : e.value, banded ? e.value + e.stderr_ : e.value};
 }
 
+// An axis has numbers: words can only tell curves apart.
+void require_numbers(const std::vector<CellTable>& tables, const std::string& column, const char* option) {
+  std::string word;
+  for (const CellTable& table : tables) {
+    const auto at = table.find(column);
+    if (!at) return;  // a metric: its values stand in another column
+    for (const auto& row : table.rows) {
+      if (std::isfinite(number(row[*at]))) return;
+      if (word.empty()) word = row[*at];
+    }
+  }
+  throw Error(word.empty()
+                  ? fmt::format("the column {} is empty", printable(column))
+                  : fmt::format("the column {} has no numbers: {}", printable(column), printable(word)))
+      .in(option)
+      .hint(fmt::format("--by {} tells curves apart by it", printable(column)));
+}
+
 }  // namespace
 
 std::vector<FigureCurve> select_curves(const std::vector<CellTable>& tables, const FigureRequest& request) {
@@ -144,10 +162,13 @@ std::vector<FigureCurve> select_curves(const std::vector<CellTable>& tables, con
       if (curves.find(name) == curves.end()) order.push_back(name);
       curves[name][x].emplace_back(y, error);
     });
-  if (order.empty())
+  if (order.empty()) {
+    require_numbers(tables, request.x, "--x");
+    require_numbers(tables, request.y, "--y");
     throw Error("no row has these values")
         .in(fmt::format("{}{}", request.y, request.site.empty() ? "" : " at " + printable(request.site)))
         .hint("another --site, --tokens or --where; rankscope report shows what there is");
+  }
   std::vector<FigureCurve> out;
   for (const std::string& name : order) {
     out.push_back({name, {}});

@@ -80,6 +80,11 @@ What is not there is named, with what is; so is what is no table.
     in   residual_l1inf_rel at resid_mid
     try  another --site, --tokens or --where; rankscope report shows what there is
   [1]
+  $ rankscope plot metrics.csv --y residual_l1inf_rel --x site
+  error: the column site has no numbers: blocks.0.hook_resid_pre
+    in   --x
+    try  --by site tells curves apart by it
+  [1]
   $ rankscope plot metrics.csv --y residual_l1inf_rel --size 3in
   error: expected a size as 3.25x2.2in (in, cm, mm or pt), but got "3in"
     in   --size
