@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/published.h"
 #include "report/text.h"
-#include "theory/path_counts.h"
 
 namespace rankscope {
 namespace {
@@ -20,8 +19,7 @@ constexpr double kModelR0 = 400, kModelC = 1.0491046;
 
 }  // namespace
 
-void add_counts(std::vector<Column>& columns, int64_t layers, int64_t heads) {
-  const PathCounts counts = path_counts(layers, heads);
+void add_counts(std::vector<Column>& columns, const PathCounts& counts) {
   Column paths{"paths", {}}, share{"share", {}};
   for (size_t k = 0; k < counts.share.size(); ++k) {
     const double log10 = counts.log10_count[k];
@@ -42,7 +40,7 @@ Column length_column(int64_t layers) {
 void print_count(int64_t layers, int64_t heads, std::vector<double> alpha, std::ostream& out) {
   const PathCounts counts = path_counts(layers, heads);
   std::vector<Column> columns{length_column(layers)};
-  add_counts(columns, layers, heads);
+  add_counts(columns, counts);
   if (!alpha.empty()) {
     if (alpha.size() == 1) alpha.resize(static_cast<size_t>(layers), alpha.front());
     if (static_cast<int64_t>(alpha.size()) != layers)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/columns.h"
+#include "theory/path_counts.h"
 
 namespace rankscope {
 
@@ -13,7 +14,7 @@ namespace rankscope {
 Column length_column(int64_t layers);
 
 /// How many paths of each length, and which share of all.
-void add_counts(std::vector<Column>& columns, int64_t layers, int64_t heads);
+void add_counts(std::vector<Column>& columns, const PathCounts& counts);
 
 /// The same on its own; with the published model of what paths weigh where `alpha` says what a layer passes
 /// on: one number for all layers, or one for each.

@@ -197,6 +197,8 @@ double Evaluator::bound(const std::vector<Unit>& units) const {
     const auto l = static_cast<size_t>(u.layer);
     const bool own = u.kind == UnitKind::head || u.kind == UnitKind::expert;
     total += logits + (own ? (writes_heads(u.layer) || u.kind == UnitKind::expert ? rest[l] : block[l]) : 0);
+    if (u.kind == UnitKind::head)  // what the layer writes loses is a product with the head's part of W_O
+      total += 2.0 * static_cast<double>(spec.blocks[l].attention().d_v * spec.width);
     for (size_t k = l + 1; k < block.size(); ++k) total += block[k];
   }
   return total / all;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/philox.h"
 #include "importance/kept.h"
@@ -16,6 +17,7 @@ namespace rankscope {
 namespace {
 
 constexpr int64_t kGroupOnCpu = int64_t{1} << 30;
+constexpr size_t kMlpSteps = 3;    // of a branch in front of its join: read, run, write
 constexpr uint32_t kResample = 4;  // the stream of random numbers, beside those of pass/
 
 // Networks that run one block alike go through it side by side, up to so many tokens: that fills a GPU, and
@@ -209,25 +211,57 @@ class Group {
   size_t silence(const Variation& v, const BlockPlan& plan, const BlockContext& context, BlockState& state,
                  size_t next, size_t b) {
     const Replacement replacement = v.replacement;
-    run_step(plan.steps[next++], context, state, true);
-    if (replacement == Replacement::zero) {
-      state.value = at::zeros_like(state.stream);
-      return next + 2;
+    if (replacement == Replacement::resample) {
+      next = run_mlp(plan, context, state, next);
+      count_mlp(v.unit->layer, b);
+      state.value = state.value.index_select(0, order(b, state.value));
+      return next;
     }
-    for (int i = 0; i < 2; ++i) run_step(plan.steps[next++], context, state, true);
-    BlockSpec ran;
-    ran.branches = {*block(v.unit->layer).mlp_branch()};
-    e_.flops += e_.block_cost(ran, e_.batches[b]);
-    const at::Tensor mean = state.value.to(at::kDouble).mean(0, true).to(state.value.scalar_type());
-    state.value = replacement == Replacement::mean ? mean.expand_as(state.value).contiguous()
-                                                   : state.value.index_select(0, order(b, state.value));
+    const size_t joins = next + kMlpSteps;
+    run_step(plan.steps[next], context, state, true);
+    state.value =
+        replacement == Replacement::zero
+            ? at::zeros_like(state.stream)
+            : mlp_mean(v.unit->layer, plan, context.weights, next).expand_as(state.stream).contiguous();
+    return joins;
+  }
+
+  // Read, run and write: what the branch adds to the stream is the state's value then.
+  static size_t run_mlp(const BlockPlan& plan, const BlockContext& context, BlockState& state, size_t next) {
+    for (size_t i = 0; i < kMlpSteps; ++i) run_step(plan.steps[next++], context, state, true);
     return next;
+  }
+
+  void count_mlp(int64_t l, size_t b) {
+    BlockSpec ran;
+    ran.branches = {*block(l).mlp_branch()};
+    e_.flops += e_.block_cost(ran, e_.batches[b]);
+  }
+
+  // What the MLP writes in the mean over the tokens of all samples, in whatever batches they come.
+  const at::Tensor& mlp_mean(int64_t l, const BlockPlan& plan, const Weights& weights, size_t first) {
+    at::Tensor& mean = mlp_means_[l];
+    if (mean.defined()) return mean;
+    int64_t tokens = 0;
+    at::Tensor sum, like;
+    for (size_t b = 0; b < e_.batches.size(); ++b) {
+      BlockObserver nobody;
+      BlockState state = e_.kept[static_cast<size_t>(l)][b].before_mlp;
+      run_mlp(plan, {plan, weights, e_.batches[b], nobody}, state, first);
+      count_mlp(l, b);
+      like = state.value;
+      const at::Tensor here = like.to(at::kDouble).sum(0, true);
+      sum = sum.defined() ? sum + here : here;
+      tokens += like.size(0);
+    }
+    return mean = (sum / static_cast<double>(tokens)).to(like.scalar_type());
   }
 
   Evaluator::Impl& e_;
   const std::vector<Variation>& all_;
   std::vector<size_t> members_;
   std::vector<Live> live_;
+  std::map<int64_t, at::Tensor> mlp_means_;  // by layer
 };
 
 }  // namespace

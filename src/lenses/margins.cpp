@@ -39,6 +39,7 @@ enum MarginsMetric : int64_t {  // as they are declared below
 constexpr int64_t kMarginQueries = 64;  // evenly spaced ones of longer samples
 constexpr int64_t kNullEvery = 8;       // the null is taken of every eighth sample
 constexpr double kLeast = 1e-30;        // attention below this, and 1 - attention below epsilon, is rounding
+constexpr int64_t kNoKey = -1;          // in samples where no key is seen by enough queries
 
 /// What a head's strongest key is and how strong, from patterns p [S, H, Q, K]. `sees` [Q, K], `keys` [Q].
 struct Strongest {
@@ -191,8 +192,12 @@ class Margins : public Measurement, public LongMeasurement {
       return sent(at::tensor(values, at::kLong).view({samples, K}), found.key.device()).gather(1, found.key);
     };
     share(kSpecial, of_key(special));
-    positions_.push_back(found.key);
-    if (!ids.empty()) tokens_.push_back(of_key(ids));
+    const at::Tensor known = found.median == found.median;
+    const auto keep = [&](const at::Tensor& key) {
+      return at::where(known, key, at::full_like(key, kNoKey));
+    };
+    positions_.push_back(keep(found.key));
+    if (!ids.empty()) tokens_.push_back(keep(of_key(ids)));
   }
 
   at::Tensor finish() override {
@@ -202,13 +207,18 @@ class Margins : public Measurement, public LongMeasurement {
                          .to(positions_.front().device());
     const auto common = [&](const std::vector<at::Tensor>& seen, MarginsMetric which, MarginsMetric share) {
       if (seen.empty()) return;
-      const at::Tensor all = at::cat(seen);  // [samples, H]
-      const at::Tensor mode = std::get<0>(all.mode(0));
-      const auto n = static_cast<double>(all.size(0));
-      const at::Tensor to = out.narrow(0, 0, heads);
-      to.select(1, which).select(1, 0).copy_(mode.to(at::kDouble));
-      to.select(1, share).select(1, 0).copy_((all == mode.unsqueeze(0)).to(at::kDouble).mean(0));
-      for (const MarginsMetric m : {which, share}) to.select(1, m).select(1, 2).fill_(n);
+      const at::Tensor all = at::cat(seen), known = all != kNoKey, n = known.sum(0);  // [samples, H], [H]
+      // Samples without a key differ from all others, and lie above them: of equals the least is the mode.
+      const at::Tensor others = all.max() + 1 + at::arange(all.size(0), all.options()).unsqueeze(1);
+      const at::Tensor mode = std::get<0>(at::where(known, all, others).mode(0));
+      const at::Tensor same = ((all == mode.unsqueeze(0)) & known).sum(0), to = out.narrow(0, 0, heads);
+      const auto put = [&](MarginsMetric m, const at::Tensor& value) {
+        const at::Tensor v = value.to(at::kDouble);
+        to.select(1, m).select(1, 0).copy_(at::where(n > 0, v, at::full_like(v, kNone)));
+        to.select(1, m).select(1, 2).copy_(n.to(at::kDouble));
+      };
+      put(which, mode);
+      put(share, same.to(at::kDouble) / n);
     };
     common(positions_, kKeyPosition, kPositionShare);
     common(tokens_, kKeyToken, kTokenShare);
@@ -233,7 +243,7 @@ extern const Lens lens_margins{
               "median over queries (at most 64 evenly spaced ones; the lower of two in the middle) of "
               "log(a / (1 - a)) + log(t - 1), a what the query gives the strongest key, t > 1 the keys it "
               "sees; the strongest key has the largest mean of a t over the queries that see it, among keys "
-              "that a quarter of the queries see, and two at least",
+              "that a quarter of the queries see (rounded down, and two at least)",
           .meaning = "nats above uniform attention, at any length: 0 uniform, 3 a sink",
           .low = -1e3,
           .high = 1e3},
@@ -248,7 +258,8 @@ extern const Lens lens_margins{
           .low = -1e9,
           .high = 1e9},
          {.name = "sink_scatter",
-          .formula = "median distance of those margins from their median",
+          .formula =
+              "median distance of those margins from their median (either the lower of two in the middle)",
           .meaning = "0: the sink takes the same from every query"},
          {.name = "sink_key_mass",
           .formula = "mean of a over those queries",
@@ -268,14 +279,14 @@ extern const Lens lens_margins{
           .meaning = "share of samples",
           .high = 1.0},
          {.name = "sink_key_position",
-          .formula = "the position that is the strongest key in most samples",
+          .formula = "the position that is the strongest key in most samples, of those that have one",
           .meaning = "beside sink_key_position_share"},
          {.name = "sink_key_position_share",
           .formula = "share of samples in which it is",
           .meaning = "1: always the same position",
           .high = 1.0},
          {.name = "sink_key_token",
-          .formula = "the token id that is the strongest key in most samples",
+          .formula = "the token id that is the strongest key in most samples, of those that have one",
           .meaning = "beside sink_key_token_share"},
          {.name = "sink_key_token_share",
           .formula = "share of samples in which it is",

@@ -9,6 +9,7 @@
 
 #include "base/table.h"
 #include "lenses/lens.h"
+#include "lenses/support/on_device.h"
 #include "lenses/support/some_tokens.h"
 #include "tensors/norm.h"
 
@@ -18,16 +19,14 @@ namespace {
 enum NormedMetric : int64_t {
   kNormedResidual,
   kNormedChannels,
+  kLeftOut,
   kNormedMetrics
 };  // as they are declared below
 
 constexpr int64_t kMostNormed = 32;  // evenly spaced ones of a longer sample: no number here needs more
-constexpr double kMassive = 20;      // medians, of a channel's or a token's size
 
-/// Squares [S, m] of what is at most kMassive times the median.
-at::Tensor most_medians(const at::Tensor& squares) {
-  return squares <= kMassive * kMassive * std::get<0>(squares.median(1, true));
-}
+/// 1 for what is not massive, of squares [S, m].
+at::Tensor ordinary(const at::Tensor& squares) { return 1 - above_median_of(squares.sqrt()); }
 
 class Normed : public Measurement {
  public:
@@ -69,22 +68,23 @@ class Normed : public Measurement {
          some_tokens(view.packing, Take::content, kMostNormed, view.x, kMostNormed * view.x.size(1))) {
       const at::Tensor x = some.of(view.x), before = behind_.acts() ? given(x) : x;  // [S, n, d]
       const at::Tensor sizes = x.square().sum(2);                                    // [S, n]
-      const at::Tensor w = most_medians(sizes).to(x.scalar_type()).unsqueeze(2),
-                       count = w.sum(at::IntArrayRef{1, 2}, true);
+      const at::Tensor w = ordinary(sizes).unsqueeze(2), count = w.sum(at::IntArrayRef{1, 2}, true);
       const at::Tensor channels = at::bmm(w.transpose(1, 2), before.square()).squeeze(1);  // [S, d]
-      const at::Tensor kept = most_medians(channels).to(x.scalar_type()).unsqueeze(1);     // [S, 1, d]
+      const at::Tensor kept = ordinary(channels).unsqueeze(1);                             // [S, 1, d]
       at::Tensor y = x * kept;
       if (norm_.kind == NormKind::layer) y = (y - y.mean(2, true)) * kept;
       if (behind_.acts() && behind_.kind == NormKind::layer) y = without_share(x, before, kept);
-      y = y * (norm_.there() ? norm_scale(x, norm_) * w : w);
-      const at::Tensor rest = y - w * (y.sum(1, true) / count);
-      const auto square = [](const at::Tensor& t) {
-        return t.square().sum(at::IntArrayRef{1, 2}, false, at::kDouble);
+      const at::Tensor scale = norm_.there() ? norm_scale(x, norm_) * w : w;
+      // What tells these tokens apart, as a share of their size. Where nothing is left they are all alike.
+      const auto residual = [&](const at::Tensor& t) {
+        const auto square = [](const at::Tensor& v) {
+          return v.square().sum(at::IntArrayRef{1, 2}, false, at::kDouble);
+        };
+        const at::Tensor size = square(t), ratio = (square(t - w * (t.sum(1, true) / count)) / size).sqrt();
+        return at::where(size == 0, at::zeros_like(ratio), ratio);
       };
-      // Where nothing is left the tokens are all alike.
-      const at::Tensor size = square(y), ratio = (square(rest) / size).sqrt();
-      content.select(1, kNormedResidual)
-          .index_copy_(0, some.samples, at::where(size == 0, at::zeros_like(ratio), ratio));
+      content.select(1, kNormedResidual).index_copy_(0, some.samples, residual(y * scale));
+      content.select(1, kLeftOut).index_copy_(0, some.samples, residual(x * (1 - kept) * scale));
       content.select(1, kNormedChannels)
           .index_copy_(0, some.samples,
                        static_cast<double>(d) - kept.sum(at::IntArrayRef{1, 2}, false, at::kDouble));
@@ -126,12 +126,18 @@ extern const Lens lens_normed{
           .meaning = "share of the tokens' size that tells them apart: near 0 is collapse",
           .mean = Mean::geometric,
           .high = 1.0 + 1e-5,
-          .version = 3},
+          .version = 4},
          {.name = "normed_channels",
           .formula =
-              "channels whose rms over content tokens exceeds 20 times the median channel's before the norm",
+              "channels whose rms over content tokens exceeds 20 times the median of those that are not "
+              "zero, before the norm",
           .meaning = "how many channels the residual leaves out",
-          .version = 3}},
+          .version = 4},
+         {.name = "normed_left_out",
+          .formula = "||R||_F / ||X||_F of the channels that residual_fro_rel_normed leaves out, alone; 0 "
+                     "where there are none",
+          .meaning = "whether the channels that are left out tell tokens apart themselves",
+          .high = 1.0 + 1e-5}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Normed>(context);
     }};

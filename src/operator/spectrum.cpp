@@ -15,9 +15,9 @@ constexpr uint32_t kStart = 0x6f706572, kProbe = 0x70726f62;  // "oper", "prob"
 constexpr int64_t kCheckEvery = 4;
 constexpr double kExhausted = 1e-13;
 
-at::Tensor normal(const at::Tensor& like, int64_t count, uint64_t seed, uint32_t stream) {
+at::Tensor normal(const at::Tensor& like, int64_t count, uint64_t seed, uint32_t stream, uint32_t draw = 0) {
   at::Tensor out = at::empty({count, like.size(0), like.size(1)}, at::kDouble);
-  const Philox random{seed, stream, 0};
+  const Philox random{seed, stream, draw};
   double* p = out.data_ptr<double>();
   for (int64_t i = 0; i < out.numel(); ++i) p[i] = random.normal(static_cast<uint64_t>(i));
   return out.to(like.options());
@@ -165,7 +165,7 @@ Unfoldings unfoldings(const AffineChain& chain, const at::Tensor& like, int64_t 
     collect(image, token_out, channel_out);
     sums.push_back(image.to(at::kDouble).square().sum());
     there_and_back.push_back(chain.adjoint(image).to(at::kDouble));
-    const at::Tensor h = normal(image, 1, seed + 1 + static_cast<uint64_t>(k), kProbe)[0];
+    const at::Tensor h = normal(image, 1, seed, kProbe, 1 + static_cast<uint32_t>(k))[0];
     collect(chain.adjoint(h), token_in, channel_in);
     out.applications += 3;
   }

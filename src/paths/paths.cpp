@@ -18,8 +18,8 @@
 #include "pass/scanned_model.h"
 #include "pass/stream_metrics.h"
 #include "paths/chained.h"
+#include "paths/layer_paths.h"
 #include "paths/sampled.h"
-#include "theory/path_counts.h"
 
 namespace rankscope {
 namespace {
@@ -230,7 +230,7 @@ void require_patterns_alone(const ModelSpec& spec) {
 
 // Counting and carrying, side by side.
 Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
-  const PathCounts counts = path_counts(heads_by_layer(spec));
+  const PathCounts counts = path_counts(layer_paths(spec));
   int most = 0;
   double share = -1, bias = 0;
   for (const Row& r : table.rows)

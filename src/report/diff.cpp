@@ -144,6 +144,13 @@ double Change::errors() const {
   return std::fabs(delta) / stderr_;
 }
 
+// Wallace (1959): Student's t as a normal deviate, in closed form and without underflow.
+double Change::sureness() const {
+  const double t = errors(), freedom = static_cast<double>(n - 1);
+  if (std::isinf(t) || freedom < 1) return t;
+  return (8 * freedom + 1) / (8 * freedom + 3) * std::sqrt(freedom * std::log1p(t * t / freedom));
+}
+
 double Change::relative() const {
   const double size = 0.5 * (std::fabs(a) + std::fabs(b));
   return size > 0 ? std::fabs(delta) / size : 0;
@@ -204,9 +211,9 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
       out.expected_by_chance += by_chance(kClear, c.n);
     }
   std::stable_sort(out.changes.begin(), out.changes.end(), [](const Change& x, const Change& y) {
-    return standing(x) != standing(y) ? standing(x) < standing(y)
-           : x.errors() != y.errors() ? x.errors() > y.errors()
-                                      : x.relative() > y.relative();
+    return standing(x) != standing(y)     ? standing(x) < standing(y)
+           : x.sureness() != y.sureness() ? x.sureness() > y.sureness()
+                                          : x.relative() > y.relative();
   });
   return out;
 }

@@ -23,6 +23,9 @@ struct Change {
   /// Change over its standard error; infinite for a change behind which no samples stand (weights), 0 for
   /// none and where one pair tells nothing of its error.
   double errors() const;
+  /// The same as a normal deviate, by which changes of different numbers of pairs can be compared: 61
+  /// standard errors of two pairs are less sure than 45 of twelve.
+  double sureness() const;
   /// Change over the mean size of the two values: from 0 to 2.
   double relative() const;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 namespace rankscope {
 
@@ -24,19 +23,28 @@ PathCounts path_counts(int64_t layers, int64_t heads) {
   return out;
 }
 
-PathCounts path_counts(std::span<const int64_t> heads) {
-  if (std::ranges::adjacent_find(heads, std::not_equal_to{}) == heads.end())
-    return path_counts(static_cast<int64_t>(heads.size()), heads.empty() ? 1 : heads.front());
+PathCounts path_counts(std::span<const LayerPaths> layers) {
+  const auto as_usual = [&](const LayerPaths& l) {
+    return l.skip && l.heads > 0 && l.heads == layers.front().heads;
+  };
+  if (std::ranges::all_of(layers, as_usual))
+    return path_counts(static_cast<int64_t>(layers.size()), layers.empty() ? 1 : layers.front().heads);
   PathCounts out;
+  if (std::ranges::any_of(layers, [](const LayerPaths& l) { return l.heads == 0 && !l.skip; })) {
+    out.log10_total = -INFINITY;
+    out.log10_count.assign(layers.size() + 1, -INFINITY);
+    out.share.assign(layers.size() + 1, 0.0);
+    return out;
+  }
   double variance = 0;
   out.share = {1.0};
-  for (const int64_t count : heads) {
-    const double H = static_cast<double>(count), p = H / (H + 1);
+  for (const LayerPaths& layer : layers) {
+    const double H = static_cast<double>(layer.heads), ways = H + (layer.skip ? 1 : 0), p = H / ways;
     out.share.push_back(0);
     for (size_t k = out.share.size() - 1; k > 0; --k)
       out.share[k] = out.share[k] * (1 - p) + out.share[k - 1] * p;
     out.share[0] *= 1 - p;
-    out.log10_total += std::log10(1 + H);
+    out.log10_total += std::log10(ways);
     out.mean += p;
     variance += p * (1 - p);
   }

@@ -16,9 +16,17 @@ struct PathCounts {
 };
 
 PathCounts path_counts(int64_t layers, int64_t heads);
-/// The same for layers that differ in their heads: as many paths of length k as there are choices of k layers
-/// and of a head in each. The shares are those of a sum of coins that fall with H_l / (H_l + 1).
-PathCounts path_counts(std::span<const int64_t> heads);
+
+/// What a path may do in one layer: take one of its heads, or the skip past them where there is one.
+struct LayerPaths {
+  int64_t heads = 0;
+  bool skip = true;
+};
+
+/// The same for layers that differ: as many paths of length k as there are choices of k layers in which a
+/// head is taken, and of the head. The shares are those of a sum of coins that fall with H_l / (H_l + 1), or
+/// surely where there is no skip. Where a layer lets no path through there are none.
+PathCounts path_counts(std::span<const LayerPaths> layers);
 
 /// Natural logarithms, by length, of the published model of what paths weigh: e_k H^k R0 c^-(3^k - 1), where
 /// e_k sums, over all choices of k layers, (1 - alpha) of those taken times alpha of the others: alpha_l is

@@ -59,6 +59,14 @@ std::map<int64_t, double> Evidence::samples(std::string_view variant, std::strin
   return out;
 }
 
+std::map<std::pair<int, int>, std::vector<double>> Evidence::samples_of_heads(std::string_view metric) const {
+  std::map<std::pair<int, int>, std::vector<double>> out;
+  for (const SampleRow& r : table_.samples)
+    if (r.head >= 0 && r.metric.str() == metric && r.variant.str() == "full" && !std::isnan(r.value))
+      out[{r.layer, r.head}].push_back(r.value);
+  return out;
+}
+
 const std::vector<const Row*>& Evidence::all(std::string_view variant, std::string_view metric) const {
   static const std::vector<const Row*> none;
   const auto found = rows_.find({variant, metric});
@@ -141,14 +149,25 @@ std::string_view Case::residual_name() const {
   return evidence.any("full", "residual_fro_rel_normed") != nullptr ? "normed residual" : "residual";
 }
 
+namespace {
+
+const Row* of_normed(const Case& c, std::string_view variant, std::string_view metric, const Place& p) {
+  const int left_by = c.path.pre_norm ? p.layer - 1 : p.layer;  // the block whose output is read here
+  return left_by < 0 ? nullptr
+                     : c.evidence.at_site(variant, metric, fmt::format("blocks.{}.hook_resid_post", left_by),
+                                          "content");
+}
+
+}  // namespace
+
 const Row* Case::residual(std::string_view variant, const Place& p) const {
-  if (evidence.any("full", "residual_fro_rel_normed") != nullptr) {
-    const int left_by = path.pre_norm ? p.layer - 1 : p.layer;  // the block whose output is read here
-    return left_by < 0 ? nullptr
-                       : evidence.at_site(variant, "residual_fro_rel_normed",
-                                          fmt::format("blocks.{}.hook_resid_post", left_by), "content");
-  }
+  if (evidence.any("full", "residual_fro_rel_normed") != nullptr)
+    return of_normed(*this, variant, "residual_fro_rel_normed", p);
   return evidence.at_site(variant, "residual_fro_rel_trimmed", p.site, "content");
+}
+
+const Row* Case::left_out(std::string_view variant, const Place& p) const {
+  return of_normed(*this, variant, "normed_left_out", p);
 }
 
 std::string Case::beside(const Row* r) const {

@@ -44,6 +44,8 @@ class Evidence {
   const std::vector<std::string_view>& variants() const { return variants_; }  // in order of appearance
   /// The values of single samples, by number; empty where none were kept.
   std::map<int64_t, double> samples(std::string_view variant, std::string_view metric) const;
+  /// Those of every head of the full network, by layer and head.
+  std::map<std::pair<int, int>, std::vector<double>> samples_of_heads(std::string_view metric) const;
 
   /// What values are held against: "baseline" (another checkpoint), else "null:init", else "".
   std::string_view baseline() const { return baseline_; }
@@ -97,6 +99,8 @@ struct Case {
   /// The residual of the content tokens behind the norm that reads them, without its gain and bias; in tables
   /// from before that was measured, with them. Or nullptr.
   const Row* residual(std::string_view variant, const Place& p) const;
+  /// The residual of the massive channels that it leaves out, or nullptr.
+  const Row* left_out(std::string_view variant, const Place& p) const;
   /// What sentences call it: "residual" alone is what tables show, gain and bias included.
   std::string_view residual_name() const;
   /// ", baseline 0.43" or ", no baseline".

@@ -72,7 +72,7 @@ Every command explains itself with examples, and needs no torch for it.
     collapse_ratio=0.5  ... and below this share of the baseline's, where there is one
     read=0.1            units that differ by less than this between tokens: they tell nothing apart
     use=0.1             use below this: the output does not need what tells tokens apart
-    dimension=2         unit_rank below this: tokens differ along one direction
+    dimension=2         unit_rank below this: most of what tells tokens apart lies along one direction
     collapse=0.1        normed residual below this: the tokens of the layer are nearly all alike
     kept=0.8            more than this share of the full network's normed residual and rank left: the part does not hold them up
     sink_margin=3       margin of one key over the others that makes a head a sink

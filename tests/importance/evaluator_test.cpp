@@ -39,13 +39,14 @@ struct Bench {
   Questions questions;
   std::unique_ptr<Evaluator> evaluator;
 
-  explicit Bench(ModelSpec s, int64_t group_bytes = 0, std::optional<int64_t> mask = {})
+  explicit Bench(ModelSpec s, int64_t group_bytes = 0, std::optional<int64_t> mask = {},
+                 int64_t batch_size = 2)
       : spec(std::move(s)) {
     source = random_source(spec, 1, "float64", "cpu");
     questions = questions_for(spec, samples, mask, 3);
     evaluator = std::make_unique<Evaluator>(Evaluator::Job{.source = *source,
                                                            .questions = questions,
-                                                           .batch_size = 2,
+                                                           .batch_size = batch_size,
                                                            .seed = 0,
                                                            .device = "cpu",
                                                            .parts = true,
@@ -145,6 +146,16 @@ TEST(Evaluator, AnMlpOutIsTheBranchWithoutIt) {
     other.blocks[i].branches.pop_back();
     EXPECT_NEAR(arithmetic_mean(judged[i].kl).value, b.reference(other).kl, kRounding);
   }
+}
+
+TEST(Evaluator, MeansAreOverAllSamplesWhateverTheBatches) {
+  const ModelSpec spec = tiny_spec(NormPlace::pre);
+  const std::vector<Unit> units{{UnitKind::mlp, 0, -1}, {UnitKind::mlp, 1, -1}, {UnitKind::head, 0, 1}};
+  Bench one(spec, 0, {}, 1), all(spec, 0, {}, 4);
+  const std::vector<Judged> a = one.evaluator->run(alone(units, Replacement::mean)),
+                            b = all.evaluator->run(alone(units, Replacement::mean));
+  for (size_t i = 0; i < units.size(); ++i)
+    EXPECT_NEAR(arithmetic_mean(a[i].kl).value, arithmetic_mean(b[i].kl).value, kRounding) << i;
 }
 
 TEST(Evaluator, ALayerOutIsTheNetworkWithoutItsBranches) {

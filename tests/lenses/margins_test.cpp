@@ -75,6 +75,19 @@ TEST(Margins, AKeyThatMovesIsFoundInEverySampleAndByItsTokenWhereItIsOne) {
   EXPECT_EQ(got.total("sink_key_position_share", 0).value, 0.25);
 }
 
+// In a window of 8 no key of 64 is seen by a quarter of the queries; of 16 tokens each key is seen by enough.
+TEST(Margins, WhereNoKeyIsSeenByAQuarterOfTheQueriesThereIsNoStrongestOne) {
+  at::manual_seed(2);
+  const MaskKind mask{true, 8};
+  const Collected none = see_patterns("margins", {random_pattern(2, 64, mask)}, mask);
+  for (const char* metric : {"sink_key_position", "sink_key_position_share", "sink_key_token"})
+    EXPECT_FALSE(none.values.contains({metric, 0, "all"})) << metric;
+  const Collected some =
+      see_patterns("margins", {random_pattern(2, 64, mask), random_pattern(2, 16, mask)}, mask);
+  EXPECT_EQ(some.total("sink_key_position_share", 0).value, 1);
+  EXPECT_EQ(some.total("sink_key_position_share", 0).n, 1);
+}
+
 TEST(Margins, TheNullIsWhatTheLargestOfManyKeysReachesByChance) {
   at::manual_seed(1);
   const at::Tensor noise = random_pattern(1, 64, {}, 1.0);

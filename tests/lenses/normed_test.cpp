@@ -57,6 +57,29 @@ TEST(Normed, AMassiveChannelIsFoundBeforeTheNormAndTakenOffBehindItWithItsShareO
   EXPECT_LT(plain(spread), 1e-3);  // what was read behind the norm
 }
 
+// Zeros are no measure of what is massive: a network padded with them is the network that it was.
+TEST(Normed, ChannelsThatAreZeroChangeNothing) {
+  at::manual_seed(5);
+  const at::Tensor x = at::randn({kTokens, kWide}, at::kDouble),
+                   padded = at::cat({x, at::zeros({kTokens, 2 * kWide}, at::kDouble)}, 1);
+  for (const NormKind kind : {NormKind::rms, NormKind::none}) {
+    const Collected got = behind(kind, padded);
+    EXPECT_EQ(got.content("normed_channels"), 0);
+    EXPECT_NEAR(got.content("residual_fro_rel_normed"), behind(kind, x).content("residual_fro_rel_normed"),
+                kSums);
+  }
+}
+
+TEST(Normed, SaysWhetherTheChannelsThatItLeavesOutTellTokensApart) {
+  at::manual_seed(6);
+  at::Tensor x = at::randn({kTokens, kWide}, at::kDouble);
+  EXPECT_EQ(behind(NormKind::none, x).content("normed_left_out"), 0);
+  x.select(1, 7).fill_(1e5);
+  EXPECT_LT(behind(NormKind::none, x).content("normed_left_out"), kSums);
+  x.select(1, 7).copy_(1e5 * at::randn({kTokens}, at::kDouble));
+  EXPECT_NEAR(behind(NormKind::none, x).content("normed_left_out"), plain(x.narrow(1, 7, 1)), kSums);
+}
+
 // Behind a block that ends in a norm the tokens have gone through it, gain and bias included.
 TEST(Normed, AMassiveChannelBeforeANormBehindTheBlockIsTakenOffTogetherWithItsShareOfTheMean) {
   at::manual_seed(3);

@@ -102,6 +102,18 @@ TEST(Diff, TheSurestChangeComesFirstAndWeightsBehindWhatIsClear) {
   EXPECT_DOUBLE_EQ(last.relative(), 2.0 / 7.0);
 }
 
+TEST(Diff, SurenessComparesChangesOfDifferentNumbersOfPairs) {
+  Change two, twelve;
+  two.delta = 61.3, two.stderr_ = 1, two.n = 2;  // P(|t| > 61.3) = 0.0104 with one degree of freedom
+  twelve.delta = 45.4, twelve.stderr_ = 1, twelve.n = 12;  // about 1e-13 with eleven
+  EXPECT_GT(two.errors(), twelve.errors());
+  EXPECT_LT(two.sureness(), twelve.sureness());
+  EXPECT_NEAR(two.sureness(), 2.56, 0.25);  // that of 0.0104; one degree of freedom is the worst case
+  two.n = 1'000'000;
+  two.delta = 3;
+  EXPECT_NEAR(two.sureness(), 3, 1e-4);
+}
+
 TEST(Diff, SaysHowManyComparisonsWereMadeAndWhatChanceWouldGive) {
   const ScanDiff diff = compare(scan("a", {1, 5, 2, 9}, 8), scan("b", {1.1, 5.12, 2.09, 9.11}, 6));
   EXPECT_EQ(diff.comparisons, 2u);

@@ -29,8 +29,8 @@ TEST(PathCounts, AgreeWithThePublishedTable) {
 
 // By hand: (1 + 2 x) (1 + x) (1 + 3 x) = 1 + 6 x + 11 x^2 + 6 x^3.
 TEST(PathCounts, OfLayersThatDifferAreTheCoefficientsOfTheirProduct) {
-  const std::vector<int64_t> heads{2, 1, 3};
-  const PathCounts c = path_counts(heads);
+  const std::vector<LayerPaths> layers{{2}, {1}, {3}};
+  const PathCounts c = path_counts(layers);
   const double known[] = {1, 6, 11, 6};
   for (size_t k = 0; k < 4; ++k) {
     EXPECT_NEAR(std::pow(10, c.log10_count[k]), known[k], 1e-13 * known[k] * 24);
@@ -38,7 +38,22 @@ TEST(PathCounts, OfLayersThatDifferAreTheCoefficientsOfTheirProduct) {
   }
   EXPECT_EQ(c.mode, 2);
   EXPECT_NEAR(c.mean, 2.0 / 3 + 1.0 / 2 + 3.0 / 4, 1e-15);
-  EXPECT_EQ(path_counts(std::vector<int64_t>{2, 2, 2}).share, path_counts(3, 2).share);
+  EXPECT_EQ(path_counts(std::vector<LayerPaths>{{2}, {2}, {2}}).share, path_counts(3, 2).share);
+}
+
+// By hand: 4 x (1 + 3 x) 4 x = 16 x^2 + 48 x^3; without heads 1 * (1 + 3 x) * 1.
+TEST(PathCounts, WithoutASkipOrHeadsAreOfThePathsThatAreLeft) {
+  const PathCounts c = path_counts(std::vector<LayerPaths>{{4, false}, {3}, {4, false}});
+  EXPECT_EQ(c.share, (std::vector<double>{0, 0, 0.25, 0.75}));
+  EXPECT_NEAR(std::pow(10, c.log10_total), 64, 1e-12);
+  EXPECT_EQ(std::pow(10, c.log10_count[0]), 0);
+  EXPECT_EQ(c.mode, 3);
+  const PathCounts gone = path_counts(std::vector<LayerPaths>{{0}, {3}, {0}});
+  EXPECT_EQ(gone.share, (std::vector<double>{0.25, 0.75, 0, 0}));
+  EXPECT_EQ(gone.mode, 1);
+  const PathCounts none = path_counts(std::vector<LayerPaths>{{3}, {0, false}});
+  EXPECT_EQ(none.share, (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(std::pow(10, none.log10_total), 0);
 }
 
 TEST(PathCounts, SharesSumToOneAndCountsToTheTotal) {

@@ -111,10 +111,28 @@ TEST_F(Verdict, AUseNearItsThresholdIsNotKnown) {
 TEST_F(Verdict, TokensThatDifferAlongOneDirectionAreAnotherCollapse) {
   reads(0, 0.8);
   reads(1, 0.8, 0.7, 1.04);
-  EXPECT_EQ(said("collapse").back(),
-            "dimensional collapse: the tokens of a sample differ along one direction in the MLP of layer 1: "
-            "unit_rank 1.04 "
-            "± 0.001 in the MLP of layer 1, threshold 2");
+  EXPECT_EQ(
+      said("collapse").back(),
+      "dimensional collapse: most of what tells tokens apart lies along one direction in the MLP of layer "
+      "1, each unit over its own deviation: unit_rank 1.04 ± 0.001 in the MLP of layer 1, threshold 2");
+}
+
+// Seven channels of 60 beside constant ones of 1 name the token: they are massive, and left out of the
+// residual.
+TEST_F(Verdict, WhereMassiveChannelsTellTokensApartNothingHasCollapsed) {
+  pre_norm();
+  reads(0, 0.8);
+  const auto at_the_end = [&](const char* metric, double value) {
+    add("full", "blocks.5.hook_resid_post", 5, -1, metric, value, "content");
+  };
+  add("full", "ln_final.hook_normalized", 6, -1, "spread", 0.87, "all");
+  at_the_end("residual_fro_rel_normed", 1e-8);
+  at_the_end("normed_left_out", 0.97);
+  EXPECT_EQ(said("collapse").front().substr(0, 20), "no layer collapses: ");
+  table_.rows.pop_back();
+  at_the_end("normed_left_out", 1e-8);
+  EXPECT_EQ(said("collapse").front().substr(0, 67),
+            "the tokens of a sample have collapsed to one at the final norm, and");
 }
 
 TEST_F(Verdict, BesideADimensionalCollapseItIsNotSaidThatNoLayerCollapses) {

@@ -41,7 +41,8 @@ TEST_F(ImportanceRule, CountsHeadsThatAreNeededFreeAndNotKnown) {
   EXPECT_EQ(
       said(),
       std::vector<std::string>{
-          "of 4 heads, each alone writing zero with its share of the biases, the output needs 2, 1 "
+          "of 4 heads, each alone writing zero with its share of the biases on 8 samples, the output needs "
+          "2, 1 "
           "cost less than epsilon 0.001 "
           "and 1 are not known; most in nats: L0H0 0.4 ± 0.01 (loss +0.3 ± 0.02), L1H1 0.2 ± 0.01, L1H0 "
           "0.0011 ± 0.001; least: L0H1 1e-05 ± 1e-06 (loss -2e-05 ± 1e-05)"});
@@ -52,14 +53,15 @@ TEST_F(ImportanceRule, SaysWhatOtherPartsAreWorth) {
   add("mlp_mean_loss", 0.3, 0.02, 0);
   add("layer_zero_kl", 0.00001, 0.000001, 1);
   add("expert_zero_kl", 0.5, 0.01, 1, 7);
-  EXPECT_EQ(said(),
-            (std::vector<std::string>{
-                "of 1 MLP, each alone writing its mean over all tokens, the output needs 1, 0 cost "
-                "less than epsilon 0.001; most in nats: that of layer 0 0.4 ± 0.01 (loss +0.3 ± 0.02)",
-                "of 1 layer, each alone left out, the output needs 0, 1 cost less than epsilon 0.001; "
-                "most in nats: layer 1 1e-05 ± 1e-06",
-                "of 1 expert, each alone writing zero, the output needs 1, 0 cost less than epsilon "
-                "0.001; most in nats: L1E7 0.5 ± 0.01"}));
+  EXPECT_EQ(
+      said(),
+      (std::vector<std::string>{
+          "of 1 MLP, each alone writing its mean over all tokens on 8 samples, the output needs 1, 0 cost "
+          "less than epsilon 0.001; most in nats: that of layer 0 0.4 ± 0.01 (loss +0.3 ± 0.02)",
+          "of 1 layer, each alone left out on 8 samples, the output needs 0, 1 cost less than epsilon 0.001; "
+          "most in nats: layer 1 1e-05 ± 1e-06",
+          "of 1 expert, each alone writing zero on 8 samples, the output needs 1, 0 cost less than epsilon "
+          "0.001; most in nats: L1E7 0.5 ± 0.01"}));
 }
 
 TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
@@ -71,7 +73,8 @@ TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
   }
   EXPECT_EQ(said(),
             std::vector<std::string>{
-                "least important first, 2 of 6 heads can go together (epsilon 0.001): 2 out cost 0.0002 ± "
+                "least important first, 2 of 6 heads can go together on 8 samples (epsilon 0.001): 2 out "
+                "cost 0.0002 ± "
                 "2e-06, loss +0.0001 ± 2e-06, save 200 parameters and 16.7% of the cache of keys and "
                 "values; 4 out cost 0.05 ± 0.0005, loss +0.025 ± 0.0005, save 400 parameters and 33.3% of "
                 "the cache of keys and values"});
@@ -80,11 +83,11 @@ TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
 TEST_F(ImportanceRule, SaysWhetherTheFirstPointOfThePruningCurveIsTooDearOrNotKnown) {
   add("prune_kl", 0.2, 0.01, -1, -1, 1);
   EXPECT_EQ(said(), std::vector<std::string>{
-                        "not even the 1 least important of 1 heads can go (epsilon 0.001): 1 out cost 0.2 ± "
+                        "not even the 1 least important of 1 heads can go on 8 samples (epsilon 0.001): 1 out cost 0.2 ± "
                         "0.01"});
   table_.rows.back().stderr_ = kNone;
   EXPECT_EQ(said(), std::vector<std::string>{
-                        "? not known whether the 1 least important of 1 heads can go (epsilon 0.001): 1 out "
+                        "? not known whether the 1 least important of 1 heads can go on 8 samples (epsilon 0.001): 1 out "
                         "cost 0.2"});
 }
 

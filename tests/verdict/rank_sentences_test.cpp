@@ -26,6 +26,26 @@ TEST_F(Verdict, AMapOfRankOneIsLowInANarrowHeadToo) {
       "threshold 0.1 or rank one, no baseline)");
 }
 
+TEST_F(Verdict, AHeadThatGivesEveryKeyTheSameScoreIsNamedBesideTheOthers) {
+  head(0, 0, "logit_rms", 0);
+  head(0, 1, "logit_rms", 1.5);
+  head(0, 1, "logit_rank", 6);
+  head(0, 1, "logit_rank", 6, "null:init");
+  EXPECT_EQ(said("rank")[0], "L0H0 gives every key the same score, whatever the tokens: logit_rms 0");
+  EXPECT_EQ(said("rank")[1].substr(0, 44), "no other head's scores are low in rank: the ");
+}
+
+TEST_F(Verdict, CutsAndReplacementsOfShortTextsDecideNothing) {
+  shortest_ = 1;
+  output_kl("rank:qk=2", 0);
+  EXPECT_EQ(
+      said("rank").back(),
+      "? cutting every head to qk=2 costs output_kl 0 (epsilon 0.001; full: 0): not known whether that is "
+      "more than epsilon; the shortest sample has 1 content token, and so few decide nothing (short_text 8)");
+  output_kl("replace:softmax=linear", 0);
+  EXPECT_EQ(said("replaced").front().substr(0, 2), "? ");
+}
+
 TEST_F(Verdict, TruncationSaysWhatItCosts) {
   output_kl("rank:qk=8", 0.02);
   output_kl("rank:ov=16", 2e-5);

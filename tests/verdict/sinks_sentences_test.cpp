@@ -24,6 +24,23 @@ TEST_F(Verdict, ASinkIsNamedByItsKindItsMarginAndItsSlope) {
   EXPECT_EQ(all("sink").front().head, 1);
 }
 
+TEST_F(Verdict, AHeadThatIsASinkInHalfOfTheSamplesIsNotCountedAsOne) {
+  const auto in_samples = [&](int layer, double often, double else_) {
+    sink(layer, 0, (often + else_) / 2);
+    for (int64_t s = 0; s < 8; ++s)
+      table_.samples.push_back({"full", fmt::format("blocks.{}.attn", layer), layer, 0, "sink_margin", "all",
+                                s, s % 2 == 0 ? often : else_});
+  };
+  in_samples(1, 8, 2);
+  EXPECT_EQ(said("sink").front().substr(0, 53), "no head is a sink in most samples: the strongest is L");
+  EXPECT_EQ(
+      said("sink").back(),
+      "a sink in some samples and not in others: L1H0 with margin 5 ± 0.005 nats, above 3 in 4 of 8 samples");
+  in_samples(2, 5, 4);
+  EXPECT_EQ(said("sink").front().substr(0, 63),
+            "1 of 2 heads are sinks (1 in layer 2): the strongest is L2H0 wi");
+}
+
 TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
   sink(0, 0, 5);
   head(0, 0, "sink_key_token", 102);

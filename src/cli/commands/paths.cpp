@@ -15,6 +15,7 @@
 #include "cli/input_options.h"
 #include "cli/options.h"
 #include "cli/path_counts.h"
+#include "paths/layer_paths.h"
 #include "report/columns.h"
 #include "report/text.h"
 
@@ -78,7 +79,7 @@ void print_by_length(const ScanResult& result, std::ostream& out) {
   const ResultTable& t = result.table;
   const int depth = static_cast<int>(result.spec.depth());
   std::vector<Column> columns{length_column(depth)};
-  add_counts(columns, depth, result.spec.blocks.front().attention().heads);
+  add_counts(columns, path_counts(layer_paths(result.spec)));
   const auto column = [&](const char* title, const char* reading, const char* metric) {
     Column c{title, {}};
     for (int k = 0; k <= depth; ++k) c.cells.push_back(path_cell(t, reading, metric, k));
@@ -98,7 +99,7 @@ void print_by_length(const ScanResult& result, std::ostream& out) {
 void print_sampled(const ScanResult& result, const std::string& semantics, std::ostream& out) {
   const int depth = static_cast<int>(result.spec.depth());
   std::vector<Column> columns{length_column(depth)};
-  add_counts(columns, depth, result.spec.blocks.front().attention().heads);
+  add_counts(columns, path_counts(layer_paths(result.spec)));
   const auto column = [&](const char* title, const char* metric) {
     Column c{title, {}};
     for (int k = 0; k <= depth; ++k) c.cells.push_back(with_error(result.table, semantics, metric, k));

@@ -19,9 +19,10 @@ struct Seen {
   int layer = 0;
   std::string where;  // "in the MLP of layer 3", "after layer 5", "at the final norm"
   const Row *spread = nullptr, *read = nullptr, *rank = nullptr, *baseline = nullptr;
-  const Row* use = nullptr;   // decides whether tokens are read; without it the units do
-  const Row* left = nullptr;  // the residual of what the block leaves
-  bool units = false;         // of an MLP
+  const Row* use = nullptr;       // decides whether tokens are read; without it the units do
+  const Row* left = nullptr;      // the residual of what the block leaves
+  const Row* left_out = nullptr;  // ... and of the massive channels that it leaves out
+  bool units = false;             // of an MLP
 };
 
 /// The MLPs, the blocks that have none, and the end of the network.
@@ -42,6 +43,7 @@ std::vector<Seen> places(const Case& c, std::string_view variant) {
         fmt::format("blocks.{}.hook_resid_post", std::min(layer, c.path.final_layer - 1));
     for (const char* metric : {"residual_fro_rel_normed", "residual_fro_rel_trimmed"})
       if (s.left == nullptr) s.left = c.evidence.at_site(variant, metric, block, "content");
+    s.left_out = c.evidence.at_site(variant, "normed_left_out", block, "content");
     if (s.spread == nullptr && s.read == nullptr && s.rank == nullptr) return false;
     out.push_back(s);
     return true;
@@ -92,7 +94,8 @@ enum class Kind { healthy, collapsed, alike, needed, unread, usual, unclear };
 // and the median of what they read zero, where tokens differ: the residual has to say so, too.
 bool only_rounding(const Case& c, const Seen& s) {
   const auto rounding = [&](const Row& r) { return r.n > 1 && r.value < c.floor(); };
-  return s.left != nullptr && rounding(*s.left) && (s.read == nullptr || rounding(*s.read));
+  const auto none_or_rounding = [&](const Row* r) { return r == nullptr || rounding(*r); };
+  return s.left != nullptr && rounding(*s.left) && none_or_rounding(s.left_out) && none_or_rounding(s.read);
 }
 
 Kind kind_of(const Case& c, const Seen& s) {
@@ -237,14 +240,15 @@ void dimension(Case& c, const std::vector<Seen>& all) {
     if (seen.empty()) return;
     const Seen& worst = least(seen, &Seen::rank);
     about(c.say("collapse",
-                fmt::format("{} {}: unit_rank {} {}, threshold {}", what, list_places(seen),
-                            with_error(*worst.rank), worst.where, number(limit)),
+                fmt::format("{} {}, each unit over its own deviation: unit_rank {} {}, threshold {}", what,
+                            list_places(seen), with_error(*worst.rank), worst.where, number(limit)),
                 known),
           *worst.rank, limit);
   };
-  say(low, "dimensional collapse: the tokens of a sample differ along one direction", true);
+  // Below 2 the largest share is above a half.
+  say(low, "dimensional collapse: most of what tells tokens apart lies along one direction", true);
   claim_rest(c, claims);
-  say(unclear, "not known whether tokens differ along more than one direction", false);
+  say(unclear, "not known whether most of what tells tokens apart lies along one direction", false);
   claim_rest(c, ordinary);
 }
 
@@ -320,7 +324,8 @@ extern const Rule rule_collapse{
                    {"read", 0.1, "share",
                     "units that differ by less than this between tokens: they tell nothing apart"},
                    {"use", 0.1, "share", "use below this: the output does not need what tells tokens apart"},
-                   {"dimension", 2, "directions", "unit_rank below this: tokens differ along one direction"}},
+                   {"dimension", 2, "directions",
+                    "unit_rank below this: most of what tells tokens apart lies along one direction"}},
     .judge = verdict::judge_collapse};
 
 }  // namespace rankscope

@@ -53,7 +53,8 @@ void one_by_one(Case& c, const Taken& t) {
   const std::vector<const Row*>& rows = c.evidence.all("full", nats ? kl : fmt::format("{}_error", t.stem));
   if (rows.empty()) return;
   const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
-  const std::vector<Side> sides = sides_of(rows, epsilon);
+  const std::vector<Side> sides =
+      c.too_short() ? std::vector<Side>(rows.size(), Side::unclear) : sides_of(rows, epsilon);
   std::vector<const Row*> sorted = rows;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Row* a, const Row* b) { return a->value > b->value; });
@@ -70,8 +71,9 @@ void one_by_one(Case& c, const Taken& t) {
   std::vector<std::string> most;
   for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i) most.push_back(cost_of(c, *sorted[i], t));
   std::string text =
-      fmt::format("of {}, each alone {}, the output needs {}, {} cost less than epsilon {}",
-                  count_of(static_cast<double>(rows.size()), t.what), t.how, needed, free, number(epsilon));
+      fmt::format("of {}, each alone {} on {}, the output needs {}, {} cost less than epsilon {}",
+                  count_of(static_cast<double>(rows.size()), t.what), t.how,
+                  count_of(static_cast<double>(rows.front()->n), "sample"), needed, free, number(epsilon));
   const int open = static_cast<int>(rows.size()) - needed - free;
   if (open > 0) text += fmt::format(" and {} are not known", open);
   text +=
@@ -88,9 +90,13 @@ void together(Case& c) {
   const std::vector<const Row*>& rows = c.evidence.all("full", nats ? "prune_kl" : "prune_error");
   if (rows.empty()) return;
   const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
+  const auto decided = [&](const Row& r) {
+    const bool few = static_cast<double>(r.n) < c.limit("few_samples") || c.too_short();
+    return few ? Side::unclear : side(r, epsilon);
+  };
   const Row *last = nullptr, *next = nullptr;
   for (const Row* r : rows) {
-    if (side(*r, epsilon) == Side::below && next == nullptr)
+    if (decided(*r) == Side::below && next == nullptr)
       last = r;
     else if (next == nullptr)
       next = r;
@@ -111,16 +117,17 @@ void together(Case& c) {
     return text;
   };
   const size_t all = rows.empty() ? 0 : static_cast<size_t>(rows.back()->depth);
-  const bool none = side(*rows.front(), epsilon) == Side::above;
+  const bool none = decided(*rows.front()) == Side::above;
+  const std::string on = count_of(static_cast<double>(rows.front()->n), "sample");
   Finding& f =
       last != nullptr
-          ? c.say("worth", fmt::format("least important first, {} of {} heads can go together (epsilon "
+          ? c.say("worth", fmt::format("least important first, {} of {} heads can go together on {} (epsilon "
                                        "{}): {}{}",
-                                       last->depth, all, number(epsilon), point(*last),
+                                       last->depth, all, on, number(epsilon), point(*last),
                                        next != nullptr ? "; " + point(*next) : ""))
           : c.say("worth",
-                  fmt::format("{} the {} least important of {} heads can go (epsilon {}): {}",
-                              none ? "not even" : "not known whether", rows.front()->depth, all,
+                  fmt::format("{} the {} least important of {} heads can go on {} (epsilon {}): {}",
+                              none ? "not even" : "not known whether", rows.front()->depth, all, on,
                               number(epsilon), point(*rows.front())),
                   none);
   about(f, last != nullptr ? *last : *rows.front(), epsilon);

@@ -52,7 +52,7 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
 
 /// The scores themselves: what the maps make of these tokens, without what softmax does not see. Low beside
 /// random initialisation, which has the same width, texts and mask.
-void low_scores(Case& c, const std::vector<const Row*>& rows) {
+void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
   const double limit = c.limit("low_scores");
   std::vector<Row> ratios;
   std::vector<const Row*> tested, own;
@@ -73,10 +73,10 @@ void low_scores(Case& c, const std::vector<const Row*>& rows) {
   if (ratios.empty()) {
     const Row& least = *lowest_of(rows);
     about(c.say("rank",
-                fmt::format("not known whether scores are low in rank: the lowest are those of {} with "
+                fmt::format("not known whether {}scores are low in rank: the lowest are those of {} with "
                             "logit_rank {}, and there "
                             "is no random initialisation to hold it against; scan with --null",
-                            label(least), with_error(least)),
+                            others ? "other heads' " : "", label(least), with_error(least)),
                 false),
           least, limit);
     return;
@@ -97,7 +97,7 @@ void low_scores(Case& c, const std::vector<const Row*>& rows) {
       label(*own[lowest]), with_error(*own[lowest]), with_error(ratios[lowest]), number(limit));
   Finding& f =
       low.empty()
-          ? c.say("rank", fmt::format("no head's scores are {}low in rank: {}",
+          ? c.say("rank", fmt::format("no {}head's scores are {}low in rank: {}", others ? "other " : "",
                                       unclear.empty() ? "" : "clearly ", text))
           : c.say("rank", fmt::format("the scores of {} of {} heads are low in rank ({}): {}; --rank qk=auto "
                                       "tells what rank the output needs",
@@ -111,9 +111,30 @@ void low_scores(Case& c, const std::vector<const Row*>& rows) {
           false);
 }
 
+/// Heads that give every key the same score have no rank of scores at all. Whether there are any.
+bool equal_scores(Case& c) {
+  std::vector<std::string> equal;
+  std::vector<Claim> claims;
+  const Row* first = nullptr;
+  for (const Row* r : c.evidence.all("full", "logit_rms"))
+    if (r->head >= 0 && r->value == 0) {
+      if (first == nullptr) first = r;
+      equal.push_back(label(*r));
+      claims.push_back({fmt::format("low scores {}", label(*r)), Claim::Answer::yes});
+    }
+  if (first == nullptr) return false;
+  Finding& f =
+      c.say("rank", fmt::format("{} give{} every key the same score, whatever the tokens: logit_rms 0",
+                                list_of(equal), equal.size() == 1 ? "s" : ""));
+  about(f, *first, 0);
+  f.claims = std::move(claims);
+  return true;
+}
+
 void judge_rank(Case& c) {
+  const bool equal = equal_scores(c);
   if (const auto& scores = c.evidence.all("full", "logit_rank"); !scores.empty())
-    low_scores(c, scores);
+    low_scores(c, scores, equal);
   else
     low_rank(c, "qk_effective_rank", "QK", [](const AttentionSpec& a) { return a.d_qk; });
   low_rank(c, "ov_effective_rank", "OV", [](const AttentionSpec& a) { return a.d_v; });

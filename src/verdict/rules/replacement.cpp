@@ -44,8 +44,9 @@ double rank_in(const Case& c, std::string_view variant, std::string_view text) {
 }
 
 // Which side of epsilon the cost is on, in words.
-std::string beside_epsilon(const Row& cost, double epsilon) {
+std::string beside_epsilon(const Case& c, const Row& cost, double epsilon) {
   const std::string than = "than epsilon " + number(epsilon);
+  if (c.too_short()) return fmt::format("not known whether more {}, as {}", than, c.short_text());
   switch (side(cost, epsilon)) {
     case Side::above:
       return "more " + than;
@@ -78,13 +79,13 @@ void judge_replacement(Case& c) {
       continue;
     }
     const double epsilon = c.epsilon_of(*cost);
-    const Side s = side(*cost, epsilon);
-    Finding& f =
-        c.say("replaced",
-              fmt::format("{}, without training, costs {} {}, {}; {}. A stress test of these "
-                          "weights: a network trained with it may differ",
-                          name, cost->metric.str(), with_error(*cost), beside_epsilon(*cost, epsilon), rank),
-              s != Side::unclear);
+    const Side s = c.too_short() ? Side::unclear : side(*cost, epsilon);
+    Finding& f = c.say(
+        "replaced",
+        fmt::format("{}, without training, costs {} {}, {}; {}. A stress test of these "
+                    "weights: a network trained with it may differ",
+                    name, cost->metric.str(), with_error(*cost), beside_epsilon(c, *cost, epsilon), rank),
+        s != Side::unclear);
     about(f, *cost, epsilon);
     f.asked = true;
     f.claims = {{fmt::format("changes {}", name), answer_of(s, Side::above)}};

@@ -63,6 +63,24 @@ std::string described(const Case& c, const Row& r) {
   return text + ")";
 }
 
+constexpr double kMostSamples =
+    0.75;  // a head that is a sink in fewer is one in some samples and not in others
+
+/// In how many samples a head's margin is above the limit; nothing where single samples were not kept.
+struct InSamples {
+  size_t above = 0, all = 0;
+  bool mixed() const { return static_cast<double>(above) < kMostSamples * static_cast<double>(all); }
+};
+
+std::map<std::pair<int, int>, InSamples> count_samples(const Case& c, double limit) {
+  std::map<std::pair<int, int>, InSamples> out;
+  for (const auto& [head, margins] : c.evidence.samples_of_heads("sink_margin"))
+    out[head] = {static_cast<size_t>(
+                     std::count_if(margins.begin(), margins.end(), [&](double m) { return m > limit; })),
+                 margins.size()};
+  return out;
+}
+
 void judge_sinks(Case& c) {
   const double limit = c.limit("sink_margin");
   const std::vector<const Row*>& rows = c.evidence.all("full", "sink_margin");
@@ -70,25 +88,35 @@ void judge_sinks(Case& c) {
     c.say("sink", "not known: no sink_margin was measured", false).measured = false;
     return;
   }
-  const Row& strongest = **std::max_element(rows.begin(), rows.end(),
-                                            [](const Row* a, const Row* b) { return a->value < b->value; });
-  if (const std::string few = c.too_few(strongest); !few.empty()) {
-    about(
-        c.say("sink", fmt::format("not known: {}; the strongest is {}", few, described(c, strongest)), false),
-        strongest, limit);
+  const Row& largest = **std::max_element(rows.begin(), rows.end(),
+                                          [](const Row* a, const Row* b) { return a->value < b->value; });
+  if (const std::string few = c.too_few(largest); !few.empty()) {
+    about(c.say("sink", fmt::format("not known: {}; the strongest is {}", few, described(c, largest)), false),
+          largest, limit);
     return;
   }
   std::vector<Side> sides = sides_of(rows, limit);
   std::map<int, int> by_layer;
-  std::vector<std::string> unclear;
+  std::map<std::pair<int, int>, InSamples> samples = count_samples(c, limit);
+  std::vector<std::string> unclear, mixed;
   std::vector<Claim> claims;
+  const Row* strongest = nullptr;  // of those that are sinks, or of all where none is
   int count = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     // What the largest of many keys reaches by chance is no sink, however large.
     const Row* null = c.evidence.of_head("full", "sink_margin_null", rows[i]->layer, rows[i]->head);
     if (sides[i] == Side::above && null != nullptr && rows[i]->value <= null->value) sides[i] = Side::below;
-    if (sides[i] == Side::above) ++by_layer[rows[i]->layer], ++count;
     if (sides[i] == Side::unclear) unclear.push_back(label(*rows[i]));
+    if (const InSamples in = samples[{rows[i]->layer, rows[i]->head}];
+        sides[i] == Side::above && in.mixed()) {
+      mixed.push_back(fmt::format("{} with margin {} nats, above {} in {} of {} samples", label(*rows[i]),
+                                  with_error(*rows[i]), number(limit), in.above, in.all));
+      sides[i] = Side::unclear;
+    }
+    if (sides[i] == Side::above) {
+      ++by_layer[rows[i]->layer], ++count;
+      if (strongest == nullptr || rows[i]->value > strongest->value) strongest = rows[i];
+    }
     claims.push_back({fmt::format("sink {}", label(*rows[i])), answer_of(sides[i], Side::above)});
     if (sides[i] != Side::above) continue;
     const Kind on = kind_of(c, *rows[i]);
@@ -104,14 +132,19 @@ void judge_sinks(Case& c) {
     beside = fmt::format("; {}: {}", c.evidence.baseline_name(),
                          std::count(theirs.begin(), theirs.end(), Side::above));
   }
-  Finding& f =
-      count == 0
-          ? c.say("sink", fmt::format("no head is {}sink: the strongest is {}{}",
-                                      unclear.empty() ? "a " : "clearly a ", described(c, strongest), beside))
-          : c.say("sink", fmt::format("{} of {} heads are sinks ({}): the strongest is {}{}", count,
-                                      rows.size(), list_of(layers), described(c, strongest), beside));
-  about(f, strongest, limit);
+  if (strongest == nullptr) strongest = &largest;
+  const char* none = !mixed.empty()    ? "a sink in most samples"
+                     : unclear.empty() ? "a sink"
+                                       : "clearly a sink";
+  Finding& f = c.say(
+      "sink",
+      count == 0 ? fmt::format("no head is {}: the strongest is {}{}", none, described(c, *strongest), beside)
+                 : fmt::format("{} of {} heads are sinks ({}): the strongest is {}{}", count, rows.size(),
+                               list_of(layers), described(c, *strongest), beside));
+  about(f, *strongest, limit);
   f.claims = std::move(claims);
+  if (!mixed.empty())
+    c.say("sink", fmt::format("a sink in some samples and not in others: {}", list_of(mixed)));
   if (!unclear.empty())
     c.say(
         "sink",

@@ -117,6 +117,13 @@ class Support {
                                  c_.path.one(lowest_->layer), number(full(*lowest_).value)),
                      lowest_);
     if (first_ != nullptr) return falls();
+    if (told_apart_ != nullptr)
+      return unknown(
+          fmt::format("without {} the {} is {} at {}, but the massive channels that it leaves out "
+                      "tell tokens apart there: their own is {}",
+                      them_, c_.residual_name(), c_.residual_text(without(*told_apart_).value),
+                      c_.path.one(told_apart_->layer), number(c_.left_out(variant_, *told_apart_)->value)),
+          told_apart_);
     if (both_low_ != nullptr)
       return unknown(
           fmt::format("the full network is itself below {} where the one without {} is ({}: {} and {})",
@@ -137,13 +144,20 @@ class Support {
   void look() {
     for (const Place& p : c_.path.places) {
       if (c_.residual(variant_, p) == nullptr || c_.residual("full", p) == nullptr) continue;
-      if (lowest_ == nullptr || without(p).value < without(*lowest_).value) lowest_ = &p;
       // What is rounding is low, and tokens that are equal to the last bit have no error.
       const bool nothing = without(p).n > 1 && without(p).value < c_.floor();
       const Side fallen = nothing ? Side::below : side(without(p), limit_), standing = side(full(p), limit_);
+      // Massive channels are left out of the residual; where they tell tokens apart, nothing has collapsed.
+      const Row* massive = c_.left_out(variant_, p);
+      if (fallen == Side::below && massive != nullptr && massive->value >= limit_) {
+        if (told_apart_ == nullptr) told_apart_ = &p;
+        continue;
+      }
+      if (lowest_ == nullptr || without(p).value < without(*lowest_).value) lowest_ = &p;
       if (fallen == Side::below && standing == Side::above && first_ == nullptr) first_ = &p;
       if (fallen == Side::below && standing == Side::below) both_low_ = &p;
     }
+    if (lowest_ == nullptr) lowest_ = told_apart_;
   }
 
   Claim::Answer unknown(const std::string& why, const Place* p) {
@@ -200,7 +214,7 @@ class Support {
   Phrase part_;
   std::string hold_, them_;
   double limit_;
-  const Place *first_ = nullptr, *lowest_ = nullptr, *both_low_ = nullptr;
+  const Place *first_ = nullptr, *lowest_ = nullptr, *both_low_ = nullptr, *told_apart_ = nullptr;
 };
 
 void judge_support(Case& c) {

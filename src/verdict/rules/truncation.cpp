@@ -32,7 +32,7 @@ void smallest(Case& c) {
     const Row* cost = c.output_cost(variant);
     if (!map || cost == nullptr) continue;
     epsilon = c.epsilon_of(*cost);
-    tried[map->first][map->second] = side(*cost, epsilon);
+    tried[map->first][map->second] = c.too_short() ? Side::unclear : side(*cost, epsilon);
   }
   for (const auto& [map, ranks] : tried) {
     if (ranks.size() < 2) continue;
@@ -77,13 +77,15 @@ void judge_truncation(Case& c) {
       continue;
     }
     const double epsilon = c.epsilon_of(*kl);
-    const Side s = side(*kl, epsilon);
+    const Side s = c.too_short() ? Side::unclear : side(*kl, epsilon);
     const std::string cost = fmt::format("cutting every head to {} costs {} {} (epsilon {}; full: 0)", name,
                                          kl->metric.str(), with_error(*kl), number(epsilon));
     Finding& f = c.say("rank",
-                       cost + (s == Side::below   ? ": the output stays"
-                               : s == Side::above ? ": the output changes"
-                                                  : ": not known whether that is more than epsilon"),
+                       cost +
+                           (s == Side::below   ? ": the output stays"
+                            : s == Side::above ? ": the output changes"
+                                               : ": not known whether that is more than epsilon") +
+                           (c.too_short() ? "; " + c.short_text() : ""),
                        s != Side::unclear);
     about(f, *kl, epsilon);
     f.asked = true;
