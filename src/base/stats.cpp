@@ -17,9 +17,13 @@ Estimate arithmetic_mean(std::span<const double> x) {
   for (const double v : x) sum += v;
   const double mean = sum / n;
   if (x.size() < 2) return {mean, kNan};
+  if (!std::isfinite(mean)) return {mean, kNan};
+  double most = 0;
+  for (const double v : x) most = std::max(most, std::fabs(v - mean));
+  const double unit = most > 1e150 ? most : 1;  // squares of larger ones are beyond what a double holds
   double squares = 0;
-  for (const double v : x) squares += (v - mean) * (v - mean);
-  return {mean, std::sqrt(squares / (n - 1) / n)};
+  for (const double v : x) squares += (v - mean) / unit * ((v - mean) / unit);
+  return {mean, unit * std::sqrt(squares / (n - 1) / n)};
 }
 
 Estimate geometric_mean(std::span<const double> x) {

@@ -54,11 +54,13 @@ inline bool parse_positive(const std::string& text, double& value) {
   }
 }
 
-inline CLI::Validator positive_number(double least = 0) {
-  const auto check = [least](std::string& text) -> std::string {
+inline CLI::Validator positive_number(double least = 0, double most = INFINITY) {
+  const auto check = [least, most](std::string& text) -> std::string {
     double value = 0;
-    if (parse_positive(text, value) && value >= least) return {};
-    return fmt::format("expected a number of at least {}, but got \"{}\"", least, printable(text));
+    if (parse_positive(text, value) && value >= least && value <= most) return {};
+    return std::isinf(most)
+               ? fmt::format("expected a number of at least {}, but got \"{}\"", least, printable(text))
+               : fmt::format("expected a number from {} to {}, but got \"{}\"", least, most, printable(text));
   };
   return {check, ""};
 }

@@ -84,6 +84,7 @@ int study_export(const StudyOptions& o, Io& io) {
   if (all.repeated > 0)
     io.err << fmt::format("note: {} of a trial that has another; the first finished one is kept\n",
                           all.repeated == 1 ? "1 row is" : fmt::format("{} rows are", all.repeated));
+  for (const std::string& note : all.notes) io.err << "note: " << note << '\n';
   io.err << fmt::format("wrote {}/{}\n", printable(to, 400), fmt::join(files, ", "));
   return 0;
 }

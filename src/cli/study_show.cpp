@@ -275,9 +275,12 @@ std::vector<std::string> unknown_results(const Study& study, const std::vector<s
     asked.emplace_back(fmt::format("metric of what is {}", table.kind()), table.metric);
   std::set<std::string> notes;
   for (const auto& [who, what] : asked)
-    if (!known.empty() && std::find(known.begin(), known.end(), what) == known.end())
-      notes.insert(fmt::format("note: none of these trials has {}, the {}; the nearest they have is {}", what,
-                               who, nearest(what, known, 1).front()));
+    if (!known.empty() && std::find(known.begin(), known.end(), what) == known.end()) {
+      const std::string like = nearest(what, known, 1).front();
+      const bool misspelt = edit_distance(what, like) <= std::max<size_t>(1, what.size() / 4);
+      notes.insert(fmt::format("note: none of these trials has {}, the {}{}", what, who,
+                               misspelt ? "; the nearest they have is " + like : ""));
+    }
   return {notes.begin(), notes.end()};
 }
 

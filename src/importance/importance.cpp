@@ -329,6 +329,9 @@ void check_importance(const ScanRequest& request) {
     throw usage_error("--ablate-by says what stands in the place of parts that --ablate takes out")
         .hint("--ablate heads --ablate-by mean");
   if (request.ablate_samples < 1) throw usage_error("--ablate-samples should be at least 1");
+  if (!wants_importance(request) && request.ablate_samples != ScanRequest{}.ablate_samples)
+    throw usage_error("--ablate-samples says how many samples --ablate and curves of --rank run")
+        .hint("--ablate heads --ablate-samples 32");
   for (const std::string& words : request.rank)
     if (is_rank_curve(words)) parse_curve(words);
 }

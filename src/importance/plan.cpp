@@ -72,6 +72,10 @@ class Planner {
           .in(r.model.string());
     input_ = read_input(r, spec());
     all_ = questions_for(spec(), input_.samples, input_.mask, r.seed);
+    if (all_.kind == LossKind::none && loss_kind(spec()) == LossKind::next_token)
+      throw Error("a plan is judged by the loss, and no sample has a next token")
+          .in(input_.description)
+          .hint("samples of two tokens or more");
     if (all_.kind == LossKind::none)
       throw Error("a plan is judged by the loss, and this model has none")
           .in(r.model.string())

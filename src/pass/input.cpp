@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -196,6 +197,8 @@ void check_ways(const ScanRequest& request, const ModelSpec& first, bool streams
     throw usage_error("there is no input")
         .hint(sounds ? "--features FILE or --random-tokens"
                      : "--text FILE, --token-ids FILE, --pixels FILE or --random-tokens");
+  if (request.texts.empty() && (request.lines || request.whole || !request.column.empty()))
+    throw usage_error("--lines, --whole and --column say how texts are read").hint("--text FILE");
   if (request.zipf && (!request.random_tokens || e.vocabulary == 0))
     throw usage_error("--zipf says how random tokens are drawn")
         .hint(e.vocabulary == 0 ? "this model reads images" : "--random-tokens --zipf");
@@ -233,6 +236,18 @@ std::string described(const ScanRequest& request, size_t samples) {
   else if (!request.texts.empty())
     what.push_back(fmt::format("text {}", fmt::join(request.texts, ", ")));
   return fmt::format("{}, {} samples", fmt::join(what, " with "), samples);
+}
+
+// Errors are those of samples that are drawn one by one.
+void note_repeated(ScanInput& input) {
+  std::set<std::vector<int64_t>> seen;
+  size_t repeated = 0;
+  for (const Sample& s : input.samples)
+    if (!s.ids.empty() && s.pixels.empty()) repeated += !seen.insert(s.ids).second;
+  if (repeated > 0)
+    input.notes.push_back(
+        fmt::format("{} of {} samples repeat an earlier one: errors count them as independent", repeated,
+                    input.samples.size()));
 }
 
 }  // namespace
@@ -283,6 +298,7 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
   else if (streams)
     input.sample_tokens = spelled(input.samples.front(), nullptr);
   input.description = described(request, input.samples.size());
+  note_repeated(input);
   return input;
 }
 

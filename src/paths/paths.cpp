@@ -269,6 +269,13 @@ ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& pr
     throw usage_error("paths run again are sampled by length: only frozen paths can be read by layer or head")
         .in("--semantics " + request.semantics);
 
+  const PathsRequest usual;
+  if (semantics == Semantics::frozen && (request.paths != usual.paths || request.repeats != usual.repeats))
+    throw usage_error(
+        "--paths and --repeats are of paths that are drawn, and frozen paths are summed exactly")
+        .hint("--semantics rerun");
+  if (!request.chained && request.chains != usual.chains)
+    throw usage_error("--chains is of --chained").hint("--chained --chains 100");
   if (request.chained &&
       (semantics != Semantics::frozen || request.by != "length" || request.grade_mlp || request.grade_norm))
     throw usage_error(

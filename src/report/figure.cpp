@@ -46,6 +46,22 @@ std::vector<std::string> values_of(const CellTable& table, size_t column) {
   return {seen.begin(), seen.end()};
 }
 
+// A table that has a row for each metric has nothing to draw of all of them together.
+void require_one_metric(const CellTable& table, const FigureRequest& request) {
+  const auto metric = table.find("metric");
+  const bool chosen = std::any_of(request.where.begin(), request.where.end(),
+                                  [](const auto& w) { return w.first == "metric"; }) ||
+                      std::find(request.by.begin(), request.by.end(), "metric") != request.by.end();
+  if (!metric || chosen || request.y == "metric") return;
+  const std::vector<std::string> metrics = values_of(table, *metric);
+  if (metrics.size() > 1)
+    throw usage_error(
+        fmt::format("this table has a row for each of {} metrics, and {} is a column of all of them",
+                    metrics.size(), printable(request.y)))
+        .in("--y")
+        .hint("--y NAME of a metric, or --where metric=NAME");
+}
+
 /// One table with the columns of the request found in it.
 class Source {
  public:
@@ -53,9 +69,10 @@ class Source {
     x_ = require(table, request.x);
     if (const auto own = table.find(request.y)) {
       y_ = *own;
+      require_one_metric(table, request);
     } else if (const auto metric = table.find("metric")) {
       metric_ = *metric;
-      y_ = require(table, "value");
+      y_ = require(table, table.find("value") ? "value" : "mean");  // of a scan; of a study's summary
       std::vector<std::string> known = values_of(table, *metric);
       if (std::find(known.begin(), known.end(), request.y) == known.end()) {
         for (const ShortName& s : short_names())

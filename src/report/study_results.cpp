@@ -75,7 +75,8 @@ CellTable published_beside(const CellTable& trials, const CellTable& all, const 
   keys.insert(keys.end(), figure.by.begin(), figure.by.end());
   const size_t value = column(all, "published", file);
   column(all, figure.x, file);
-  const auto metric = all.find("metric"), budget = all.find("budget"), kind = all.find("kind");
+  const auto metric = all.find("metric"), budget = all.find("budget"), provenance = all.find("provenance"),
+             older = all.find("kind");  // the column's name before, which settings may have, too
   CellTable out{keys, {}};
   out.columns.insert(out.columns.end(), {"value", "note", "kind"});
   const Comparable comparable(all, trials, figure);
@@ -86,6 +87,7 @@ CellTable published_beside(const CellTable& trials, const CellTable& all, const 
     for (const std::string& key : keys) cells.push_back(all.find(key) ? row[*all.find(key)] : "");
     cells.push_back(row[value]);
     cells.push_back(budget ? row[*budget] : "");
+    const auto kind = provenance ? provenance : older;
     cells.push_back(kind ? row[*kind] : "published");
     if (seen.insert(cells).second) out.rows.push_back(std::move(cells));
   }

@@ -80,7 +80,8 @@ class Lengths {
     }
     if (times_ == 0) {
       notes_.push_back(fmt::format(
-          "--off length: half of the shortest sample has fewer than {} tokens, so nothing was halved", least));
+          "--off length: half of the shortest sample has fewer than {} tokens, so nothing was halved",
+          least));
       return;
     }
     for (const auto& [head, by_sample] : points) {
@@ -194,7 +195,10 @@ void measure_lengths(const Ablation& what, const std::vector<Sample>& samples, c
                      ResultTable& table, std::vector<std::string>& notes) {
   if (std::none_of(table.rows.begin(), table.rows.end(),
                    [](const Row& r) { return r.metric == "sink_margin"; })) {
-    notes.emplace_back("--off length: no sink_margin was measured; leave --lens out, or name margins");
+    notes.emplace_back(
+        request.lenses.empty()
+            ? "--off length: no sink_margin was measured, as no query of these samples has a choice"
+            : "--off length: no sink_margin was measured; leave --lens out, or name margins");
     return;
   }
   Lengths lengths(what, request, table, notes);

@@ -219,6 +219,9 @@ class Scan {
           questions_for(asked, shuffled(input_.samples, request_.seed), input_.mask, request_.seed));
     if (loss_kind(asked) == LossKind::masked && questions.front().kind == LossKind::none)
       result_.notes.emplace_back("no loss is given: the mask token is not known");
+    if (model_.checkpoint() != nullptr && !model_.checkpoint()->missing_head().empty())
+      result_.notes.push_back(fmt::format("no loss is given: config.json promises a head, and {} is missing",
+                                          printable(model_.checkpoint()->missing_head().front())));
     if (questions.front().kind != LossKind::masked) return add_losses(states, plan, questions, result_.table);
     PassPlan hidden = plan;
     hidden.lenses.clear();

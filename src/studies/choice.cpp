@@ -41,7 +41,7 @@ std::map<int64_t, ProxyError> proxy_errors() {
     const auto number = [&](const char* column) { return as_number(cell(column)).value(); };
     Read& r = read[static_cast<int64_t>(number("rank"))];
     if (cell("metric") == "test_mse")
-      r.mean = number("mean"), r.error = number("stderr"), r.seeds = static_cast<int64_t>(number("n"));
+      r.mean = number("mean"), r.error = number("stderr"), r.seeds = static_cast<int64_t>(number("seeds"));
     if (cell("metric") == "test_mse_stderr") r.of_test = number("mean");
   }
   std::map<int64_t, ProxyError> out;

@@ -66,18 +66,24 @@ void add_range(const Key& key, const Range& range, std::string_view word, const 
     throw usage_error(fmt::format("the range {} goes nowhere", printable(word)))
         .in(place)
         .hint("1..5, 0..1+0.25 or 8..128*2");
+  const size_t before = out.size();
   const double slack = 1e-9 * std::fabs(range.last);  // 0..1+0.1 ends at 1
   for (int64_t i = 0;; ++i) {  // each value on its own, so that steps do not add up their rounding
     const double n = static_cast<double>(i);
     const double value =
         range.multiply ? range.first * std::pow(range.step, n) : range.first + range.step * n;
-    if (value > range.last + slack) return;
+    if (value > range.last + slack) break;
     if (out.size() >= kMostValues)
       throw usage_error(fmt::format("the range {} has more than {} values", printable(word), kMostValues))
           .in(place);
     // As it would be written: 0.1 + 2 * 0.1 is 0.3, the trial that lr=0.3 names.
     out.push_back({checked(key, std::stod(fmt::format("{:.12g}", value)), place)});
   }
+  if (out.size() == before + 1 && range.last > range.first)
+    throw usage_error(
+        fmt::format("the range {} has one value: its next step is beyond its end", printable(word)))
+        .in(place)
+        .hint("0..1+0.25 or 8..128*2");
 }
 
 // Where the first value ends. Options of a kind of attention are part of it: "fastmax:p=2,norm=own_mean" is

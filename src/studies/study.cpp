@@ -24,6 +24,7 @@ struct BrokenToml {};
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -186,7 +187,8 @@ void read_grid(Study& study, const Reader& from) {
 }
 
 double published_value(const Reader& from, const toml::node& node) {
-  if (node.is_floating_point()) return node.as_floating_point()->get();  // nan where the table has a hole
+  if (node.is_floating_point() && !std::isinf(node.as_floating_point()->get()))
+    return node.as_floating_point()->get();  // nan where the table has a hole
   if (node.is_integer()) return static_cast<double>(node.as_integer()->get());
   throw from.wrong("rows", "a number for the published value", node);
 }

@@ -92,7 +92,7 @@ std::string trials_jsonl(const std::vector<StoredTrial>& trials) {
 CellTable summary_table(const std::vector<Point>& all, const std::vector<StoredTrial>& trials) {
   const std::vector<std::string> keys = varying(all);
   std::vector<std::string> header = keys;
-  for (const char* name : {"metric", "n", "mean", "median", "best", "stderr"}) header.emplace_back(name);
+  for (const char* name : {"metric", "seeds", "mean", "median", "best", "stderr"}) header.emplace_back(name);
   CellTable out{std::move(header), {}};
   for (const Point& point : all)
     for (const std::string& metric : result_names(trials)) {
@@ -108,7 +108,7 @@ CellTable summary_table(const std::vector<Point>& all, const std::vector<StoredT
   return out;
 }
 
-// Every published and every reference value (`kind` says which), also those we have nothing beside yet; a
+// Every published and every reference value (`provenance` says which), also those we have nothing beside yet; a
 // value beside each of our points that match, with what was `changed` of the study.
 CellTable published_table(const Study& study, const std::vector<Point>& all) {
   std::vector<std::string> keys = varying(all);
@@ -117,7 +117,7 @@ CellTable published_table(const Study& study, const std::vector<Point>& all) {
       if (std::find(keys.begin(), keys.end(), column) == keys.end()) keys.push_back(column);
   std::vector<std::string> header = keys;
   for (const char* name : {"metric", "statistic", "published", "ours_best", "ours_mean", "seeds", "ratio",
-                           "budget", "source", "kind", "changed"})
+                           "budget", "source", "provenance", "changed"})
     header.emplace_back(name);
   CellTable out{std::move(header), {}};
   for (const Published& table : study.published)

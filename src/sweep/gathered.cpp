@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 
@@ -24,7 +25,7 @@ struct TrialRows {
   const CellTable& table;
   const std::vector<std::string>& keys;
   const Runner& runner;
-  std::string place;
+  std::string study, place;
 
   const std::string& cell(const std::vector<std::string>& row, const std::string& column) const {
     static const std::string none;
@@ -51,8 +52,14 @@ struct TrialRows {
     std::map<std::string, double> out;
     for (size_t c = 0; c < row.size(); ++c) {
       const std::string& name = table.columns[c];
-      if (kAbout.contains(name) || std::find(keys.begin(), keys.end(), name) != keys.end()) continue;
-      if (const std::optional<double> value = as_number(row[c])) out[name] = *value;
+      if (kAbout.contains(name) || std::find(keys.begin(), keys.end(), name) != keys.end() || row[c].empty())
+        continue;
+      const std::optional<double> value = as_number(row[c]);
+      if (!value || !std::isfinite(*value))
+        throw Error(fmt::format("{} of the row {} is no number: {}", printable(name),
+                                printable(cell(row, "id")), printable(row[c])))
+            .in(place);
+      out[name] = *value;
     }
     return out;
   }
@@ -66,6 +73,10 @@ struct TrialRows {
           .in(place)
           .hint("export the store again: a row that was changed is not taken");
     out.study = cell(row, "study");
+    if (out.study != study)
+      throw Error(fmt::format("the row {} is of the study {}, not {}", printable(out.id),
+                              printable(out.study), printable(study)))
+          .in(place);
     out.runner = runner.name;
     out.config = canonical(settings);
     out.state = trial_state(cell(row, "state"), place);
@@ -96,7 +107,8 @@ Source read_tables(const fs::path& folder, const std::vector<const Runner*>& run
   const Runner& runner = find_runner(runners, out.study.runner, about);
   for (const Key& key : runner.keys) out.study.defaults[key.name] = key.otherwise;
   const StudyResults results = read_study(folder);
-  const TrialRows rows{results.trials, results.keys, runner, (folder / "trials.csv").string()};
+  const TrialRows rows{results.trials, results.keys, runner, out.study.name,
+                       (folder / "trials.csv").string()};
   for (const auto& row : results.trials.rows) out.trials.push_back(rows.trial(row));
   return out;
 }
@@ -114,9 +126,42 @@ bool has_store(const fs::path& folder) {
   return fs::is_regular_file(folder / "study.db", ignored);
 }
 
+namespace {
+
+// What a study is beside its trials: what is published, and what the figure draws.
+bool same_definition(const Study& a, const Study& b) {
+  const auto same_rows = [](const Published& x, const Published& y) {
+    const auto equal = [](const Published::Row& r, const Published::Row& s) {
+      return r.point == s.point && (r.value == s.value || (std::isnan(r.value) && std::isnan(s.value)));
+    };
+    return x.metric == y.metric && x.statistic == y.statistic && x.columns == y.columns &&
+           std::equal(x.rows.begin(), x.rows.end(), y.rows.begin(), y.rows.end(), equal);
+  };
+  return a.figure.x == b.figure.x && a.figure.y == b.figure.y && a.fixed == b.fixed &&
+         std::equal(a.published.begin(), a.published.end(), b.published.begin(), b.published.end(),
+                    same_rows);
+}
+
+// The first result in which two rows of a trial differ, times aside: the same trial on the same machine gives
+// the same numbers, and on another nearly the same.
+std::optional<std::string> contradiction(const StoredTrial& a, const StoredTrial& b) {
+  if (a.state != TrialState::done || b.state != TrialState::done) return {};
+  for (const auto& [name, value] : a.values) {
+    const auto other = b.values.find(name);
+    if (other == b.values.end() || value == other->second || name == "seconds" || name.ends_with("_ms"))
+      continue;
+    return fmt::format("{} of {} is {} and {}", name, a.id, value, other->second);
+  }
+  return {};
+}
+
+}  // namespace
+
 Gathered gather(const std::vector<fs::path>& folders, const std::vector<const Runner*>& runners) {
   Gathered out;
   std::map<std::string, size_t> place;  // of a trial
+  size_t contradicting = 0;
+  std::string first;
   for (const fs::path& folder : folders) {
     Source source = read_source(folder, runners);
     if (out.study.name.empty())
@@ -126,6 +171,11 @@ Gathered gather(const std::vector<fs::path>& folders, const std::vector<const Ru
           fmt::format("this folder holds the study {}, not {}", source.study.name, out.study.name))
           .in(folder.string())
           .hint("folders of one study");
+    else if (!same_definition(out.study, source.study))
+      out.notes.push_back(
+          fmt::format("{} holds another version of the study: what stands beside the trials is "
+                      "the first folder's",
+                      printable(folder.string(), 400)));
     for (StoredTrial& trial : source.trials) {
       const auto [at, fresh] = place.emplace(trial.id, out.trials.size());
       if (fresh) {
@@ -134,9 +184,16 @@ Gathered gather(const std::vector<fs::path>& folders, const std::vector<const Ru
       }
       ++out.repeated;
       StoredTrial& there = out.trials[at->second];
+      if (const std::optional<std::string> differs = contradiction(there, trial)) {
+        ++contradicting;
+        if (first.empty()) first = *differs;
+      }
       if (there.state != TrialState::done && trial.state == TrialState::done) there = std::move(trial);
     }
   }
+  if (contradicting > 0)
+    out.notes.push_back(
+        fmt::format("{} of {} repeated rows have other results: {}", contradicting, out.repeated, first));
   return out;
 }
 

@@ -16,8 +16,9 @@ bool has_store(const std::filesystem::path& folder);
 
 struct Gathered {
   Study study;
-  std::vector<StoredTrial> trials;  // each once
-  size_t repeated = 0;              // rows left out because their trial was there already
+  std::vector<StoredTrial> trials;      // each once
+  size_t repeated = 0;                  // rows left out because their trial was there already
+  std::vector<std::string> notes = {};  // where folders contradict each other
 };
 
 /// In the order given. Of a trial that is in several folders a finished row is kept, the first of them.

@@ -173,7 +173,7 @@ std::string judgement(const Point& point) {
   if (dead > 0 && dead == all) return "training died: answers zero";
   if (dead > 0) return fmt::format("training died in {} of {}", dead, all);  // then a mean says little
   if (worse > 0 && worse == all) return "worse than answering zero";
-  return at_floor > 0 && at_floor == all ? "no selection learned" : "";
+  return at_floor > 0 && at_floor == all ? "no better than no selection" : "";
 }
 
 std::vector<std::string> precision_notes(const std::vector<Point>& points) {

@@ -51,7 +51,7 @@ bool has_fixed_settings(const Study& study, const Config& config);
 std::optional<double> published_value(const Study& study, const Published& table, const Config& config);
 
 /// What theory says to the values, each trial with its own standard error: "fault of the experiment" when one
-/// lies below its lower bound, "training died" where trials answer zero, "no selection learned" when none is
+/// lies below its lower bound, "training died" where trials answer zero, "no better than no selection" when none is
 /// better than a predictor without selection.
 std::string judgement(const Point& point);
 

@@ -119,7 +119,7 @@ Judgement judge(double value, double standard_error, const Certificate& certific
   if (floor > 0 && slack <= kFloorScatter * floor &&
       value >= floor - std::max(slack, kFloorTolerance * floor))
     return {TrialStanding::no_selection,
-            fmt::format("no selection learned: {:.4g} is what comes without looking at scores ({:.4g})",
+            fmt::format("no better than no selection: {:.4g} is what comes without looking at scores ({:.4g})",
                         value, floor)};
   return {TrialStanding::ok, ""};
 }

@@ -10,7 +10,7 @@ bound: what is known about a layer before it is trained, without torch.
   plateau         0.1792    What is left when the part that is linear in the query
                             is learned, and nothing else.
   no selection    0.5000    What comes without looking at scores at all: a trained
-                            value here means that no selection was learned.
+                            value here is no better than that.
   temperature     1.7230    Divide it by the inverse temperature, where that is
                             large: the error of one full-rank head with that score
                             scale.
@@ -38,7 +38,7 @@ Full rank has no bound; self-attention has none either, and says so.
   8 heads of rank 8 in 64 dimensions, the farthest of 16 points
 
   no selection    0.8913    What comes without looking at scores at all: a trained
-                            value here means that no selection was learned.
+                            value here is no better than that.
   temperature     5.2604    Divide it by the inverse temperature, where that is
                             large: the error of one full-rank head with that score
                             scale.
@@ -59,7 +59,7 @@ More points have a bound, too; what rounding may have done to it is taken off.
   plateau         0.3856    What is left when the part that is linear in the query
                             is learned, and nothing else.
   no selection    0.7500    What comes without looking at scores at all: a trained
-                            value here means that no selection was learned.
+                            value here is no better than that.
   temperature     1.5146    Divide it by the inverse temperature, where that is
                             large: the error of one full-rank head with that score
                             scale.
@@ -152,6 +152,10 @@ Bad questions are refused before anything is computed.
   $ . ./no_torch; rankscope bound --d 8 --rank 8 --heads 1 --n 16
   error: there are no 16 orthonormal points in 8 dimensions
     try  at most d points, or independent ones: --points independent
+  [2]
+  $ . ./no_torch; rankscope bound --d 16 --rank 4 --heads 4 --message 12
+  error: --message is of --composition
+    try  rankscope bound --composition 2 --message 1024
   [2]
   $ . ./no_torch; rankscope bound --d 8 --rank 8 --heads 1 --target furthest
   error: there is no target "furthest"

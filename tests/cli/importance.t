@@ -92,6 +92,10 @@ Words that are none are answered before anything runs.
     in   --ablate head
     try  all, estimates, heads, mlps, layers, experts; the model's folder stands before --ablate
   [2]
+  $ rankscope scan --ablate-samples 4
+  error: --ablate-samples says how many samples --ablate and curves of --rank run
+    try  --ablate heads --ablate-samples 32
+  [2]
   $ rankscope scan --ablate --ablate-by nothing 2>&1 | head -2
   error: there is no replacement "nothing"
     in   --ablate-by nothing

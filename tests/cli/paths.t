@@ -145,6 +145,18 @@ What is wrong is said in a line or two.
   error: --alpha: expected a number from 0 to 1, but got "1.5"
     try  rankscope paths --help
   [2]
+  $ rankscope paths bert --token-ids ids.txt --chains 5
+  error: --chains is of --chained
+    try  --chained --chains 100
+  [2]
+  $ rankscope paths bert --token-ids ids.txt --paths 5
+  error: --paths and --repeats are of paths that are drawn, and frozen paths are summed exactly
+    try  --semantics rerun
+  [2]
+  $ rankscope paths bert --token-ids ids.txt --lines
+  error: --lines, --whole and --column say how texts are read
+    try  --text FILE
+  [2]
   $ rankscope paths bert --token-ids ids.txt --chained --by head
   error: --chained multiplies attention matrices: there is nothing to grade, read by part or run again
   [2]

@@ -42,6 +42,11 @@ What is no result is refused, and nothing is written.
     in   results/a/metrics.csv
     try  give the folder that it is in: results/a
   [1]
+  $ rankscope report results/a --out x.pdf
+  error: the report is an HTML page
+    in   x.pdf
+    try  a name that ends in .html
+  [2]
   $ ls x.html empty 2>/dev/null
   empty:
   [2]

@@ -285,7 +285,9 @@ A setting at its default is a setting: it is named beside a reference, and so is
     in   study quick
     try  model=encoder
   $ rankscope study run quick --lease 0 2>&1 | head -1
-  error: --lease: expected a number of at least 1, but got "0"
+  error: --lease: expected a number from 1 to 1000000, but got "0"
+  $ rankscope study run quick --lease 1e30 2>&1 | head -1
+  error: --lease: expected a number from 1 to 1000000, but got "1e30"
 
 A trial that diverged is counted below the table and breaks nothing; `plot` reads the store itself, and no model is written into it.
 

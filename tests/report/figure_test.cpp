@@ -72,6 +72,22 @@ TEST(Figure, RowsOfOnePointBecomeTheirMean) {
   EXPECT_NEAR(curves[0].points[0].high - 0.6, 0.1, 1e-15);  // of two values: half their distance
 }
 
+TEST(Figure, ASummaryIsReadByItsMetricsAndNotAllAtOnce) {
+  const CellTable summary{
+      {"rank", "metric", "seeds", "mean"},
+      {{"1", "test_mse", "3", "0.5"}, {"1", "flops", "3", "1e9"}, {"2", "test_mse", "3", "0.2"}}};
+  EXPECT_DOUBLE_EQ(select_curves({summary}, request("test_mse", "", "rank"))[0].points[0].y, 0.5);
+  try {
+    select_curves({summary}, request("mean", "", "rank"));
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(), "this table has a row for each of 2 metrics, and mean is a column of all of them");
+  }
+  FigureRequest one = request("mean", "", "rank");
+  one.where = {{"metric", "test_mse"}};
+  EXPECT_DOUBLE_EQ(select_curves({summary}, one)[0].points[1].y, 0.2);
+}
+
 TEST(Figure, ANumberInALegendSaysWhatItIs) {
   const CellTable trials{{"rank", "layers", "kind", "mse"},
                          {{"1", "3", "soft", "0.5"}, {"1", "5", "soft", "0.7"}}};

@@ -7,10 +7,11 @@
 namespace rankscope {
 namespace {
 
-std::map<std::string, double> limits(const char* task, const char* data, int64_t queries) {
-  const bool self = queries == 0;
+std::map<std::string, double> limits(const char* task, const char* data, int64_t queries,
+                                     const std::string& model = "") {
+  const std::string usual = queries == 0 ? "encoder" : "layer";
   return limits_of(trial_of(complete(train_keys(),
-                                     {{"model", std::string(self ? "encoder" : "layer")},
+                                     {{"model", model.empty() ? usual : model},
                                       {"task", std::string(task)},
                                       {"data", std::string(data)},
                                       {"d", int64_t{8}},
@@ -35,6 +36,8 @@ TEST(Limits, OfAQueryOfItsOwnAreBoundAndFloorOfItsPointsForTheNearestAndTheFarth
 }
 
 TEST(Limits, OfSelfAttentionAndOfOtherLawsHaveNoBound) {
+  // The one-layer model without queries asks with its own points: the nearest one is the point itself.
+  EXPECT_TRUE(limits("nearest", "ortho", 0, "layer").empty());
   EXPECT_EQ(limits("farthest", "iid", 0).count("lower_bound"), 0u);
   EXPECT_EQ(limits("farthest", "iid", 0).count("no_selection_floor"), 1u);
   EXPECT_TRUE(limits("nearest", "doubled", 1).empty());

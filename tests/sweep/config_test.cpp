@@ -90,6 +90,7 @@ TEST(Overrides, WhatCannotBeMeantIsRefused) {
   EXPECT_EQ(fault("rank=1,,2"), "there is nothing between two commas");
   EXPECT_EQ(fault("rank=eight"), "rank: expected a whole number, but got eight");
   EXPECT_EQ(fault("d=8..4"), "the range 8..4 goes nowhere");
+  EXPECT_EQ(fault("lr=0.003..0.01"), "the range 0.003..0.01 has one value: its next step is beyond its end");
   EXPECT_EQ(fault("d=8..64*1"), "the range 8..64*1 goes nowhere");
   EXPECT_EQ(fault("seed=0..99999999"), "the range 0..99999999 has more than 10000 values");
   EXPECT_EQ(fault("rank=1..2+0.5"), "rank: expected a whole number, but got 1.5");

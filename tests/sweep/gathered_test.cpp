@@ -31,6 +31,22 @@ TEST(Gathered, AFinishedRowOfATrialIsKeptAndTheFirstOfThem) {
   EXPECT_EQ(all.trials[1].values.at("test_mse"), 0.25);  // both have finished it
   EXPECT_EQ(all.trials[2].values.at("test_mse"), 0.75);  // only the second has
   EXPECT_EQ(all.trials[3].state, TrialState::pending);
+  ASSERT_EQ(all.notes.size(), 1u);
+  EXPECT_EQ(all.notes[0],
+            "1 of 4 repeated rows have other results: test_mse of " + all.trials[1].id + " is 0.25 and 0.75");
+}
+
+TEST(Gathered, AnotherVersionOfTheStudyIsNamed) {
+  const TempFolder folder;
+  make_store(folder / "a", fake_study(1, 5, 0), {0}, 0.25);
+  make_store(folder / "b", fake_study(1, 5, 0), {0}, 0.25);
+  EXPECT_TRUE(gather({folder / "a", folder / "b"}, {}).notes.empty());
+  make_store(folder / "c",
+             parse_study(fake_study(1, 5, 0).source + "y = \"best_test_mse\"\n", "fake", "fake.toml"), {0},
+             0.25);
+  ASSERT_EQ(gather({folder / "a", folder / "c"}, {}).notes.size(), 1u);
+  EXPECT_NE(gather({folder / "a", folder / "c"}, {}).notes[0].find("holds another version of the study"),
+            std::string::npos);
 }
 
 TEST(Gathered, FoldersOfTwoStudiesAreNotOneTable) {

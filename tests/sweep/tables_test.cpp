@@ -74,7 +74,7 @@ TEST(Tables, AValueBelowTheBoundIsAFaultAndOneAtTheFloorHasLearnedNoSelection) {
   EXPECT_EQ(judged(0.129, 0.9), "");
   EXPECT_EQ(judged(0.05, 0.129), "");  // a standard error of .01 cannot tell
   t.values["test_mse_stderr"] = 0.0006;
-  EXPECT_EQ(judged(0.05, 0.1017), "no selection learned");
+  EXPECT_EQ(judged(0.05, 0.1017), "no better than no selection");
   EXPECT_EQ(judged(0.05, 0.1019), "");
   EXPECT_EQ(judged(0.05, 0), "");                      // the farther of two points needs no selection
   EXPECT_EQ(judgement({{}, {trial(1, 0, 0.1)}}), "");  // no bound, no floor, nothing to say
@@ -93,7 +93,7 @@ TEST(Tables, AFewTestSequencesJudgeNothing) {
   EXPECT_EQ(judged(low, 63), "");
   EXPECT_EQ(judged(low, 64), "fault of the experiment");
   EXPECT_EQ(judged(high, 63), "");
-  EXPECT_EQ(judged(high, 64), "no selection learned");
+  EXPECT_EQ(judged(high, 64), "no better than no selection");
 }
 
 TEST(Tables, BestIsTheHighestWhereMoreIsBetterAndNothingWhereNeitherIs) {
@@ -160,7 +160,36 @@ TEST(Tables, TrialsThatAnswerZeroAreCountedSinceTheirErrorSaysNothingAboutRank) 
   EXPECT_EQ(judgement({{}, {dead, dead}}), "training died: answers zero");
   EXPECT_EQ(judgement({{}, {dead, lives, blind}}), "training died in 1 of 3");
   EXPECT_EQ(judgement({{}, {blind, lives}}), "");
-  EXPECT_EQ(judgement({{}, {blind, blind}}), "no selection learned");
+  EXPECT_EQ(judgement({{}, {blind, blind}}), "no better than no selection");
+}
+
+TEST(Tables, TheErrorOfNumbersWhoseSquaresOverflowIsFinite) {
+  Point point;
+  for (const double value : {1e173, 2e173, 3e173}) {
+    StoredTrial t;
+    t.values["residual_log10"] = value;
+    point.trials.push_back(t);
+  }
+  // A standard deviation of 1e173 over the root of three.
+  EXPECT_NEAR(summarise(point, "residual_log10").stderr_ / 1e173, 1 / std::sqrt(3.0), 1e-14);
+}
+
+TEST(Tables, ColumnsOfAnExportHaveNoNamesOfSettings) {
+  const TempFolder folder;
+  const Study study = parse_study(
+      "runner = \"fake\"\n[grid]\nrank = [1, 2]\n[protocol]\nsteps = 5\nseeds = 2\n[figure]\nx = \"rank\"\n"
+      "[[reference]]\nbudget = \"b\"\nsource = \"s\"\ncolumns = [\"rank\"]\nrows = [[1, 0.5]]\n",
+      "fake", "fake.toml");
+  Store store(folder / "store", true);
+  fill(store, study);
+  for (const std::string& id : ids(store, TrialState::pending)) {
+    store.claim({id}, "me", "cpu", 100);
+    store.finish(id, "me", {false, "", {{"test_mse", 0.25}}, "fp32"}, 2);
+  }
+  export_store(store, folder / "out", "csv");
+  for (const char* file : {"summary.csv", "published.csv"})
+    for (const std::string& name : parse_csv(get(folder / "out" / file), file).columns)
+      EXPECT_TRUE(name != "n" && name != "kind") << file;  // settings that studies have as columns
 }
 
 TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
@@ -187,10 +216,11 @@ TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
                          all[0] + ",fake,done,cpu,fp32,1,2,,true,16,none,1,0.01,unit,0,1,0,5,0.25\n"))
       << trials;
   EXPECT_NE(trials.find("failed,cpu,,1,1,\"diverged, badly\""), std::string::npos);
-  EXPECT_EQ(get(folder / "out/published.csv"),
-            "rank,metric,statistic,published,ours_best,ours_mean,seeds,ratio,budget,source,kind,changed\n"
-            "1,test_mse,mean,0.5,0.25,0.5,2,1,\"1,000 steps, x\",s,published,\n"
-            "3,test_mse,mean,0.25,,,0,,\"1,000 steps, x\",s,published,\n");
+  EXPECT_EQ(
+      get(folder / "out/published.csv"),
+      "rank,metric,statistic,published,ours_best,ours_mean,seeds,ratio,budget,source,provenance,changed\n"
+      "1,test_mse,mean,0.5,0.25,0.5,2,1,\"1,000 steps, x\",s,published,\n"
+      "3,test_mse,mean,0.25,,,0,,\"1,000 steps, x\",s,published,\n");
   EXPECT_EQ(csv_text(study_tables(store).trials), trials);  // the report reads what the files hold
   export_store(store, folder / "out", "jsonl");
   const std::string lines = get(folder / "out/trials.jsonl");

@@ -116,7 +116,7 @@ TEST(Judge, TakesAValueAtTheFloorForNoSelection) {
   const double floor = c.no_selection_floor;
   const Judgement none = judge(floor, 0.0001, c);
   EXPECT_EQ(none.standing, TrialStanding::no_selection);
-  EXPECT_EQ(none.text.rfind("no selection learned: ", 0), 0u) << none.text;
+  EXPECT_EQ(none.text.rfind("no better than no selection: ", 0), 0u) << none.text;
   EXPECT_EQ(judge(floor * (1 - 0.9 * kFloorTolerance), 0, c).standing, TrialStanding::no_selection);
   EXPECT_EQ(judge(floor * (1 - 1.1 * kFloorTolerance), 0, c).standing, TrialStanding::ok);
   EXPECT_EQ(judge(floor - 0.014, 0.005, c).standing, TrialStanding::no_selection);

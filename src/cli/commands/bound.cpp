@@ -110,8 +110,7 @@ void print_bound(const Certificate& c, std::ostream& out) {
   }
   page.line("no selection", number(c.no_selection_floor),
             c.no_selection_floor > 0
-                ? "What comes without looking at scores at all: a trained value here means that no selection "
-                  "was learned."
+                ? "What comes without looking at scores at all: a trained value here is no better than that."
                 : "The farther of two points is the other one: nothing has to be selected.");
   page.line("temperature", number(c.temperature_coefficient),
             "Divide it by the inverse temperature, where that is large: the error of one full-rank head with "
@@ -226,8 +225,8 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
           ->check(whole_number(2))
           ->capture_default_str();
   app.add_option("--target", options->target,
-                 "nearest: to a query of its own (its farthest has the same numbers); farthest: "
-                 "self-attention, each point looks for the one farthest from it")
+                 "nearest: to a query of its own, whose farthest has the same numbers; farthest: "
+                 "self-attention")
       ->capture_default_str();
   app.add_option("--points", options->points,
                  "Of the nearest: orthonormal, or independent and uniform on the sphere, as those of the "
@@ -236,11 +235,12 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
   app.add_option("--composition", options->composition,
                  "Another question: from how many tokens on are so many functions too many to compose?")
       ->check(whole_number(1));
-  app.add_option("--message", options->message, "Bits: heads times width times bits of a number")
-      ->default_val(1024)
-      ->check(CLI::Range(2.0, 1e300));
+  const CLI::Option* message =
+      app.add_option("--message", options->message, "Bits: heads times width times bits of a number")
+          ->default_val(1024)
+          ->check(CLI::Range(2.0, 1e300));
   app.add_flag("--json", options->json, "One JSON object instead of lines");
-  return [options, needed, n](Io& io) {
+  return [options, needed, n, message](Io& io) {
     if (options->composition > 0) {
       for (const CLI::Option* o : needed)
         if (o->count() > 0)
@@ -254,6 +254,9 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
     for (const CLI::Option* o : needed)
       if (o->count() == 0)
         throw usage_error(fmt::format("{} is required", o->get_name())).hint("rankscope bound --help");
+    if (message->count() > 0)
+      throw usage_error("--message is of --composition")
+          .hint("rankscope bound --composition 2 --message 1024");
     LayerQuestion question = options->question;
     question.heads = parse_heads(options->heads);
     question.target = parse_neighbour(*options);

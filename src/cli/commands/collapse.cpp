@@ -31,7 +31,8 @@ constexpr const char* kBelowCollapse =
     "paper and published show the curves of figure 2 beside ours. Those at initialisation are one network a\n"
     "variant, without a seed, on 32 texts: --networks 5 --zipf tells how far networks scatter.\n"
     "\n"
-    "residual_l1inf_rel is sqrt(||R||_1 ||R||_inf) over the same norm of X, R = X - 1 x^T. The exponent compares "
+    "residual_l1inf_rel is sqrt(||R||_1 ||R||_inf) over the same norm of X, R = X - 1 x^T. The exponent "
+    "compares "
     "the\n"
     "last two steps of its logarithm: 3 is the cubic law, 1 a geometric one. The split arithmetic keeps\n"
     "X = 1 x^T + R apart and follows R where float32 stalls near 2e-07.\n";

@@ -22,6 +22,8 @@ int run_report(const ReportOptions& o, Io& io) {
   std::filesystem::path out = o.out;
   if (o.out.empty())
     out = o.folders.size() == 1 ? std::filesystem::path(o.folders.front()) / "report.html" : "report.html";
+  if (const auto ending = out.extension(); !ending.empty() && ending != ".html" && ending != ".htm")
+    throw usage_error("the report is an HTML page").in(out.string()).hint("a name that ends in .html");
   const SavedFolders folders = read_folders(o.folders);
   const std::optional<ScanDiff> pairs = pairs_of(folders);
   write_folders_page(folders, pairs ? &*pairs : nullptr, out);

@@ -29,7 +29,7 @@ void device_options(CLI::App& app, StudyOptions& o) {
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--lease", o.lease, "Seconds of silence after which a process counts as dead")
-      ->check(positive_number(1))
+      ->check(positive_number(1, 1'000'000))  // eleven days
       ->capture_default_str();
   app.add_flag("--tensorboard", o.tensorboard, "Event files in tensorboard/ for every finished trial");
 }
@@ -62,7 +62,7 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
   run->add_option("--out", o->folder, "Folder of the store; out/STUDY when left out")
       ->check(some_name())
       ->type_name("FOLDER");
-  run->add_option("--seeds", o->seeds, "This many seeds, from 0")->check(whole_number(1, 100'000));
+  run->add_option("--seeds", o->seeds, "This many seeds, from 0")->check(whole_number(1, 10'000));
   run->add_option("--steps", o->steps, "This many steps a trial")->check(whole_number(1));
   run->add_flag("--dry-run", o->dry_run,
                 "Print the trials, how they stack and how long they take; run nothing");
@@ -81,12 +81,12 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
                   "exported, become one table")
       ->required()
       ->type_name("FOLDER");
-  out->add_option("--format", o->format, "Of the trials: csv or jsonl")
-      ->type_name("NAME")
-      ->capture_default_str();
-  out->add_option("--to", o->to, "Where the tables go; the study's folder when left out")
-      ->check(some_name())
-      ->type_name("FOLDER");
+  const auto format = out->add_option("--format", o->format, "Of the trials: csv or jsonl")
+                          ->type_name("NAME")
+                          ->capture_default_str();
+  const auto to = out->add_option("--to", o->to, "Where the tables go; the study's folder when left out")
+                      ->check(some_name())
+                      ->type_name("FOLDER");
   const auto model =
       out->add_option("--model", o->model, "Write the model of this trial instead, for scan to read");
   model->type_name("ID FOLDER")
@@ -94,7 +94,10 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
       ->each([o, first = std::make_shared<bool>(true)](const std::string& text) {
         (*first ? o->model : o->to) = text;
         *first = false;
-      });
+      })
+      ->check(some_name())
+      ->excludes(format)
+      ->excludes(to);
   return [o, action](Io& io) { return (*action)(*o, io); };
 }
 

@@ -139,8 +139,9 @@ ModelSpec layer_of(const Config& c, const TaskSpec& task, const Task& t) {
                       key))
           .hint("model=encoder");
   };
-  refuse_if(text(c, "norm") != "unit" && text(c, "norm") != "none", "norm");
+  refuse_if(text(c, "norm") != "unit", "norm");
   refuse_if(text(c, "norm_place") != "post", "norm_place");
+  refuse_if(!flag(c, "bias") && text(c, "positions") == "none", "bias");
   refuse_if(integer(c, "v_rank") != 0, "v_rank");
   for (const char* key : {"part", "mlp_part", "options"})
     if (c.count(key) > 0)

@@ -76,7 +76,8 @@ void duplicates(Case& c) {
                 fmt::format("no head writes what the others of its layer write: the nearest is {}", text)),
           *most, limit);
   if (!found.empty())
-    about(c.say("head", fmt::format("{} {} what other heads of the layer write, too: the nearest is {}",
+    about(c.say("head", fmt::format("{} {} nothing that other heads of the layer do not write, up to sizes "
+                                    "and signs: the nearest is {}",
                                     list_of(found), found.size() == 1 ? "writes" : "write", text)),
           *most, limit);
   if (!unclear.empty())

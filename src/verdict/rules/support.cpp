@@ -225,7 +225,10 @@ void judge_support(Case& c) {
     const Claim::Answer answer = Support(c, variant).judge();
     c.findings.back().claims = {{fmt::format("holds {}", printable(variant)), answer}};
   }
-  if (!any) c.say("support", "not known which part holds the rank up: scan with --off skip", false);
+  if (!any)
+    c.say("support", "not known which part holds the rank up: scan with --off skip", false).measured =
+        c.evidence.any("full", "residual_fro_rel_normed") != nullptr ||
+        c.evidence.any("full", "residual_fro_rel_trimmed") != nullptr;
 }
 
 }  // namespace
