@@ -30,6 +30,7 @@ trained fig1-warmup --x rank --by warmup,seed --log-x
 trained fig1-start --x rank --by layers,start_scale --log-x
 trained quick --x rank --by start_scale --log-x --where lr=0.03
 trained many-points --x rank --by n,start_scale --log-x
+trained many-points-iid --x rank --by n,task,data --log-x
 trained many-points-32 --x n --by rank,heads --log-x --where start_scale=2 --where device=cuda
 trained many-points-layers --x rank --by n,layers --log-x --where start_scale= --where n=4 --where n=32 \
   --where device=cuda
