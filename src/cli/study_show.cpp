@@ -115,10 +115,12 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
   const auto panel_of = [&](const Config& config) -> Panel& {
     return panels[split ? settings_text(config, {figure.by[0]}) : ""];
   };
+  size_t left_out = 0;
   for (const Point& point : all) {
-    const double x = number_or_nan(point.config, figure.x);
+    const double x = number_or_nan(point.config, figure.x), y = summarise(point, metric).mean;
+    left_out += (figure.log_x && x <= 0) || (figure.log_y && y <= 0);
     Panel& panel = panel_of(point.config);
-    add(panel.ours, settings_text(point.config, inner), x, summarise(point, metric).mean);
+    add(panel.ours, settings_text(point.config, inner), x, y);
     if (!figure.bound.empty() && metric == figure.y)
       add(panel.bounds, settings_text(point.config, inner), x, summarise(point, figure.bound).mean);
   }
@@ -144,6 +146,9 @@ void print_figure(const Study& study, const std::string& metric, const std::vect
     for (const std::string& line : lines) out << line << "\n";
     out << "\n";
   }
+  if (left_out > 0)
+    out << fmt::format("note: {} of {} points at or below 0 are not on the logarithmic axis\n\n", left_out,
+                       all.size());
 }
 
 using Cells = std::vector<std::string>;

@@ -284,6 +284,8 @@ A setting at its default is a setting: it is named beside a reference, and so is
   error: rank=2 seed=0 d=8 v_rank=1: the one-layer model has no norm, no bias and values of full rank: v_rank is the encoder's
     in   study quick
     try  model=encoder
+  $ rankscope study run quick d=8 rank=0,8 --seeds 1 --steps 5 test_sequences=64 --threads 1 --out zero -q | grep ^note
+  note: 1 of 2 points at or below 0 are not on the logarithmic axis
   $ rankscope study run quick --lease 0 2>&1 | head -1
   error: --lease: expected a number from 1 to 1000000, but got "0"
   $ rankscope study run quick --lease 1e30 2>&1 | head -1
