@@ -123,7 +123,10 @@ class Integral {
   }
 
   // The part of the other points' law that lies outside both caps, for all of them.
-  double others(double outside) const { return n_ == 2 ? 1 : std::exp((n_ - 2) * std::log(outside)); }
+  double others(double outside) const {
+    if (n_ == 2) return 1;
+    return outside > 0 ? std::exp((n_ - 2) * std::log(outside)) : 0;
+  }
 
   void add(double theta, double weight, double value) {
     const double term =
@@ -185,8 +188,8 @@ class Integral {
   }
 
   void add_overlapping(const Place& a, const Place& b, double theta, double weight, double overlap) {
-    const double outside = 1 - a.nearer - b.nearer + overlap;
-    if (outside <= 0 && n_ > 2) return;
+    const double outside = others(1 - a.nearer - b.nearer + overlap);
+    if (outside == 0) return;
     const double s = std::sin(theta), c = std::cos(theta);
     // On its sphere a point is outside the other cap where its angle to that cap's pole is above this one.
     const double edge_a = std::acos(std::clamp((b.cosine - c * a.cosine) / (s * a.sine), -1.0, 1.0));
@@ -197,7 +200,7 @@ class Integral {
                  across_b = -b.sine * latitude_.cosine_above(edge_b);
     const double product =
         c * (along_a * along_b - across_a * across_b) + s * (along_a * across_b + across_a * along_b);
-    add(theta, weight, others(outside) * (free_a * free_b - product));
+    add(theta, weight, outside * (free_a * free_b - product));
   }
 
   int64_t d_;
