@@ -99,12 +99,12 @@ Results are written over results, and over nothing else.
   [2]
   $ rankscope study run quick --out / 2>&1 | head -1
   error: this is the root folder
-  $ echo text > notes.txt; rankscope scan bert --random-tokens --samples 1 --out scanned --quiet > /dev/null; rankscope report scanned --out notes.txt
+  $ echo text > notes.html; rankscope scan bert --random-tokens --samples 1 --out scanned --quiet > /dev/null; rankscope report scanned --out notes.html
   error: there is something else than a page of that name
-    in   --out notes.txt
+    in   --out notes.html
     try  choose another --out
   [2]
-  $ cat notes.txt
+  $ cat notes.html
   text
 
 What nobody may write to can be looked at.

@@ -60,7 +60,7 @@ std::vector<ExportCase> export_cases() {
       for (const char* place : {"post", "pre"})
         for (const char* positions : {"none", "additive", "concatenated"}) {
           const bool layer = task->queries == "separate";
-          if (layer && (std::string(norm) != "none" || std::string(place) != "post" ||
+          if (layer && (std::string(norm) != "unit" || std::string(place) != "post" ||
                         std::string(positions) == "additive"))
             continue;
           const int64_t embed = task->last_token ? 12 : 0;
