@@ -55,16 +55,17 @@ extern const Lens lens_expert_writes{
     .summary = "Rank of what each expert writes",
     .cost = "about 0.01 forward passes at T = 128",
     .sites = {{"mlp.hook_expert_out", SiteForm::experts}},
-    .metrics = {{.name = "expert_rank",
-                 .formula =
-                     "effective rank of what the expert writes into the first 64 tokens that take it, before "
-                     "their shares (column head: which expert; n: tokens)",
-                 .meaning = "1: it writes one direction, whatever the token",
-                 .low = 1.0 - 1e-9},
-                {.name = "expert_rank_rel",
-                 .formula = "expert_rank / min(tokens, width)",
-                 .meaning = "share of the rank there could be",
-                 .high = 1.0 + 1e-9}},
+    .metrics =
+        {{.name = "expert_rank",
+          .formula =
+              "effective rank of what the expert writes into the first 64 tokens that take it, shorter "
+              "samples first, before their shares (column head: which expert; n: tokens)",
+          .meaning = "1: it writes one direction, whatever the token",
+          .low = 1.0 - 1e-9},
+         {.name = "expert_rank_rel",
+          .formula = "expert_rank / min(tokens, width)",
+          .meaning = "share of the rank there could be",
+          .high = 1.0 + 1e-9}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
       return std::make_unique<ExpertWrites>();
     }};

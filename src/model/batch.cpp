@@ -15,6 +15,19 @@ int64_t token_count(const Sample& s, const ModelSpec& spec) {
   return spec.embedding.given_tokens();
 }
 
+// Which position each token takes, before the offset. Padding takes none (RoBERTa): it gets the one in front
+// of the first, and those behind it are counted as if it were not there.
+std::vector<int64_t> positions_of(const Sample& s, int64_t tokens, const EmbeddingSpec& e) {
+  if (!s.positions.empty()) return s.positions;
+  std::vector<int64_t> out;
+  int64_t next = 0;
+  for (int64_t i = 0; i < tokens; ++i) {
+    const bool padding = e.padding_id >= 0 && !s.ids.empty() && s.ids[static_cast<size_t>(i)] == e.padding_id;
+    out.push_back(padding ? -1 : next++);
+  }
+  return out;
+}
+
 void check(const Sample& s, size_t number, const ModelSpec& spec) {
   const EmbeddingSpec& e = spec.embedding;
   const std::string place = fmt::format("sample {}", number);
@@ -33,6 +46,7 @@ void check(const Sample& s, size_t number, const ModelSpec& spec) {
     return;
   }
   if (s.ids.empty()) throw Error("there are no tokens").in(place);
+  const std::vector<int64_t> positions = positions_of(s, static_cast<int64_t>(s.ids.size()), e);
   for (size_t i = 0; i < s.ids.size(); ++i) {
     if (s.ids[i] < 0 || s.ids[i] >= e.vocabulary)
       throw Error(fmt::format("token id {} is outside the vocabulary of {}", s.ids[i], e.vocabulary))
@@ -41,9 +55,7 @@ void check(const Sample& s, size_t number, const ModelSpec& spec) {
     if (!s.types.empty() && e.types > 0 && (s.types[i] < 0 || s.types[i] >= e.types))
       throw Error(fmt::format("token type {} is outside the {} the model has", s.types[i], e.types))
           .in(place);
-    const int64_t position =
-        (s.positions.empty() ? static_cast<int64_t>(i) : s.positions[i]) + e.position_offset;
-    if (e.positions > 0 && position >= e.positions)
+    if (e.positions > 0 && positions[i] + e.position_offset >= e.positions)
       throw Error(fmt::format("the sample has {} tokens, but the model has positions for {}", s.ids.size(),
                               e.positions - e.position_offset))
           .in(place)
@@ -53,11 +65,12 @@ void check(const Sample& s, size_t number, const ModelSpec& spec) {
 
 void append(Batch& b, const Sample& s, size_t number, const ModelSpec& spec) {
   const int64_t n = token_count(s, spec);
+  const std::vector<int64_t> positions = positions_of(s, n, spec.embedding);
   for (int64_t i = 0; i < n; ++i) {
     const auto k = static_cast<size_t>(i);
     if (!s.ids.empty()) b.ids.push_back(s.ids[k]);
     b.types.push_back(s.types.empty() ? 0 : s.types[k]);
-    b.positions.push_back(s.positions.empty() ? i : s.positions[k]);
+    b.positions.push_back(positions[k]);
     // Position 0 of a causal model sees only itself and usually serves as a sink; an image's class tokens and
     // registers are no patches.
     const bool image = spec.embedding.vocabulary == 0;

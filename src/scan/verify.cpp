@@ -86,8 +86,11 @@ Saved read_saved(const SafetensorsFile& file, const StreamSpec& spec, const std:
     for (int64_t j = 0; j < ids.size(1); ++j) {
       const int64_t id = value(ids, i, j);
       const bool hidden = mask.defined() && value(mask.to(at::kLong), i, j) == 0;
-      const int64_t position = by_id || by_mask ? real : j;
-      real += by_id ? id != spec.embedding.padding_id : !hidden;
+      const bool padding = by_id && id == spec.embedding.padding_id;
+      const int64_t position = padding            ? -1
+                               : by_id || by_mask ? real
+                                                  : j;  // -1: the one in front of the first
+      real += by_id ? !padding : !hidden;
       if (hidden) continue;
       s.ids.push_back(id);
       s.positions.push_back(position);

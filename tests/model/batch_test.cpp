@@ -102,5 +102,16 @@ TEST(Batch, HalvesOfImagesKeepTheirPixels) {
   EXPECT_TRUE(parts[1].ids.empty());
 }
 
+// RoBERTa: cumsum(mask) * mask + padding_idx.
+TEST(Batch, PaddingTakesThePositionInFrontOfTheFirstAndIsNotCounted) {
+  ModelSpec spec = tiny_spec(NormPlace::post);
+  spec.embedding.padding_id = 1, spec.embedding.position_offset = 2;
+  Sample s;
+  s.ids = {5, 1, 6, 1};
+  EXPECT_EQ(make_batches({s}, spec, 1)[0].positions, (std::vector<int64_t>{0, -1, 1, -1}));
+  spec.embedding.padding_id = -1;
+  EXPECT_EQ(make_batches({s}, spec, 1)[0].positions, (std::vector<int64_t>{0, 1, 2, 3}));
+}
+
 }  // namespace
 }  // namespace rankscope

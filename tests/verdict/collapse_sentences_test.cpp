@@ -113,8 +113,24 @@ TEST_F(Verdict, TokensThatDifferAlongOneDirectionAreAnotherCollapse) {
   reads(1, 0.8, 0.7, 1.04);
   EXPECT_EQ(
       said("collapse").back(),
-      "dimensional collapse: most of what tells tokens apart lies along one direction in the MLP of layer "
-      "1, each unit over its own deviation: unit_rank 1.04 ± 0.001 in the MLP of layer 1, threshold 2");
+      "dimensional collapse: most of what is read of tokens' differences lies along one direction in the MLP "
+      "of "
+      "layer 1, each unit over its own deviation: unit_rank 1.04 ± 0.001 in the MLP of layer 1, threshold 2");
+}
+
+// 26 channels that hold next to nothing move together, and six that hold all do not: channels are no readers.
+TEST_F(Verdict, ChannelsThatMoveTogetherAreNoDimensionalCollapseWhereTheStreamHasMoreDirections) {
+  reads(0, 0.8);
+  const auto at_the_end = [&](const char* metric, double value, const char* tokens) {
+    add("full", "ln_final.hook_normalized", kLayers, -1, metric, value, tokens);
+  };
+  at_the_end("spread", 0.8, "all");
+  at_the_end("unit_rank", 1.5, "content");
+  at_the_end("effective_rank_centered", 5.8, "content");
+  EXPECT_EQ(said("collapse").front().substr(0, 20), "no layer collapses: ");
+  EXPECT_EQ(said("collapse").size(), 1u);
+  table_.rows.back().value = 1.2, table_.rows.back().stderr_ = 0.001;
+  EXPECT_EQ(said("collapse").back().substr(0, 21), "dimensional collapse:");
 }
 
 // Seven channels of 60 beside constant ones of 1 name the token: they are massive, and left out of the

@@ -19,10 +19,11 @@ struct Seen {
   int layer = 0;
   std::string where;  // "in the MLP of layer 3", "after layer 5", "at the final norm"
   const Row *spread = nullptr, *read = nullptr, *rank = nullptr, *baseline = nullptr;
-  const Row* use = nullptr;       // decides whether tokens are read; without it the units do
-  const Row* left = nullptr;      // the residual of what the block leaves
-  const Row* left_out = nullptr;  // ... and of the massive channels that it leaves out
-  bool units = false;             // of an MLP
+  const Row* use = nullptr;         // decides whether tokens are read; without it the units do
+  const Row* left = nullptr;        // the residual of what the block leaves
+  const Row* left_out = nullptr;    // ... and of the massive channels that it leaves out
+  const Row* directions = nullptr;  // of the stream, which nothing reads channel by channel
+  bool units = false;               // of an MLP
 };
 
 /// The MLPs, the blocks that have none, and the end of the network.
@@ -38,6 +39,7 @@ std::vector<Seen> places(const Case& c, std::string_view variant) {
     // Only an MLP's units have a zero of their own; a channel's is a matter of the norm's bias.
     if (units) s.read = of(variant, "unit_sd_rel", "content");
     s.units = units;
+    if (!units) s.directions = of(variant, "effective_rank_centered", "content");
     if (!c.evidence.baseline().empty()) s.baseline = of(c.evidence.baseline(), "spread", "all");
     const std::string block =
         fmt::format("blocks.{}.hook_resid_post", std::min(layer, c.path.final_layer - 1));
@@ -153,10 +155,13 @@ std::vector<int> blind_attention(const Case& c) {
   return out;
 }
 
-bool along_one_direction(const Case& c, const std::vector<Seen>& all) {
-  return std::any_of(all.begin(), all.end(), [&](const Seen& s) {
-    return s.rank != nullptr && side(*s.rank, c.limit("dimension")) == Side::below;
-  });
+/// Units of an MLP are what reads tokens; channels are not, and many that hold next to nothing may move
+/// together: there the tokens themselves have to lie along one direction, however the stream is turned.
+Side along_one_direction(const Case& c, const Seen& s) {
+  const double limit = c.limit("dimension");
+  const Side at = s.rank == nullptr ? Side::above : side(*s.rank, limit);
+  if (s.units || at == Side::above) return at;
+  return s.directions != nullptr && side(*s.directions, limit) == Side::below ? at : Side::above;
 }
 
 void uniformity(Case& c, const std::vector<Seen>& all) {
@@ -212,12 +217,13 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
                           layers_text(blind), c.residual_text(0)));
     for (const int layer : blind) f.claims.push_back({fmt::format("blind {}", layer), Claim::Answer::yes});
   }
+  const bool one_direction = std::any_of(
+      all.begin(), all.end(), [&](const Seen& s) { return along_one_direction(c, s) == Side::below; });
   if (by_kind.contains(Kind::healthy) && by_kind.size() == 1)
-    about(c.say("collapse",
-                fmt::format("{}: the least is {}",
-                            blind.empty() && !along_one_direction(c, all) ? "no layer collapses"
-                                                                          : "tokens do not become alike",
-                            numbers(c, least(by_kind[Kind::healthy], &Seen::spread)))),
+    about(c.say("collapse", fmt::format("{}: the least is {}",
+                                        blind.empty() && !one_direction ? "no layer collapses"
+                                                                        : "tokens do not become alike",
+                                        numbers(c, least(by_kind[Kind::healthy], &Seen::spread)))),
           *least(by_kind[Kind::healthy], &Seen::spread).spread, c.limit("spread"),
           least(by_kind[Kind::healthy], &Seen::spread).baseline);
   claim_rest(c, claims[Kind::healthy]);
@@ -230,7 +236,7 @@ void dimension(Case& c, const std::vector<Seen>& all) {
   const double limit = c.limit("dimension");
   for (const Seen& s : all) {
     if (s.rank == nullptr) continue;
-    const Side at = side(*s.rank, limit);
+    const Side at = along_one_direction(c, s);
     if (at == Side::below) low.push_back(&s);
     if (at == Side::unclear) unclear.push_back(&s);
     (at == Side::below ? claims : ordinary)
@@ -246,9 +252,11 @@ void dimension(Case& c, const std::vector<Seen>& all) {
           *worst.rank, limit);
   };
   // Below 2 the largest share is above a half.
-  say(low, "dimensional collapse: most of what tells tokens apart lies along one direction", true);
+  say(low, "dimensional collapse: most of what is read of tokens' differences lies along one direction",
+      true);
   claim_rest(c, claims);
-  say(unclear, "not known whether most of what tells tokens apart lies along one direction", false);
+  say(unclear, "not known whether most of what is read of tokens' differences lies along one direction",
+      false);
   claim_rest(c, ordinary);
 }
 
