@@ -39,7 +39,8 @@ bool is_out_of_reach(const LayerQuestion& q) {
 
 std::string where_it_applies(const LayerQuestion& q) {
   if (q.target == Neighbour::farthest)
-    return "no bound: it is proved for a query of its own, not for self-attention among independent points";
+    return "no bound: it is proved for a query of its own (the target nearest, whose farthest has the same "
+           "numbers), not for self-attention among independent points";
   if (is_out_of_reach(q)) return "no bound: for independent points it is computed from 3 dimensions on";
   return fmt::format(
       "to {} {}, a query of its own that asks for its nearest or its farthest, one layer, and the mean "
@@ -118,9 +119,10 @@ Judgement judge(double value, double standard_error, const Certificate& certific
   // Where the floor is zero (the farther of two points) selection is not needed.
   if (floor > 0 && slack <= kFloorScatter * floor &&
       value >= floor - std::max(slack, kFloorTolerance * floor))
-    return {TrialStanding::no_selection,
-            fmt::format("no better than no selection: {:.4g} is what comes without looking at scores ({:.4g})",
-                        value, floor)};
+    return {
+        TrialStanding::no_selection,
+        fmt::format("no better than no selection: {:.4g} is what comes without looking at scores ({:.4g})",
+                    value, floor)};
   return {TrialStanding::ok, ""};
 }
 

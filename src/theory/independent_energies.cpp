@@ -22,13 +22,29 @@ constexpr double kMostError = 1e-5;  // a degree whose energy is known to less t
 
 using Row = std::array<double, kPoints>;
 
-/// The places of Gauss's rule between two numbers, and integrals from each of them to the upper end.
-struct Panel {
-  Panel(double from, double to) : half((to - from) / 2), middle((to + from) / 2) {}
-  double place(size_t i) const { return middle + half * gauss_legendre().node[i]; }
-  double weight(size_t i) const { return half * gauss_legendre().weight[i]; }
+/// Where an integrand is a function of the root of the distance to an end, as powers of half numbers are.
+enum class Root { none, at_top, at_bottom };
+
+/// The places of Gauss's rule between two numbers, and integrals from each of them to the upper end. With a
+/// root the rule is that of the root.
+class Panel {
+ public:
+  Panel(double from, double to, Root root = Root::none) : from_(from), width_(to - from), root_(root) {}
+  double place(size_t i) const {
+    const double u = along(i);
+    if (root_ == Root::none) return from_ + width_ * u;
+    return root_ == Root::at_bottom ? from_ + width_ * u * u : from_ + width_ - width_ * (1 - u) * (1 - u);
+  }
+  double weight(size_t i) const { return stretch(i) * gauss_legendre().weight[i]; }
   double from_place_up(size_t i, const Row& values) const;
-  double half, middle;
+
+ private:
+  static double along(size_t i) { return (1 + gauss_legendre().node[i]) / 2; }
+  double stretch(size_t i) const {  // of a place, by its node
+    return width_ * (root_ == Root::none ? 0.5 : root_ == Root::at_bottom ? along(i) : 1 - along(i));
+  }
+  double from_, width_;
+  Root root_;
 };
 
 double legendre(size_t degree, double x) {
@@ -61,8 +77,8 @@ std::array<Row, kPoints> running_weights() {
 double Panel::from_place_up(size_t i, const Row& values) const {
   static const std::array<Row, kPoints> weights = running_weights();
   double sum = 0;
-  for (size_t j = 0; j < kPoints; ++j) sum += weights[i][j] * values[j];
-  return half * sum;
+  for (size_t j = 0; j < kPoints; ++j) sum += weights[i][j] * stretch(j) * values[j];
+  return sum;
 }
 
 // The nearest point of y is at one angle from it, that of y' at another.
@@ -74,6 +90,22 @@ struct Place {
         density(law.density(angle_)),
         nearer(law.below(angle_)) {}
   double angle, cosine, sine, density, nearer;
+};
+
+// The spherical triangle of y, y' and a point at these angles from them, by the sines of half its
+// circumference and of what that is more than each side: no difference of cosines loses digits where it is
+// small.
+struct Triangle {
+  Triangle(double a_, double b_, double theta_)
+      : half(std::sin((a_ + b_ + theta_) / 2)),
+        a(std::sin((b_ + theta_ - a_) / 2)),
+        b(std::sin((a_ + theta_ - b_) / 2)),
+        theta(std::sin((a_ + b_ - theta_) / 2)) {}
+  /// The angle between theta and the side of `own`.
+  double angle(double own, double other) const {
+    return 2 * std::atan2(std::sqrt(std::max(0.0, own * theta)), std::sqrt(std::max(0.0, half * other)));
+  }
+  double half, a, b, theta;
 };
 
 class Integral {
@@ -157,12 +189,16 @@ class Integral {
     const bool large = a.angle + b.angle > pi;  // caps that cover the sphere when y and y' are opposite
     double top = large ? 2 * pi - a.angle - b.angle : a.angle + b.angle;
     double overlap = large ? a.nearer + b.nearer - 1 : 0;
-    while (top > end) {
+    // Where caps touch, and where one comes to lie within the other, all that changes starts with a power of
+    // (d - 2) / 2: of few dimensions a root, if their number is odd. High powers are flat.
+    const bool roots = d_ % 2 == 1 && d_ < 12;
+    for (Root root = roots ? Root::at_top : Root::none; top > end; root = Root::none) {
       const bool counted = top <= most_;
       double bottom = std::max(end, top - step(top, counted));
       if (!counted) bottom = std::max(bottom, most_);
       if (bottom - end < 1e-12) bottom = end;
-      const Panel panel(bottom, top);
+      if (bottom == end && root == Root::at_top) bottom = (top + end) / 2;
+      const Panel panel(bottom, top, roots && bottom == end ? Root::at_bottom : root);
       Row growth;
       for (size_t i = 0; i < kPoints; ++i) growth[i] = overlap_growth(a, b, panel.place(i));
       if (counted)
@@ -175,16 +211,16 @@ class Integral {
 
   // The growth has singularities where y and y' are equal or opposite: steps shorten towards them.
   double step(double top, bool counted) const {
-    constexpr double kLeast = 1e-4;
-    const double widest = counted ? (most_ - least_) / panels_ : 0.4;
-    return std::min({widest, std::max(kLeast, 1.5 * (pi - top)), std::max(kLeast, 0.6 * top)});
+    const double finer = 4.0 / panels_, least = 1e-4 * finer;
+    const double widest = counted ? (most_ - least_) / panels_ : 0.4 * finer;
+    return std::min({widest, std::max(least, 1.5 * finer * (pi - top)), std::max(least, 0.6 * finer * top)});
   }
 
   // Minus the derivative of the caps' common part by the angle between their poles.
   double overlap_growth(const Place& a, const Place& b, double theta) const {
-    const double s = std::sin(theta), c = std::cos(theta);
-    const double corner = (a.cosine * a.cosine + b.cosine * b.cosine - 2 * a.cosine * b.cosine * c) / (s * s);
-    return corner >= 1 ? 0 : std::pow(1 - corner, static_cast<double>(d_ - 2) / 2) / (2 * pi);
+    const Triangle t(a.angle, b.angle, theta);
+    const double sine = std::sin(theta), left = 4 * t.half * t.a * t.b * t.theta / (sine * sine);
+    return left > 0 ? std::pow(left, static_cast<double>(d_ - 2) / 2) / (2 * pi) : 0;
   }
 
   void add_overlapping(const Place& a, const Place& b, double theta, double weight, double overlap) {
@@ -192,8 +228,8 @@ class Integral {
     if (outside == 0) return;
     const double s = std::sin(theta), c = std::cos(theta);
     // On its sphere a point is outside the other cap where its angle to that cap's pole is above this one.
-    const double edge_a = std::acos(std::clamp((b.cosine - c * a.cosine) / (s * a.sine), -1.0, 1.0));
-    const double edge_b = std::acos(std::clamp((a.cosine - c * b.cosine) / (s * b.sine), -1.0, 1.0));
+    const Triangle t(a.angle, b.angle, theta);
+    const double edge_a = t.angle(t.a, t.b), edge_b = t.angle(t.b, t.a);
     const double free_a = latitude_.below(pi - edge_a), free_b = latitude_.below(pi - edge_b);
     const double along_a = a.cosine * free_a, along_b = b.cosine * free_b;
     const double across_a = -a.sine * latitude_.cosine_above(edge_a),
@@ -221,7 +257,7 @@ ChoiceEnergies integrated(int64_t d, int64_t n) {
   double distance = 0;
   ChoiceEnergies out;
   for (size_t l = 0; l < kDegrees; ++l) {
-    const double energy = fine.energy(l);
+    const double energy = std::max(0.0, fine.energy(l));  // as every energy is
     distance = std::max(distance, std::abs(energy - coarse.energy(l)));
     const double error = kDistances * distance + fine.rounding(l);
     if (l > 1 && !(error <= kMostError)) break;

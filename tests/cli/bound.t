@@ -42,8 +42,9 @@ Full rank has no bound; self-attention has none either, and says so.
   temperature     5.2604    Divide it by the inverse temperature, where that is
                             large: the error of one full-rank head with that score
                             scale.
-  applies                   no bound: it is proved for a query of its own, not for
-                            self-attention among independent points.
+  applies                   no bound: it is proved for a query of its own (the
+                            target nearest, whose farthest has the same numbers),
+                            not for self-attention among independent points.
   $ . ./no_torch; rankscope bound --d 1024 --rank 1024 --heads 1 --n 2 --target farthest | sed -n '3,4p'
   no selection    0.0000    The farther of two points is the other one: nothing
                             has to be selected.
@@ -152,6 +153,10 @@ Bad questions are refused before anything is computed.
   $ . ./no_torch; rankscope bound --d 8 --rank 8 --heads 1 --n 16
   error: there are no 16 orthonormal points in 8 dimensions
     try  at most d points, or independent ones: --points independent
+  [2]
+  $ . ./no_torch; rankscope bound --composition 2 --points independent
+  error: --points is of a layer, and --composition of whole networks
+    try  rankscope bound --help
   [2]
   $ . ./no_torch; rankscope bound --d 16 --rank 4 --heads 4 --message 12
   error: --message is of --composition

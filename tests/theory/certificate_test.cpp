@@ -76,7 +76,9 @@ TEST(Certificate, HasNoBoundWhereNoneIsProved) {
   EXPECT_FALSE(self.lower_bound);
   EXPECT_NEAR(self.no_selection_floor, 0.892, 1e-3);
   EXPECT_EQ(self.applies,
-            "no bound: it is proved for a query of its own, not for self-attention among independent points");
+            "no bound: it is proved for a query of its own (the target nearest, whose farthest has the same "
+            "numbers), "
+            "not for self-attention among independent points");
 }
 
 TEST(Certificate, OfFullRankBoundsNothing) {

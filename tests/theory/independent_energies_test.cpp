@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "theory/choice_bound.h"
 #include "theory/harmonics.h"
 
 namespace rankscope {
@@ -50,6 +51,21 @@ TEST(IndependentEnergies, ApproachThoseOfOrthonormalPointsAsDimensionsGrow) {
   for (size_t l = 0; l < 5; ++l) {
     EXPECT_NEAR(distance(1024, l) / distance(256, l), 0.25, 0.03) << l;
     EXPECT_LT(std::abs(distance(1024, l)), 0.005) << l;
+  }
+}
+
+// Another quadrature, with the caps' common part computed in another way: roots at the ends of its integrand
+// in odd dimensions once left errors far above the error bar.
+TEST(IndependentEnergies, GiveBoundsInOddDimensionsThatAnotherQuadratureGives) {
+  struct Row {
+    int64_t d, n;
+    double heads, bound, known_to;
+  };
+  for (const Row& row : {Row{3, 100, 3, .03404539, 5e-9}, {3, 1000, 1, .6679271239, 1e-10}}) {
+    const ChoiceBound bound(row.d, 1, independent_energies(row.d, row.n));
+    const double error = bound.error_bar(row.heads);
+    EXPECT_NEAR(bound.at(row.heads) + error, row.bound, error + row.known_to) << row.d << " " << row.n;
+    EXPECT_LT(error, 1e-8);
   }
 }
 

@@ -224,14 +224,16 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
       app.add_option("--n", options->question.n, "Points to choose from, or tokens of --composition")
           ->check(whole_number(2))
           ->capture_default_str();
-  app.add_option("--target", options->target,
-                 "nearest: to a query of its own, whose farthest has the same numbers; farthest: "
-                 "self-attention")
-      ->capture_default_str();
-  app.add_option("--points", options->points,
-                 "Of the nearest: orthonormal, or independent and uniform on the sphere, as those of the "
-                 "farthest are")
-      ->type_name("NAME");
+  CLI::Option* target =
+      app.add_option("--target", options->target,
+                     "nearest: to a query of its own, whose farthest has the same numbers; farthest: "
+                     "self-attention")
+          ->capture_default_str();
+  CLI::Option* points =
+      app.add_option("--points", options->points,
+                     "Of the nearest: orthonormal, or independent and uniform on the sphere, as those of the "
+                     "farthest are")
+          ->type_name("NAME");
   app.add_option("--composition", options->composition,
                  "Another question: from how many tokens on are so many functions too many to compose?")
       ->check(whole_number(1));
@@ -240,9 +242,11 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
           ->default_val(1024)
           ->check(CLI::Range(2.0, 1e300));
   app.add_flag("--json", options->json, "One JSON object instead of lines");
-  return [options, needed, n, message](Io& io) {
+  std::vector<CLI::Option*> of_layer = needed;
+  of_layer.insert(of_layer.end(), {target, points});
+  return [options, needed, of_layer, n, message](Io& io) {
     if (options->composition > 0) {
-      for (const CLI::Option* o : needed)
+      for (const CLI::Option* o : of_layer)
         if (o->count() > 0)
           throw usage_error(
               fmt::format("{} is of a layer, and --composition of whole networks", o->get_name()))
