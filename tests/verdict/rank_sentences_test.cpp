@@ -31,7 +31,7 @@ TEST_F(Verdict, AHeadThatGivesEveryKeyTheSameScoreIsNamedBesideTheOthers) {
   head(0, 1, "logit_rms", 1.5);
   head(0, 1, "logit_rank", 6);
   head(0, 1, "logit_rank", 6, "null:init");
-  EXPECT_EQ(said("rank")[0], "L0H0 gives every key the same score, whatever the tokens: logit_rms 0");
+  EXPECT_EQ(said("rank")[0], "L0H0 gives every key the same score on this text: logit_rms 0");
   EXPECT_EQ(said("rank")[1].substr(0, 44), "no other head's scores are low in rank: the ");
 }
 

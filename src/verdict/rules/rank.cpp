@@ -123,9 +123,8 @@ bool equal_scores(Case& c) {
       claims.push_back({fmt::format("low scores {}", label(*r)), Claim::Answer::yes});
     }
   if (first == nullptr) return false;
-  Finding& f =
-      c.say("rank", fmt::format("{} give{} every key the same score, whatever the tokens: logit_rms 0",
-                                list_of(equal), equal.size() == 1 ? "s" : ""));
+  Finding& f = c.say("rank", fmt::format("{} give{} every key the same score on this text: logit_rms 0",
+                                         list_of(equal), equal.size() == 1 ? "s" : ""));
   about(f, *first, 0);
   f.claims = std::move(claims);
   return true;
