@@ -7,6 +7,13 @@ Bad texts and ids: what is wrong, where, and exit code 1.
     in   sample 0, token 2
     try  check that the tokenizer belongs to this model
   [1]
+  $ printf '3 4 5\n3 4 5\n6 7 8\n' > ids.txt; rankscope scan bert --token-ids ids.txt --format json | grep -o '1 of 3 samples repeat an earlier one: errors count them as independent' | head -1
+  1 of 3 samples repeat an earlier one: errors count them as independent
+  $ echo 5 > ids.txt; rankscope plan builtin --token-ids ids.txt
+  error: a plan is judged by the loss, and no sample has a next token
+    in   token ids ids.txt, 1 samples
+    try  samples of two tokens or more
+  [1]
   $ echo 3 4 -1 5 > ids.txt; rankscope scan bert --token-ids ids.txt
   error: expected ids from 0 to 2147483647, but got -1
     in   ids.txt, line 1
