@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 
@@ -80,6 +81,42 @@ inline CLI::Validator between_zero_and_one() {
     return fmt::format("expected a number from 0 to 1, but got \"{}\"", printable(text));
   };
   return {check, ""};
+}
+
+/// The words of "4,8,16". Where one is missing beside a comma, a value may have been lost: nothing is
+/// guessed.
+inline std::vector<std::string> split_commas(const std::string& option, const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t from = 0, comma = 0; comma != std::string::npos; from = comma + 1) {
+    comma = text.find(',', from);
+    out.push_back(text.substr(from, comma - from));
+    if (!out.back().empty()) continue;
+    const char* where = text.empty()                 ? "in it"
+                        : from == 0                  ? "before the first comma"
+                        : comma == std::string::npos ? "behind the last comma"
+                                                     : "between two commas";
+    throw usage_error(fmt::format("there is nothing {}", where)).in(option + " " + printable(text));
+  }
+  return out;
+}
+
+/// An option with commas between its values, of which `each` is checked. (CLI11's own delimiter drops a
+/// missing value without a word.)
+template <class Value>
+CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<Value>& values,
+                      const std::string& help, const CLI::Validator& each) {
+  const auto check = [name, each](std::string& text) -> std::string {
+    for (std::string& word : split_commas(name, text))
+      if (std::string fault = each(word); !fault.empty()) return fault;
+    return {};
+  };
+  const auto take = [name, &values](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts)
+      for (const std::string& word : split_commas(name, text))
+        if (!CLI::detail::lexical_cast(word, values.emplace_back())) throw CLI::ConversionError(word, name);
+  };
+  return app.add_option_function<std::vector<std::string>>(name, take, help)
+      ->check(CLI::Validator(check, ""));
 }
 
 }  // namespace rankscope

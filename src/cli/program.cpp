@@ -28,6 +28,8 @@ std::string footer(const Command& command) {
 Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
                   const std::vector<std::string>& arguments) {
   Error error = usage_error(fault.what());
+  std::string command = app.get_name();
+  for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
   std::vector<std::string> known;
   const auto learn = [&](const CLI::App& from) {
     for (const CLI::Option* option : from.get_options())
@@ -61,7 +63,7 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
         std::find(known.begin(), known.end(), "--text") != known.end())
       return std::move(error).hint("--text " + printable(word));
   }
-  return std::move(error).hint("rankscope " + app.get_name() + " --help");
+  return std::move(error).hint("rankscope " + command + " --help");
 }
 
 // "FOLDER TEXT" would read like two arguments: what is named by its place needs no type.

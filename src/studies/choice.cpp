@@ -154,6 +154,11 @@ HeadChoices choose_heads(const TransformerSize& size, const std::vector<int64_t>
   for (const int64_t h : heads) {
     if (h < 1 || size.width % h != 0)
       throw usage_error(fmt::format("{} heads do not divide the width {}", h, size.width)).in("--heads");
+    if (std::count(heads.begin(), heads.end(), h) > 1)
+      throw usage_error(
+          fmt::format("{} heads are given twice: a choice is compared with others, not with itself", h))
+          .in("--heads")
+          .hint("give every choice once");
     if (size.kv_heads > 0 && h % size.kv_heads != 0)
       throw usage_error(fmt::format("{} key-value heads do not divide {} heads", size.kv_heads, h))
           .in("--kv-heads");

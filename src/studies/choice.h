@@ -40,7 +40,8 @@ struct HeadChoices {
   std::vector<std::string> remarks;  // which columns tell the choices apart and which do not
 };
 
-/// Refuses, naming the number: heads that do not divide the width or that the key-value heads do not divide.
+/// Refuses, naming the number: heads that do not divide the width, that the key-value heads do not divide, or
+/// that are given twice.
 HeadChoices choose_heads(const TransformerSize& size, const std::vector<int64_t>& heads);
 
 }  // namespace rankscope

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
@@ -28,6 +29,14 @@ const T& typed(const Config& config, std::string_view key) {
 const char* expected_type(const Scalar& value) {
   static constexpr std::array<const char*, 4> kNames{"true or false", "a whole number", "a number", "a word"};
   return kNames[value.index()];
+}
+
+// Whether a text that stands in quotes would be such a value without them.
+bool reads_as(const Scalar& like, const std::string& text) {
+  if (std::holds_alternative<bool>(like)) return text == "true" || text == "false";
+  double number = 0;
+  const auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return fault == std::errc{} && rest == text.data() + text.size() && std::isfinite(number);
 }
 
 // A whole number is a number, and 1e5 is a whole one; nothing else changes its type.
@@ -112,7 +121,15 @@ Scalar checked(const Key& key, Scalar value, const std::string& place) {
                fmt::format("{}: expected {}, but got {}", key.name, expected, printable(to_text(value))))
         .in(place);
   };
-  if (!same_type(key.otherwise, value)) throw refuse(expected_type(key.otherwise));
+  if (!same_type(key.otherwise, value)) {
+    const std::string* word = std::get_if<std::string>(&value);
+    if (word != nullptr && reads_as(key.otherwise, *word))
+      throw usage_error(fmt::format("{}: expected {}, but got the text \"{}\"", key.name,
+                                    expected_type(key.otherwise), *word))
+          .in(place)
+          .hint(fmt::format("without the quotes: {} = {}", key.name, *word));
+    throw refuse(expected_type(key.otherwise));
+  }
   if (const std::string* word = std::get_if<std::string>(&value)) {
     if (!key.also.empty() && *word == key.also) return key.otherwise;
     if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), *word) == key.choices.end())

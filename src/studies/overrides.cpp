@@ -11,8 +11,6 @@
 namespace rankscope {
 namespace {
 
-constexpr size_t kMostValues = 10000;  // a slip of the finger must not fill the memory
-
 bool whole(std::string_view text, int64_t& value) {
   const auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
   return fault == std::errc{} && rest == text.data() + text.size();
@@ -73,8 +71,8 @@ void add_range(const Key& key, const Range& range, std::string_view word, const 
     const double value =
         range.multiply ? range.first * std::pow(range.step, n) : range.first + range.step * n;
     if (value > range.last + slack) break;
-    if (out.size() >= kMostValues)
-      throw usage_error(fmt::format("the range {} has more than {} values", printable(word), kMostValues))
+    if (std::ssize(out) >= kMostOfARange)
+      throw usage_error(fmt::format("the range {} has more than {} values", printable(word), kMostOfARange))
           .in(place);
     // As it would be written: 0.1 + 2 * 0.1 is 0.3, the trial that lr=0.3 names.
     out.push_back({checked(key, std::stod(fmt::format("{:.12g}", value)), place)});

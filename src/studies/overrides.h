@@ -17,6 +17,9 @@ struct Axis {
   std::vector<std::vector<Scalar>> points;  // a value for each name
 };
 
+/// A slip of the finger must not fill the memory. `seeds = 3` is the range 0..2 and has the same limit.
+inline constexpr int64_t kMostOfARange = 10'000;
+
 /// One `key=values`. Values are separated by commas; `a..b` counts up by one, `a..b+s` by s, `a..b*f`
 /// multiplies. Types and ranges are those of the key.
 Axis parse_override(std::string_view text, const std::vector<Key>& keys);

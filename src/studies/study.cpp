@@ -121,8 +121,8 @@ void read_settings(Study& study, const Reader& from, Config& to) {
   for (const auto& [key, node] : from.table()) {
     const std::string name(key.str());
     if (name == "seeds") {
-      if (!node.is_integer() || node.as_integer()->get() < 1 || node.as_integer()->get() > 100000)
-        throw from.wrong(name, "a whole number from 1 to 100000", node);
+      if (!node.is_integer() || node.as_integer()->get() < 1 || node.as_integer()->get() > kMostOfARange)
+        throw from.wrong(name, fmt::format("a whole number from 1 to {}", kMostOfARange), node);
       note(study, "seed", node);
       study.seeds = node.as_integer()->get();
       continue;

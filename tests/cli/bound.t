@@ -197,6 +197,11 @@ Composition is a question about whole networks: from how many tokens on is it pr
   }
   $ . ./no_torch; rankscope bound --composition 1 --message 2 --n 1000000 | grep speaks
   [1]
+  $ . ./no_torch; for bits in nan inf -3 1; do rankscope bound --composition 2 --message $bits 2>&1 | head -1; done
+  error: --message: expected a number from 2 to 1e+300, but got "nan"
+  error: --message: expected a number from 2 to 1e+300, but got "inf"
+  error: --message: expected a number from 2 to 1e+300, but got "-3"
+  error: --message: expected a number from 2 to 1e+300, but got "1"
   $ . ./no_torch; rankscope bound --composition 2 --rank 8
   error: --rank is of a layer, and --composition of whole networks
     try  rankscope bound --help

@@ -40,3 +40,16 @@ What cannot be is refused with the number named.
   error: 16 key-value heads do not divide 8 heads
     in   --kv-heads
   [2]
+  $ rankscope choose --width 1024 --layers 24 --heads 4,8,4
+  error: 4 heads are given twice: a choice is compared with others, not with itself
+    in   --heads
+    try  give every choice once
+  [2]
+  $ rankscope choose --width 1024 --layers 24 --heads 4,,8
+  error: there is nothing between two commas
+    in   --heads 4,,8
+  [2]
+  $ for heads in ,4 4, ""; do rankscope choose --width 1024 --layers 24 --heads "$heads" 2>&1 | head -1; done
+  error: there is nothing before the first comma
+  error: there is nothing behind the last comma
+  error: there is nothing in it

@@ -141,6 +141,10 @@ What is wrong is said in a line or two.
   $ rankscope paths --count --layers 6 --heads 2 --alpha 0.6,0.7
   error: --alpha takes one number, or one for each of 6 layers, not 2
   [2]
+  $ rankscope paths --count --layers 2 --heads 2 --alpha 0.6,,0.7
+  error: there is nothing between two commas
+    in   --alpha 0.6,,0.7
+  [2]
   $ rankscope paths --count --layers 6 --heads 2 --alpha 1.5
   error: --alpha: expected a number from 0 to 1, but got "1.5"
     try  rankscope paths --help

@@ -183,6 +183,14 @@ A dose of sink: so many nats on the first key, and the same mass moved elsewhere
   "replace:softmax=shifted_control:nats=2,to=nothing"
   "replace:softmax=shifted_control:nats=2,to=uniform"
   "replace:softmax=shifted_control:nats=2,to=random"
+  $ rankscope scan --lens residual,,spectra
+  error: there is nothing between two commas
+    in   --lens residual,,spectra
+  [2]
+  $ rankscope scan --sink-shift 1,
+  error: there is nothing behind the last comma
+    in   --sink-shift 1,
+  [2]
   $ rankscope scan --sink-shift 1,two
   error: expected nats from -100 to 100, not 0, but got "two"
     in   --sink-shift 1,two

@@ -152,6 +152,23 @@ What cannot be is refused before anything runs, by name.
   error: there is no option "--sedes"
     try  --seeds, --steps, --lease   (--help shows all 12)
   [2]
+  $ rankscope study run quick --seeds 10001
+  error: --seeds: expected a whole number from 1 to 10000, but got "10001"
+    try  rankscope study run --help
+  [2]
+  $ rankscope study show
+  error: FOLDER is required
+    try  rankscope study show --help
+  [2]
+  $ printf 'runner = "train"\n[protocol]\nseeds = 10001\n' > mine.toml; rankscope study run mine.toml
+  error: seeds: expected a whole number from 1 to 10000
+    in   mine.toml, line 3
+  [2]
+  $ printf 'runner = "train"\n[fixed]\nd = "8"\n' > mine.toml; rankscope study run mine.toml
+  error: d: expected a whole number, but got the text "8"
+    in   mine.toml, line 3
+    try  without the quotes: d = 8
+  [2]
   $ printf 'title = "Mine"\nrunner = "train"\n[fixed]\nd = 16\n[grid]\nrnak = [1, 8]\n' > mine.toml; rankscope study run mine.toml
   error: there is no key "rnak"
     in   mine.toml, line 6

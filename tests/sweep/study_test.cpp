@@ -88,7 +88,7 @@ TEST(Study, AWrongKeyIsNamedWithItsLineAndTheNearestKnown) {
       fault(without_fixed_heads(), "\"none\", \"unit\"", "\"none\", \"uint\""),
       "error: norm: expected one of none, unit, but got uint\n  in   ranks.toml, line 7\n  try  unit\n");
   EXPECT_EQ(fault(without_fixed_heads(), "seeds = 2", "seeds = 0"),
-            "error: seeds: expected a whole number from 1 to 100000\n  in   ranks.toml, line 11\n");
+            "error: seeds: expected a whole number from 1 to 10000\n  in   ranks.toml, line 11\n");
   EXPECT_EQ(fault(without_fixed_heads(), "heads = 2}", "head = 2}"),
             "error: this point of points has no \"heads\"\n  in   ranks.toml, line 8\n");
 }

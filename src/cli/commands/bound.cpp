@@ -240,7 +240,7 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
   const CLI::Option* message =
       app.add_option("--message", options->message, "Bits: heads times width times bits of a number")
           ->default_val(1024)
-          ->check(CLI::Range(2.0, 1e300));
+          ->check(positive_number(2, 1e300));
   app.add_flag("--json", options->json, "One JSON object instead of lines");
   std::vector<CLI::Option*> of_layer = needed;
   of_layer.insert(of_layer.end(), {target, points});

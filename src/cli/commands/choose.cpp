@@ -73,10 +73,9 @@ std::function<int(Io&)> prepare_choose(CLI::App& app) {
       ->required()
       ->check(whole_number(2, 1 << 16));
   app.add_option("--layers", o->size.layers, "Blocks")->required()->check(whole_number(1, 1 << 16));
-  app.add_option("--heads", o->heads, "The choices, with commas")
+  add_list(app, "--heads", o->heads, "The choices, with commas", whole_number(1, 1 << 16))
       ->required()
-      ->delimiter(',')
-      ->check(whole_number(1, 1 << 16));
+      ->type_name("H[,H...]");
   app.add_option("--mlp", o->size.mlp, "Hidden width of the MLP; four times the width when left out")
       ->check(whole_number(1, 1 << 24));
   app.add_option("--context", o->size.context, "Tokens a query sees")

@@ -240,10 +240,9 @@ std::function<int(Io&)> prepare_paths(CLI::App& app) {
   app.add_option("--heads", o->heads, "With --count: heads of a model that is not there")
       ->check(whole_number(1, 100'000));
   app.add_flag("--published", o->published, "With --count: the nine models of the paper");
-  app.add_option("--alpha", o->alpha,
-                 "With --count: the paper's model of what paths weigh; what a layer passes on, 0 to 1")
-      ->delimiter(',')
-      ->check(between_zero_and_one())
+  add_list(app, "--alpha", o->alpha,
+           "With --count: the paper's model of what paths weigh; what a layer passes on, 0 to 1",
+           between_zero_and_one())
       ->type_name("A[,A...]");
   app.footer(kBelowPaths + std::string("\n") + app.get_footer());
   return [o](Io& io) { return run_paths(*o, io); };

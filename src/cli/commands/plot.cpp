@@ -228,10 +228,10 @@ std::function<int(Io&)> prepare_plot(CLI::App& app) {
       ->type_name("COLUMN");
   app.add_option("--site", r.site, "Rows of this site only: resid_post, ln1.hook_normalized")
       ->type_name("NAME");
-  app.add_option("--by", r.by,
-                 "Columns that tell the curves apart, by commas; variant, and table or stream for several")
-      ->type_name("LIST")
-      ->delimiter(',');
+  add_list(app, "--by", r.by,
+           "Columns that tell the curves apart, by commas; variant, and table or stream for several",
+           some_name())
+      ->type_name("LIST");
   app.add_option("--band", r.band, "A column for the band around a curve: stderr")->type_name("COLUMN");
   app.add_option("--tokens", o->figure.tokens, "all (as papers plot, where there are both) or content")
       ->type_name("NAME");

@@ -75,21 +75,9 @@ struct ScanOptions {
   bool json = false, force = false;
 };
 
-std::vector<std::string> split_commas(const std::string& text) {
-  std::vector<std::string> out;
-  std::string word;
-  for (const char c : text + ",") {
-    if (c != ',')
-      word += c;
-    else if (!word.empty())
-      out.push_back(std::move(word)), word.clear();
-  }
-  return out;
-}
-
 // Each dose, and the same mass moved to no key, to all, and to a random one.
 void add_sink_shifts(const std::string& doses, ScanRequest& r) {
-  for (const std::string& dose : split_commas(doses)) {
+  for (const std::string& dose : split_commas("--sink-shift", doses)) {
     double nats = 0;
     const char* end = dose.data() + dose.size();
     const auto read = std::from_chars(dose.data(), end, nats);
@@ -118,8 +106,8 @@ void fill_in(ScanOptions& o, Io& io) {
   if (!o.baseline.empty()) r.baseline = model_folder(o.baseline, io);
   if (!o.token_ids.empty()) r.token_ids = o.token_ids;
   if (!o.pixels.empty()) r.pixels = o.pixels;
-  r.lenses = split_commas(o.lenses);
-  add_sink_shifts(o.sink_shift, r);
+  if (!o.lenses.empty()) r.lenses = split_commas("--lens", o.lenses);
+  if (!o.sink_shift.empty()) add_sink_shifts(o.sink_shift, r);
   for (const std::string& text : o.thresholds) set_threshold(r.thresholds, text);
   if (o.model.empty() && r.init.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
   set_batch_size(r);

@@ -62,7 +62,7 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
   run->add_option("--out", o->folder, "Folder of the store; out/STUDY when left out")
       ->check(some_name())
       ->type_name("FOLDER");
-  run->add_option("--seeds", o->seeds, "This many seeds, from 0")->check(whole_number(1, 10'000));
+  run->add_option("--seeds", o->seeds, "This many seeds, from 0")->check(whole_number(1, kMostOfARange));
   run->add_option("--steps", o->steps, "This many steps a trial")->check(whole_number(1));
   run->add_flag("--dry-run", o->dry_run,
                 "Print the trials, how they stack and how long they take; run nothing");
