@@ -116,6 +116,7 @@ CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<Value>
         if (!CLI::detail::lexical_cast(word, values.emplace_back())) throw CLI::ConversionError(word, name);
   };
   return app.add_option_function<std::vector<std::string>>(name, take, help)
+      ->allow_extra_args(false)  // what stands behind it may be a file
       ->check(CLI::Validator(check, ""));
 }
 

@@ -4,39 +4,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "theory/quadrature.h"
+
 namespace rankscope::verdict {
-namespace {
-
-// The continued fraction of the incomplete beta function, by Lentz's method: terms until they change nothing.
-double beta_fraction(double a, double b, double x) {
-  constexpr double kTiny = 1e-300;
-  double c = 1, d = 1 - (a + b) * x / (a + 1);
-  d = 1 / (std::fabs(d) < kTiny ? kTiny : d);
-  double value = d;
-  for (int m = 1; m < 500; ++m) {
-    for (const double term : {m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-                              -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))}) {
-      d = 1 + term * d;
-      c = 1 + term / c;
-      d = 1 / (std::fabs(d) < kTiny ? kTiny : d);
-      if (std::fabs(c) < kTiny) c = kTiny;
-      value *= c * d;
-    }
-    if (std::fabs(c * d - 1) < 1e-15) break;
-  }
-  return value;
-}
-
-double incomplete_beta(double a, double b, double x) {
-  if (x <= 0) return 0;
-  if (x >= 1) return 1;
-  const double front =
-      std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log1p(-x));
-  return x < (a + 1) / (a + b + 2) ? front * beta_fraction(a, b, x) / a
-                                   : 1 - front * beta_fraction(b, a, 1 - x) / b;
-}
-
-}  // namespace
 
 double student_tail(double t, double freedom) {
   if (std::isinf(t)) return t > 0 ? 0.0 : 1.0;

@@ -53,3 +53,12 @@ What cannot be is refused with the number named.
   error: there is nothing before the first comma
   error: there is nothing behind the last comma
   error: there is nothing in it
+  $ rankscope choose --width 1024 --layers 24 --heads 4 8
+  error: there is no place for 8
+    try  rankscope choose --help
+  [2]
+  $ rankscope choose --width 1024 --layers 24 --heads 4 --heads 8,16 | awk 'NR < 5 {print $1}'
+  heads
+  4
+  8
+  16

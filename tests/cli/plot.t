@@ -106,6 +106,8 @@ Tables of studies have their results in columns; rows with the same x become the
   $ rankscope plot trials.csv --y test_mse 2>&1 | sed 's/one of .*rank.*/one of rank and others/'
   error: --x is required: this table has no depth
     try  --x NAME, one of rank and others
+  $ rankscope plot --x rank --y test_mse --by state trials.csv --log-x | tail -1
+             ● done
   $ rankscope plot trials.csv --x rank --y test_mse --by state,,seed
   error: there is nothing between two commas
     in   --by state,,seed
