@@ -37,8 +37,8 @@ study list: the built-in studies, without torch.
   warm-start
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -A3 '^quick'
   quick                   Rank against heads, in a minute
-                          At equal parameters, do many heads of low rank reach
-                          what one head of full rank does?
+                          With heads times rank the same, do many heads of low
+                          rank reach what one head of full rank does?
                           5 points x 3 seeds, runner train
 
 --dry-run: the trials, what they cost, how they stack, how long that takes.
@@ -222,7 +222,7 @@ A small study, run, added to, looked at.
   $ rankscope study run quick d=4 rank=1,4 --seeds 2 --steps 20 test_sequences=64 --threads 1 --out s > shown; tail -n +1 shown | head -2
   quick: 4 trials, 4 of them new, in s
   quick: Rank against heads, in a minute
-  At equal parameters, do many heads of low rank reach what one head of full rank
+  With heads times rank the same, do many heads of low rank reach what one head of
   $ grep -A1 '^test_mse$' shown | tail -1 | tr -s ' '
   rank seeds mean s.e. median best bound
   $ rankscope study run quick d=4 rank=1,2 --seeds 2 --steps 20 test_sequences=64 --threads 1 --out s > shown
