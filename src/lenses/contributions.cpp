@@ -13,7 +13,7 @@ namespace {
 
 enum Contribution : int64_t { kHeadShare, kEvenness, kContributions };  // as they are declared below
 
-constexpr int64_t kSomeTokens = 32;  // evenly spaced ones of a longer sample
+constexpr int64_t kSomeTokens = 32;  // of a longer sample, all over it
 
 // [S, n, ..] to [S, ..].
 at::Tensor median_over_tokens(const at::Tensor& x) {
@@ -58,15 +58,16 @@ extern const Lens lens_contributions{
     .cost = "about 0.1 forward passes at T = 128",
     .sites = {{"attn.hook_result", SiteForm::factored}},
     .metrics = {{.name = "head_share",
-                 .formula =
-                     "median over tokens (at most 32 evenly spaced ones) of ||z_h W_O,h^T||_1 over the "
-                     "sum of all heads'",
+                 .formula = "median over tokens (at most 32 of a sample) of ||z_h W_O,h^T||_1 over the "
+                            "sum of all heads'",
                  .meaning = "1 / H where all heads contribute alike; near 0: the head adds next to nothing",
-                 .high = 1.0},
+                 .high = 1.0,
+                 .version = 2},
                 {.name = "head_evenness",
                  .formula = "-sum p log p / log H, p = head_share over its sum",
                  .meaning = "1: every head contributes as much; 0: one head writes all",
-                 .high = 1.0}},
+                 .high = 1.0,
+                 .version = 2}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
       return std::make_unique<Contributions>();
     },

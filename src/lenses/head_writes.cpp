@@ -20,8 +20,7 @@ constexpr int64_t kWriteGroups = 32;  // of samples, left out in turn for the er
 constexpr double kFarToken = 20;
 constexpr double kTokenRounding = 8;  // times epsilon: a few roundings of each number of the stream
 constexpr double kRounding = 100;     // times what one sum is off: what lies below is not read
-constexpr int64_t kMostWrites =
-    32;  // evenly spaced ones of a longer sample: ratios of sums over them need no more
+constexpr int64_t kMostWrites = 32;  // of a longer sample, all over it: ratios of sums over them need no more
 
 double square(double x) { return x * x; }
 
@@ -129,18 +128,18 @@ extern const Lens lens_head_writes{
     .metrics =
         {{.name = "head_varied_rel",
           .formula =
-              "||C z_h W_O,h^T||_F / ||C x||_F, C centres over tokens (at most 32 evenly spaced ones, "
+              "||C z_h W_O,h^T||_F / ||C x||_F, C centres over tokens (at most 32 of a sample, "
               "without those whose squared distance from the mean is over 20 times the median one), x the "
               "stream before the block; none where its tokens differ by rounding alone",
           .meaning = "near 0: the head writes one vector into every token, or nothing",
-          .version = 2},
+          .version = 3},
          {.name = "head_predicted",
           .formula =
               "R^2 of C z_h W_O,h^T from the other heads' of the layer, one coefficient a head for all "
               "samples together, each sample over its ||C x||_F^2",
           .meaning = "1: the other heads write it, too",
           .high = 1.0,
-          .version = 2}},
+          .version = 3}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
       return std::make_unique<HeadWrites>();
     }};

@@ -10,28 +10,27 @@
 #include "lenses/lens.h"
 #include "lenses/long_view.h"
 #include "lenses/support/on_device.h"
+#include "lenses/support/some_places.h"
+#include "lenses/support/tile_rows.h"
 
 namespace rankscope {
 namespace {
 
 constexpr int64_t kRankEvery = 4;     // the rank is taken of every fourth sample
-constexpr int64_t kMostQueries = 64;  // evenly spaced ones of a longer sample
+constexpr int64_t kMostQueries = 64;  // of a longer sample, all over it
 
 class Logits : public Measurement, public LongMeasurement {
-  static int64_t stride_of(int64_t queries) {
-    return std::max<int64_t>(1, (queries + kMostQueries - 1) / kMostQueries);
-  }
-
   at::Tensor long_pattern(const LongView& view) override {
-    const int64_t stride = stride_of(view.place.queries), heads = view.pattern.heads();
-    const at::Tensor index = at::arange(0, view.place.queries, stride, at::kLong);
+    const int64_t heads = view.pattern.heads();
+    const std::vector<int64_t> some = some_places(view.place.queries, kMostQueries);
+    const at::Tensor index = at::tensor(some, at::kLong);
     const int64_t at_once = view.heads_at_once(index.size(0));
     std::vector<at::Tensor> parts;
     for (int64_t h = 0; h < heads; h += at_once) {
       const at::Tensor scores =
           view.pattern.scores(0, view.pattern.samples(), h, std::min(at_once, heads - h), index);
       squares_ = pairs_ = at::Tensor(), kept_.clear();
-      add(scores, 0, stride, view.with(scores));
+      add(scores, some, view.with(scores));
       const at::Tensor found = numbers(view.with(scores));
       parts.push_back(found.narrow(2, 0, h + at_once < heads ? scores.size(1) : scores.size(1) + 1));
     }
@@ -39,10 +38,9 @@ class Logits : public Measurement, public LongMeasurement {
   }
 
   at::Tensor tile(const TileView& view) override {
-    const int64_t first = view.place.first_row, rows = view.tile.size(2),
-                  stride = stride_of(view.place.queries), skip = (stride - first % stride) % stride;
-    if (first == 0) squares_ = pairs_ = at::Tensor(), kept_.clear();
-    if (skip < rows) add(view.tile.slice(2, skip, rows, stride), first + skip, stride, view);
+    if (view.place.first_row == 0) squares_ = pairs_ = at::Tensor(), kept_.clear();
+    const TileRows here = rows_of(view, some_places(view.place.queries, kMostQueries));
+    if (!here.queries.empty()) add(here.rows, here.queries, view);
     return view.last() ? numbers(view) : at::Tensor();
   }
 
@@ -52,8 +50,8 @@ class Logits : public Measurement, public LongMeasurement {
     return at::cat({at::stack({rms, directions(view, rms)}, 2), none}, 1).unsqueeze(0);
   }
 
-  /// Queries first, first + stride, ... of these samples: [S, H, queries, keys].
-  void add(const at::Tensor& tile, int64_t first, int64_t stride, const TileView& view) {
+  /// The rows of these queries, [S, H, queries, keys].
+  void add(const at::Tensor& tile, const std::vector<int64_t>& queries, const TileView& view) {
     const bool all = !view.causal && view.window == 0;
     const at::Tensor seen = all ? at::Tensor() : tile > -std::numeric_limits<double>::infinity();
     const at::Tensor scores = all ? tile : tile.masked_fill(seen.logical_not(), 0.0);
@@ -72,7 +70,7 @@ class Logits : public Measurement, public LongMeasurement {
     // A masked score is none, so where queries do not see all keys, the later half of the queries and the
     // earlier half of the keys are read for the rank.
     const int64_t from = view.causal ? view.place.queries / 2 : 0,
-                  skip = first >= from ? 0 : (from - first + stride - 1) / stride;
+                  skip = std::ranges::lower_bound(queries, from) - queries.begin();
     const std::vector<int64_t> some = read_for_rank(view, tile.size(0));
     if (some.empty() || view.window > 0 || skip >= tile.size(2)) return;
     kept_.push_back(scores.slice(2, skip)
@@ -116,14 +114,16 @@ extern const Lens lens_logits{
     .sites = {{"attn.hook_attn_scores", SiteForm::tiles}},
     .metrics = {{.name = "logit_rms",
                  .formula = "root mean square of the scores a query may see, without their mean over its "
-                            "keys; at most 64 evenly spaced queries, of those that see more than one key",
-                 .meaning = "in nats; 0: attention is uniform, whatever the tokens"},
+                            "keys; at most 64 queries of a sample, of those that see more than one key",
+                 .meaning = "in nats; 0: attention is uniform, whatever the tokens",
+                 .version = 2},
                 {.name = "logit_rank",
                  .formula =
                      "(sum sigma^2)^2 / sum sigma^4 of those scores, of every fourth sample; causal: of "
                      "the later half of the queries and the earlier half of the keys",
                  .meaning = "directions in which a head compares these tokens; 1: one feature decides",
-                 .low = 1.0 - 1e-5}},
+                 .low = 1.0 - 1e-5,
+                 .version = 2}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Logits>(); }};
 
 }  // namespace rankscope

@@ -16,6 +16,8 @@
 #include "lenses/long_view.h"
 #include "lenses/support/mask.h"
 #include "lenses/support/on_device.h"
+#include "lenses/support/some_places.h"
+#include "lenses/support/tile_rows.h"
 
 namespace rankscope {
 namespace {
@@ -36,14 +38,17 @@ enum MarginsMetric : int64_t {  // as they are declared below
   kMarginsMetrics
 };
 
-constexpr int64_t kMarginQueries = 64;  // evenly spaced ones of longer samples
+constexpr int64_t kMarginQueries = 64;  // of longer samples, all over them
 constexpr int64_t kNullEvery = 8;       // the null is taken of every eighth sample
-constexpr double kLeast = 1e-30;        // attention below this, and 1 - attention below epsilon, is rounding
-constexpr int64_t kNoKey = -1;          // in samples where no key is seen by enough queries
+constexpr double kLeast = 1e-30;        // attention below this is rounding
+constexpr double kLeastRest =
+    0x1p-44;                    // and so is what the other keys have together, as a difference of sums
+constexpr int64_t kNoKey = -1;  // in samples where no key is seen by enough queries
 
 /// What a head's strongest key is and how strong, from patterns p [S, H, Q, K]. `sees` [Q, K], `keys` [Q].
 struct Strongest {
   at::Tensor key, margins, median;  // [S, H], [S, H, Q] (NaN: does not see it), [S, H]
+  at::Tensor bounds;                // [S, H, Q] true where the margin is only a bound: the rest is rounding
   at::Tensor mass;                  // [S, H] mean attention of the queries that see it
 };
 
@@ -61,14 +66,18 @@ Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tenso
   const auto [best, key] = score.max(-1);
   const at::Tensor column = key.unsqueeze(-1).unsqueeze(-1).expand({-1, -1, p.size(2), 1});
   const at::Tensor a = p.gather(3, column).squeeze(-1).to(at::kDouble);  // [S, H, Q]
+  // 1 - a would be rounding of a's last digit where a is nearly 1. What all keys have, summed in double, is
+  // not; what is missing of 1 beyond rounding went to a sink that is no key.
   const double epsilon = p.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
-  const at::Tensor odds = a.clamp_min(kLeast).log() - (1 - a).clamp_min(epsilon).log();
+  const at::Tensor all = p.sum(-1, false, at::kDouble), missing = 1 - all,
+                   rest = all - a + missing * (missing > 16 * epsilon);
+  const at::Tensor odds = a.clamp_min(kLeast).log() - rest.clamp_min(kLeastRest).log();
   const at::Tensor seen = chooses.t().index_select(0, key.flatten()).view_as(a);
   const at::Tensor none = at::full_like(a, kNone);
   at::Tensor margins = at::where(seen, odds + (keys - 1).clamp_min(1).log(), none);
   margins = at::where((best < 0).unsqueeze(-1), none, margins);
   const at::Tensor mass = at::where(seen, a, none).nanmean(-1);
-  return {key, margins, std::get<0>(margins.nanmedian(-1)),
+  return {key, margins, std::get<0>(margins.nanmedian(-1)), rest <= kLeastRest,
           at::where(best < 0, at::full_like(mass, kNone), mass)};
 }
 
@@ -77,18 +86,17 @@ class Margins : public Measurement, public LongMeasurement {
   explicit Margins(uint64_t seed) : seed_(seed) {}
 
  private:
-  static int64_t stride_of(int64_t queries) { return (queries + kMarginQueries - 1) / kMarginQueries; }
-
   at::Tensor long_pattern(const LongView& view) override {
-    const int64_t stride = stride_of(view.place.queries), heads = view.pattern.heads();
-    const at::Tensor index = at::arange(0, view.place.queries, stride, at::kLong);
+    const int64_t heads = view.pattern.heads();
+    const std::vector<int64_t> some = some_places(view.place.queries, kMarginQueries);
+    const at::Tensor index = at::tensor(some, at::kLong);
     const int64_t at_once = view.heads_at_once(index.size(0));
     const size_t before = positions_.size();
     std::vector<at::Tensor> parts;
     for (int64_t h = 0; h < heads; h += at_once) {
       const at::Tensor p =
           view.pattern.rows(0, view.pattern.samples(), h, std::min(at_once, heads - h), index);
-      const at::Tensor numbers = measure(p, stride, view.with(p));
+      const at::Tensor numbers = measure(p, some, view.with(p));
       parts.push_back(numbers.narrow(2, 0, h + at_once < heads ? p.size(1) : p.size(1) + 1));
     }
     for (std::vector<at::Tensor>* seen : {&positions_, &tokens_}) {  // [S, heads of a part] to [S, H]
@@ -102,23 +110,22 @@ class Margins : public Measurement, public LongMeasurement {
   }
 
   at::Tensor tile(const TileView& view) override {
-    const int64_t stride = stride_of(view.place.queries), first = view.place.first_row;
-    const int64_t skip = (stride - first % stride) % stride;
-    if (first == 0) kept_.clear();
-    if (skip < view.tile.size(2)) kept_.push_back(view.tile.slice(2, skip, view.tile.size(2), stride));
+    const std::vector<int64_t> some = some_places(view.place.queries, kMarginQueries);
+    if (view.place.first_row == 0) kept_.clear();
+    if (const TileRows here = rows_of(view, some); !here.queries.empty()) kept_.push_back(here.rows);
     if (!view.last()) return {};
     const at::Tensor p = kept_.size() == 1 ? kept_.front() : at::cat(kept_, 2);
     kept_.clear();
-    return measure(p, stride, view);
+    return measure(p, some, view);
   }
 
-  at::Tensor measure(const at::Tensor& p, int64_t stride, const TileView& view) {
+  at::Tensor measure(const at::Tensor& p, const std::vector<int64_t>& queries, const TileView& view) {
     const int64_t samples = p.size(0), heads = p.size(1), Q = p.size(2), K = p.size(3);
     const Mask mask{K, view.causal, view.window, view.place.queries};
     std::vector<double> first(static_cast<size_t>(Q)), end(static_cast<size_t>(Q));
     for (int64_t q = 0; q < Q; ++q) {
-      first[static_cast<size_t>(q)] = static_cast<double>(mask.first_key(q * stride));
-      end[static_cast<size_t>(q)] = static_cast<double>(mask.end_key(q * stride));
+      first[static_cast<size_t>(q)] = static_cast<double>(mask.first_key(queries[static_cast<size_t>(q)]));
+      end[static_cast<size_t>(q)] = static_cast<double>(mask.end_key(queries[static_cast<size_t>(q)]));
     }
     const auto wide = at::TensorOptions().dtype(at::kDouble);
     const at::Tensor from = sent(at::tensor(first, wide), p.device()),
@@ -133,10 +140,10 @@ class Margins : public Measurement, public LongMeasurement {
     const auto put = [&](MarginsMetric m, const at::Tensor& value) { out.select(-1, m).copy_(value); };
     put(kMargin, found.median);
     put(kMass, found.mass);
-    // Least squares of the margin on log t over the queries that see the key; not defined where t is one
-    // number.
-    const at::Tensor known = found.margins == found.margins, weight = known.to(at::kDouble),
-                     count = weight.sum(-1, true),
+    // Least squares of the margin on log t over the queries that see the key, of margins that are no bounds;
+    // not defined where t is one number.
+    const at::Tensor known = (found.margins == found.margins) & found.bounds.logical_not(),
+                     weight = known.to(at::kDouble), count = weight.sum(-1, true),
                      m = at::where(known, found.margins, at::zeros_like(weight));
     const at::Tensor log_t = keys.clamp_min(1).log().expand_as(m),
                      t_mean = (log_t * weight).sum(-1, true) / count, t = (log_t - t_mean) * weight,
@@ -240,58 +247,72 @@ extern const Lens lens_margins{
     .metrics =
         {{.name = "sink_margin",
           .formula =
-              "median over queries (at most 64 evenly spaced ones; the lower of two in the middle) of "
-              "log(a / (1 - a)) + log(t - 1), a what the query gives the strongest key, t > 1 the keys it "
+              "median over queries (at most 64 of a sample; the lower of two in the middle) of "
+              "log(a / (1 - a)) + log(t - 1), 1 - a taken as 2^-44 at least, a what the query gives the "
+              "strongest key, t > 1 the keys it "
               "sees; the strongest key has the largest mean of a t over the queries that see it, among keys "
               "that a quarter of the queries see (rounded down, and two at least)",
           .meaning = "nats above uniform attention, at any length: 0 uniform, 3 a sink",
           .low = -1e3,
-          .high = 1e3},
+          .high = 1e3,
+          .version = 2},
          {.name = "sink_margin_null",
           .formula = "the same with every query's keys in random order, of every eighth sample",
           .meaning = "what the largest of many keys reaches by chance",
           .low = -1e3,
-          .high = 1e3},
+          .high = 1e3,
+          .version = 2},
          {.name = "sink_slope",
-          .formula = "slope of those margins in log t over the queries",
+          .formula =
+              "slope of those margins in log t over the queries, without those whose 1 - a is below 2^-44",
           .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass",
           .low = -1e9,
-          .high = 1e9},
+          .high = 1e9,
+          .version = 2},
          {.name = "sink_scatter",
           .formula =
               "median distance of those margins from their median (either the lower of two in the middle)",
-          .meaning = "0: the sink takes the same from every query"},
+          .meaning = "0: the sink takes the same from every query",
+          .version = 2},
          {.name = "sink_key_mass",
           .formula = "mean of a over those queries",
           .meaning = "what the strongest key is given at this length of text",
-          .high = 1.0 + 1e-6},
+          .high = 1.0 + 1e-6,
+          .version = 2},
          {.name = "sink_first",
           .formula = "1 where the strongest key is the sample's first token",
           .meaning = "share of samples",
-          .high = 1.0},
+          .high = 1.0,
+          .version = 2},
          {.name = "sink_last",
           .formula = "1 where the strongest key is the sample's last token",
           .meaning = "share of samples",
-          .high = 1.0},
+          .high = 1.0,
+          .version = 2},
          {.name = "sink_special",
           .formula =
               "1 where the strongest key is no content: a special token, or position 0 of a causal model",
           .meaning = "share of samples",
-          .high = 1.0},
+          .high = 1.0,
+          .version = 2},
          {.name = "sink_key_position",
           .formula = "the position that is the strongest key in most samples, of those that have one",
-          .meaning = "beside sink_key_position_share"},
+          .meaning = "beside sink_key_position_share",
+          .version = 2},
          {.name = "sink_key_position_share",
           .formula = "share of samples in which it is",
           .meaning = "1: always the same position",
-          .high = 1.0},
+          .high = 1.0,
+          .version = 2},
          {.name = "sink_key_token",
           .formula = "the token id that is the strongest key in most samples, of those that have one",
-          .meaning = "beside sink_key_token_share"},
+          .meaning = "beside sink_key_token_share",
+          .version = 2},
          {.name = "sink_key_token_share",
           .formula = "share of samples in which it is",
           .meaning = "1: always the same token, wherever it stands",
-          .high = 1.0}},
+          .high = 1.0,
+          .version = 2}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Margins>(context.seed);
     }};

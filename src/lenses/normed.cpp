@@ -23,7 +23,7 @@ enum NormedMetric : int64_t {
   kNormedMetrics
 };  // as they are declared below
 
-constexpr int64_t kMostNormed = 32;  // evenly spaced ones of a longer sample: no number here needs more
+constexpr int64_t kMostNormed = 32;  // of a longer sample, all over it: no number here needs more
 
 /// 1 for what is not massive, of squares [S, m].
 at::Tensor ordinary(const at::Tensor& squares) { return 1 - above_median_of(squares.sqrt()); }
@@ -117,27 +117,26 @@ extern const Lens lens_normed{
     .sites = {{"hook_resid_post", SiteForm::whole}},
     .metrics =
         {{.name = "residual_fro_rel_normed",
-          .formula = "||R||_F / ||X||_F over content tokens (at most 32 evenly spaced ones) as the norm that "
-                     "reads them "
-                     "next makes them, "
-                     "without its "
-                     "gain and bias (as they are where none does); channels above 20 median channels before "
+          .formula = "||R||_F / ||X||_F over content tokens (at most 32 of a sample) as the norm that "
+                     "reads them next makes them, without its gain and bias (as they are where none does); "
+                     "channels above 20 median channels before "
                      "that norm, or before the one behind the block, are taken off behind it",
           .meaning = "share of the tokens' size that tells them apart: near 0 is collapse",
           .mean = Mean::geometric,
           .high = 1.0 + 1e-5,
-          .version = 4},
+          .version = 5},
          {.name = "normed_channels",
           .formula =
               "channels whose rms over content tokens exceeds 20 times the median of those that are not "
               "zero, before the norm",
           .meaning = "how many channels the residual leaves out",
-          .version = 4},
+          .version = 5},
          {.name = "normed_left_out",
           .formula = "||R||_F / ||X||_F of the channels that residual_fro_rel_normed leaves out, alone; 0 "
                      "where there are none",
           .meaning = "whether the channels that are left out tell tokens apart themselves",
-          .high = 1.0 + 1e-5}},
+          .high = 1.0 + 1e-5,
+          .version = 2}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Normed>(context);
     }};

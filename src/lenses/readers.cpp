@@ -23,7 +23,7 @@ enum ReadersMetric : int64_t {
 };  // as they are declared below
 
 constexpr int64_t kReadGroups = 32;    // of samples, left out in turn for the error of the spread
-constexpr int64_t kMostRead = 32;      // evenly spaced ones of a longer sample: no number here needs more
+constexpr int64_t kMostRead = 32;      // of a longer sample, all over it: no number here needs more
 constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
 
 /// 1 / v where v is more than rounding leaves of numbers of this mean square, else 0.
@@ -173,24 +173,25 @@ extern const Lens lens_readers{
           .formula =
               "mean over units of E (x - m)^2 / E (x - mu)^2, m the mean over the sample's tokens "
               "(causal: over those up to this one), mu that over all samples; at most 32 content tokens of a "
-              "sample, evenly spaced, without those 20 median distances away; 0 where nothing differs at all",
+              "sample, without those whose squared distance from the mean is over 20 times the median one; "
+              "0 where nothing differs at all",
           .meaning = "0: the tokens of a sample are all alike, though samples differ; tokens drawn "
                      "independently of their sample give 1 - 1/n",
           .high = 1.0 + 1e-9,
-          .version = 2},
+          .version = 3},
          {.name = "unit_rank",
           .formula = "(tr K)^2 / ||K||_F^2, K = A A^T, A the units of a sample's tokens, each without its "
                      "mean and over its standard deviation; the tokens of spread",
           .meaning = "directions in which the tokens of a sample differ: 1 is dimensional collapse",
           .low = 1.0 - 1e-5,
-          .version = 2},
+          .version = 3},
          {.name = "unit_sd_rel",
           .formula =
               "median over units (the lower of two in the middle) of sd / rms over the tokens of a sample; "
               "the tokens of spread",
           .meaning = "0: every unit reads the same from every token; 1: no part of it is common to all",
           .high = 1.0 + 1e-5,
-          .version = 2}},
+          .version = 3}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Readers>(context);
     }};

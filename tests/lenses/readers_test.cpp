@@ -51,17 +51,43 @@ TEST(Readers, SpreadIsWhatTellsTokensOfASampleApartBesideTheCorpus) {
   EXPECT_EQ(got.total("spread").n, 3);
 }
 
-TEST(Readers, LongerSamplesAreReadAt32EvenlySpacedTokens) {
+/// docs/CONVENTIONS.md: of 32 equal parts one token each, where in its part by the golden ratio.
+std::vector<int64_t> one_of_each_of_32_parts(int64_t n) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < 32; ++i) {
+    const int64_t start = i * n / 32, width = (i + 1) * n / 32 - start;
+    const double turns = static_cast<double>(i) * (std::sqrt(5.0) - 1) / 2;
+    out.push_back(start + static_cast<int64_t>((turns - std::floor(turns)) * static_cast<double>(width)));
+  }
+  return out;
+}
+
+TEST(Readers, LongerSamplesAreReadAtOneTokenOfEachOf32Parts) {
   at::manual_seed(7);
   for (const int64_t n : {33, 50, 64, 100}) {
     const at::Tensor x = tokens({n, n}, 1.5, 0.7);
     std::vector<int64_t> some;
     for (int64_t s : {0, 1})
-      for (int64_t i = 0; i < 32; ++i) some.push_back(s * n + i * n / 32);
+      for (const int64_t i : one_of_each_of_32_parts(n)) some.push_back(s * n + i);
     const at::Tensor read = x.index_select(0, at::tensor(some, at::kLong));
     EXPECT_NEAR(see_residual("readers", x, Packed({n, n})).total("spread").value,
                 plain_spread(read, {32, 32}), kSums)
         << n;
+  }
+}
+
+TEST(Readers, TextsThatRepeatThemselvesEveryFewTokensAreReadAtAllOfThem) {
+  // Every p-th token is the sample's own delimiter, the others are independent.
+  at::manual_seed(8);
+  for (const int64_t p : {2, 3, 4, 5, 8, 13}) {
+    const int64_t n = 128;
+    at::Tensor x = tokens({n, n, n, n}, 1.5, 0.7);
+    for (int64_t s = 0; s < 4; ++s)
+      for (int64_t t = 0; t < n; t += p) x[s * n + t].copy_(x[s * n]);
+    const double whole = plain_spread(x, {n, n, n, n});
+    const double read = see_residual("readers", x, Packed({n, n, n, n})).total("spread").value;
+    EXPECT_GT(whole, 0.05) << p;
+    EXPECT_NEAR(read, whole, whole / 3) << p;  // 0 where all that is read is delimiters
   }
 }
 

@@ -1,5 +1,6 @@
 #include "lenses/support/some_tokens.h"
 #include "lenses/support/on_device.h"
+#include "lenses/support/some_places.h"
 
 #include <ATen/ATen.h>
 
@@ -23,10 +24,9 @@ std::vector<int64_t> tokens_of(const Packing& p, int64_t s, Take take, int64_t m
   std::vector<int64_t> all;
   for (int64_t i = p.offsets[static_cast<size_t>(s)]; i < p.offsets[static_cast<size_t>(s) + 1]; ++i)
     if (take == Take::all || p.content[static_cast<size_t>(i)] != 0) all.push_back(i);
-  const size_t there = all.size(), wanted = std::min(there, static_cast<size_t>(most));
-  for (size_t i = 0; i < wanted; ++i) all[i] = all[i * there / wanted];  // never behind what is read next
-  all.resize(wanted);
-  return all;
+  std::vector<int64_t> some = some_places(std::ssize(all), most);
+  for (int64_t& place : some) place = all[static_cast<size_t>(place)];
+  return some;
 }
 
 std::vector<SomeTokens> make(const Packing& p, const Key& key) {

@@ -1,4 +1,4 @@
-// A few tokens of every sample: evenly spaced ones, since ratios of sums over tokens need no more. Samples
+// A few tokens of every sample, all over it, since ratios of sums over tokens need no more. Samples
 // that give equally many come together, so that on a GPU one operation serves all of them.
 #pragma once
 
@@ -26,10 +26,9 @@ struct SomeTokens {            // whoever handles it includes ATen
 
 enum class Take { content, all };
 
-/// At most `most` tokens a sample, on the device of x: of n tokens the i-th taken is number floor(i n /
-/// most). Samples with fewer than two are left out. `made`: how many numbers are made of a sample. No more
-/// samples come together than a core's own cache or half a gigabyte of a device has room for. Valid until the
-/// next call.
+/// At most `most` tokens a sample (support/some_places.h), on the device of x. Samples with fewer than two
+/// are left out. `made`: how many numbers are made of a sample. No more samples come together than a core's
+/// own cache or half a gigabyte of a device has room for. Valid until the next call.
 const std::vector<SomeTokens>& some_tokens(const Packing& packing, Take take, int64_t most,
                                            const at::Tensor& x, int64_t made);
 

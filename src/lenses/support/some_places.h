@@ -1,0 +1,24 @@
+// Which tokens or queries of a long sample are read: one of each of so many equal parts. Where in its part
+// goes by the golden ratio, since evenly spaced ones of a text that repeats itself every few tokens (a table,
+// a list) would all be the same word.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace rankscope {
+
+/// At most `most` of the places 0 .. n-1, ascending; the first is 0. All of them where they are no more.
+inline std::vector<int64_t> some_places(int64_t n, int64_t most) {
+  constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;  // (sqrt(5) - 1) / 2 of 2^64
+  const int64_t parts = n < most ? n : most;
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < parts; ++i) {
+    const int64_t start = i * n / parts, width = (i + 1) * n / parts - start;
+    const uint64_t turn = (static_cast<uint64_t>(i) * kGolden) >> 32;  // the fraction of i turns, of 2^32
+    out.push_back(start + static_cast<int64_t>((turn * static_cast<uint64_t>(width)) >> 32));
+  }
+  return out;
+}
+
+}  // namespace rankscope
