@@ -59,10 +59,11 @@ std::map<int64_t, double> Evidence::samples(std::string_view variant, std::strin
   return out;
 }
 
-std::map<std::pair<int, int>, std::vector<double>> Evidence::samples_of_heads(std::string_view metric) const {
+std::map<std::pair<int, int>, std::vector<double>> Evidence::samples_of_heads(std::string_view variant,
+                                                                              std::string_view metric) const {
   std::map<std::pair<int, int>, std::vector<double>> out;
   for (const SampleRow& r : table_.samples)
-    if (r.head >= 0 && r.metric.str() == metric && r.variant.str() == "full" && !std::isnan(r.value))
+    if (r.head >= 0 && r.metric.str() == metric && r.variant.str() == variant && !std::isnan(r.value))
       out[{r.layer, r.head}].push_back(r.value);
   return out;
 }

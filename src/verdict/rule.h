@@ -44,8 +44,9 @@ class Evidence {
   const std::vector<std::string_view>& variants() const { return variants_; }  // in order of appearance
   /// The values of single samples, by number; empty where none were kept.
   std::map<int64_t, double> samples(std::string_view variant, std::string_view metric) const;
-  /// Those of every head of the full network, by layer and head.
-  std::map<std::pair<int, int>, std::vector<double>> samples_of_heads(std::string_view metric) const;
+  /// Those of every head, by layer and head.
+  std::map<std::pair<int, int>, std::vector<double>> samples_of_heads(std::string_view variant,
+                                                                      std::string_view metric) const;
 
   /// What values are held against: "baseline" (another checkpoint), else "null:init", else "".
   std::string_view baseline() const { return baseline_; }

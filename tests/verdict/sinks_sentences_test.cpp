@@ -1,4 +1,6 @@
 // What is said of heads that look at one key. A table is planted, the words must follow.
+#include <algorithm>
+
 #include "verdict/planted_table.h"
 
 namespace rankscope {
@@ -25,10 +27,10 @@ TEST_F(Verdict, ASinkIsNamedByItsKindItsMarginAndItsSlope) {
 }
 
 TEST_F(Verdict, AHeadThatIsASinkInHalfOfTheSamplesIsNotCountedAsOne) {
-  const auto in_samples = [&](int layer, double often, double else_) {
-    sink(layer, 0, (often + else_) / 2);
+  const auto in_samples = [&](int layer, double often, double else_, const char* variant = "full") {
+    sink(layer, 0, (often + else_) / 2, variant);
     for (int64_t s = 0; s < 8; ++s)
-      table_.samples.push_back({"full", fmt::format("blocks.{}.attn", layer), layer, 0, "sink_margin", "all",
+      table_.samples.push_back({variant, fmt::format("blocks.{}.attn", layer), layer, 0, "sink_margin", "all",
                                 s, s % 2 == 0 ? often : else_});
   };
   in_samples(1, 8, 2);
@@ -36,9 +38,16 @@ TEST_F(Verdict, AHeadThatIsASinkInHalfOfTheSamplesIsNotCountedAsOne) {
   EXPECT_EQ(
       said("sink").back(),
       "a sink in some samples and not in others: L1H0 with margin 5 ± 0.005 nats, above 3 in 4 of 8 samples");
+  EXPECT_TRUE(std::ranges::any_of(all("sink").back().claims, [](const Claim& claim) {
+    return claim.subject == "sink in some L1H0" && claim.answer == Claim::Answer::yes;
+  })) << "a finding, which is told in full";
   in_samples(2, 5, 4);
   EXPECT_EQ(said("sink").front().substr(0, 63),
             "1 of 2 heads are sinks (1 in layer 2): the strongest is L2H0 wi");
+  // A baseline's heads are counted by the same rule: a model is its own equal.
+  in_samples(1, 8, 2, "baseline");
+  in_samples(2, 5, 4, "baseline");
+  EXPECT_NE(said("sink").front().find("; baseline: 1"), std::string::npos) << said("sink").front();
 }
 
 TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
@@ -88,6 +97,11 @@ TEST_F(Verdict, WithoutSinksTheStrongestHeadIsNamed) {
   EXPECT_EQ(said("sink"), Lines{"no head is a sink: the strongest is L3H1 with margin 2 ± 0.002 nats on a "
                                 "key that is another one in each "
                                 "sample (threshold 3; keys in random order: 0.4)"});
+}
+
+TEST_F(Verdict, OfAMarginThatMayBeABoundItIsSaidThatItIsAtLeastThat) {
+  sink(0, 0, 34);
+  EXPECT_NE(said("sink").front().find("L0H0 with margin of at least 34 "), std::string::npos);
 }
 
 TEST_F(Verdict, AMarginThatKeysInRandomOrderReachIsNoSink) {

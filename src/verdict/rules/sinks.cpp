@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numbers>
 #include <tuple>
 
 #include "verdict/rule.h"
@@ -45,9 +46,14 @@ Kind kind_of(const Case& c, const Row& r) {
                           position >= token ? at : is, 100 * most)};
 }
 
+// From here on a margin may be a bound: 1 - a is taken as 2^-44 at least (lenses/margins.cpp), and a is
+// below 1.
+constexpr double kBound = 43 * std::numbers::ln2;
+
 std::string described(const Case& c, const Row& r) {
-  std::string text = fmt::format("{} with margin {} nats on {} (threshold {}", label(r), with_error(r),
-                                 kind_of(c, r).words, number(c.limit("sink_margin")));
+  std::string text = fmt::format("{} with margin {}{} nats on {} (threshold {}", label(r),
+                                 r.value > kBound ? "of at least " : "", with_error(r), kind_of(c, r).words,
+                                 number(c.limit("sink_margin")));
   if (const Row* null = c.evidence.of_head("full", "sink_margin_null", r.layer, r.head))
     text += fmt::format("; keys in random order: {}", number(null->value));
   if (const Row* slope = c.evidence.of_head("full", "sink_slope", r.layer, r.head))
@@ -72,12 +78,31 @@ struct InSamples {
   bool mixed() const { return static_cast<double>(above) < kMostSamples * static_cast<double>(all); }
 };
 
-std::map<std::pair<int, int>, InSamples> count_samples(const Case& c, double limit) {
-  std::map<std::pair<int, int>, InSamples> out;
-  for (const auto& [head, margins] : c.evidence.samples_of_heads("sink_margin"))
-    out[head] = {static_cast<size_t>(
-                     std::count_if(margins.begin(), margins.end(), [&](double m) { return m > limit; })),
-                 margins.size()};
+/// Of every head of a variant, in the order of its rows: whether it is a sink.
+struct Decided {
+  std::vector<Side> sides;         // unclear, too, where some samples say so and others do not
+  std::vector<InSamples> samples;  // of such heads; all = 0 of the others
+};
+
+Decided decide(const Case& c, std::string_view variant, const std::vector<const Row*>& rows, double limit) {
+  Decided out{sides_of(rows, limit), std::vector<InSamples>(rows.size())};
+  const auto samples = c.evidence.samples_of_heads(variant, "sink_margin");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (out.sides[i] != Side::above) continue;
+    // What the largest of many keys reaches by chance is no sink, however large.
+    const Row* null = c.evidence.of_head(variant, "sink_margin_null", rows[i]->layer, rows[i]->head);
+    if (null != nullptr && rows[i]->value <= null->value) {
+      out.sides[i] = Side::below;
+      continue;
+    }
+    const auto kept = samples.find({rows[i]->layer, rows[i]->head});
+    if (kept == samples.end()) continue;
+    const std::vector<double>& margins = kept->second;
+    const InSamples in{
+        static_cast<size_t>(std::ranges::count_if(margins, [&](double m) { return m > limit; })),
+        margins.size()};
+    if (in.mixed()) out.sides[i] = Side::unclear, out.samples[i] = in;
+  }
   return out;
 }
 
@@ -95,23 +120,20 @@ void judge_sinks(Case& c) {
           largest, limit);
     return;
   }
-  std::vector<Side> sides = sides_of(rows, limit);
+  const Decided decided = decide(c, "full", rows, limit);
+  const std::vector<Side>& sides = decided.sides;
   std::map<int, int> by_layer;
-  std::map<std::pair<int, int>, InSamples> samples = count_samples(c, limit);
   std::vector<std::string> unclear, mixed;
-  std::vector<Claim> claims;
+  std::vector<Claim> claims, mixed_claims;
   const Row* strongest = nullptr;  // of those that are sinks, or of all where none is
   int count = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    // What the largest of many keys reaches by chance is no sink, however large.
-    const Row* null = c.evidence.of_head("full", "sink_margin_null", rows[i]->layer, rows[i]->head);
-    if (sides[i] == Side::above && null != nullptr && rows[i]->value <= null->value) sides[i] = Side::below;
-    if (sides[i] == Side::unclear) unclear.push_back(label(*rows[i]));
-    if (const InSamples in = samples[{rows[i]->layer, rows[i]->head}];
-        sides[i] == Side::above && in.mixed()) {
+    if (const InSamples& in = decided.samples[i]; in.all > 0) {
       mixed.push_back(fmt::format("{} with margin {} nats, above {} in {} of {} samples", label(*rows[i]),
                                   with_error(*rows[i]), number(limit), in.above, in.all));
-      sides[i] = Side::unclear;
+      mixed_claims.push_back({fmt::format("sink in some {}", label(*rows[i])), Claim::Answer::yes});
+    } else if (sides[i] == Side::unclear) {
+      unclear.push_back(label(*rows[i]));
     }
     if (sides[i] == Side::above) {
       ++by_layer[rows[i]->layer], ++count;
@@ -128,7 +150,7 @@ void judge_sinks(Case& c) {
   for (const auto& [layer, n] : by_layer) layers.push_back(fmt::format("{} in layer {}", n, layer));
   std::string beside;
   if (const auto& others = c.evidence.all(c.evidence.baseline(), "sink_margin"); !others.empty()) {
-    const std::vector<Side> theirs = sides_of(others, limit);
+    const std::vector<Side> theirs = decide(c, c.evidence.baseline(), others, limit).sides;
     beside = fmt::format("; {}: {}", c.evidence.baseline_name(),
                          std::count(theirs.begin(), theirs.end(), Side::above));
   }
@@ -144,7 +166,8 @@ void judge_sinks(Case& c) {
   about(f, *strongest, limit);
   f.claims = std::move(claims);
   if (!mixed.empty())
-    c.say("sink", fmt::format("a sink in some samples and not in others: {}", list_of(mixed)));
+    c.say("sink", fmt::format("a sink in some samples and not in others: {}", list_of(mixed))).claims =
+        std::move(mixed_claims);
   if (!unclear.empty())
     c.say(
         "sink",
