@@ -305,7 +305,7 @@ class Scan {
       const auto source = model_.checkpoint() != nullptr
                               ? checkpoint_source(*model_.checkpoint(), "float64", "cpu")
                               : random_source(spec(), request_.seed, "float64", "cpu");
-      for (Finding& f : collapse_theory(spec(), *source, report_batch(), result_.table))
+      for (Finding& f : collapse_theory(spec(), *source, report_batch(), "the first text", result_.table))
         result_.verdict.push_back(std::move(f));
     } catch (const Error& e) {
       result_.notes.push_back(fmt::format("the cubic bound was left out: {}", e.what()));
