@@ -36,6 +36,8 @@ TEST_F(Verdict, AHeadThatIsASinkInHalfOfTheSamplesIsNotCountedAsOne) {
   EXPECT_EQ(
       said("sink").back(),
       "a sink in some samples and not in others: L1H0 with margin 5 ± 0.005 nats, above 3 in 4 of 8 samples");
+  ASSERT_EQ(all("sink").back().claims.size(), 1u);  // it stands out, and is not among what is normal
+  EXPECT_EQ(all("sink").back().claims.front().answer, Claim::Answer::yes);
   in_samples(2, 5, 4);
   EXPECT_EQ(said("sink").front().substr(0, 63),
             "1 of 2 heads are sinks (1 in layer 2): the strongest is L2H0 wi");
@@ -109,6 +111,17 @@ TEST_F(Verdict, ManyHeadsAreCountedWithoutCountingChance) {
   EXPECT_EQ(said("sink").front().substr(0, 25), "no head is clearly a sink");
   table_.rows.resize(1);
   EXPECT_EQ(said("sink").front().substr(0, 22), "1 of 1 heads are sinks");
+}
+
+TEST_F(Verdict, HeadsThatSeeNoCommonKeyAreNotCountedAmongThoseThatAreNoSinks) {
+  sink(0, 0, 1);
+  for (const int l : {0, 1}) head(l, 0, "attention_entropy", 0.5);
+  const Lines lines = said("sink");
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].starts_with("no head is a sink, of the 1 of 2 heads that have a number: "))
+      << lines[0];
+  EXPECT_EQ(lines[1],
+            "? not known for L1H0: no key is seen there by a quarter of the queries that have a choice");
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ void judge_sinks(Case& c) {
   std::map<int, int> by_layer;
   std::map<std::pair<int, int>, InSamples> samples = count_samples(c, limit);
   std::vector<std::string> unclear, mixed;
-  std::vector<Claim> claims;
+  std::vector<Claim> claims, some;
   const Row* strongest = nullptr;  // of those that are sinks, or of all where none is
   int count = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -111,6 +111,7 @@ void judge_sinks(Case& c) {
         sides[i] == Side::above && in.mixed()) {
       mixed.push_back(fmt::format("{} with margin {} nats, above {} in {} of {} samples", label(*rows[i]),
                                   with_error(*rows[i]), number(limit), in.above, in.all));
+      some.push_back({"sink in some samples " + label(*rows[i]), Claim::Answer::yes});
       sides[i] = Side::unclear;
     }
     if (sides[i] == Side::above) {
@@ -136,21 +137,28 @@ void judge_sinks(Case& c) {
   const char* none = !mixed.empty()    ? "a sink in most samples"
                      : unclear.empty() ? "a sink"
                                        : "clearly a sink";
-  Finding& f = c.say(
-      "sink",
-      count == 0 ? fmt::format("no head is {}: the strongest is {}{}", none, described(c, *strongest), beside)
-                 : fmt::format("{} of {} heads are sinks ({}): the strongest is {}{}", count, rows.size(),
-                               list_of(layers), described(c, *strongest), beside));
+  Finding& f =
+      c.say("sink", count == 0 ? fmt::format("no head is {}{}: the strongest is {}{}", none,
+                                             c.of_those("sink_margin"), described(c, *strongest), beside)
+                               : fmt::format("{} of {} heads are sinks{} ({}): the strongest is {}{}", count,
+                                             rows.size(), c.of_those("sink_margin"), list_of(layers),
+                                             described(c, *strongest), beside));
   about(f, *strongest, limit);
   f.claims = std::move(claims);
   if (!mixed.empty())
-    c.say("sink", fmt::format("a sink in some samples and not in others: {}", list_of(mixed)));
+    c.say("sink", fmt::format("a sink in some samples and not in others: {}", list_of(mixed))).claims =
+        std::move(some);
   if (!unclear.empty())
     c.say(
         "sink",
         fmt::format("not known for {}: margins too near {} nats for their errors; more samples would decide",
                     list_of(unclear), number(limit)),
         false);
+  if (const std::vector<std::string> without = c.heads_without("sink_margin"); !without.empty())
+    c.say("sink",
+          fmt::format("not known for {}: no key is seen there by a quarter of the queries that have a choice",
+                      list_of(without)),
+          false);
 }
 
 }  // namespace
