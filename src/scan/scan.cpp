@@ -80,8 +80,9 @@ class Scan {
                      result_.notes);
     name_stream_of_output();
     if (request_.show && request_.lenses.empty()) paths_of_report_sample();
-    result_.verdict = judge_streams(result_.table, spec(), request_.thresholds,
-                                    {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});
+    result_.verdict = judge_streams(
+        result_.table, spec(), request_.thresholds,
+        {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23, plan_.not_finite});
     if (request_.show && request_.lenses.empty()) theory_of_report_sample();
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
