@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "base/stats.h"
@@ -17,6 +18,7 @@
 #include "pass/precision.h"
 #include "pass/scanned_model.h"
 #include "pass/variants.h"
+#include "spec/edit.h"
 
 namespace rankscope {
 
@@ -213,19 +215,35 @@ class Collapse {
     double ratio() const { return held / fallen; }
   };
 
+  struct Pairs {
+    std::vector<Pair> all;
+    size_t lost = 0;  // one of the two was not finite to the end
+  };
+
+  /// The last residual of a variant; nothing where it was not followed to the end. Where every token is zero
+  /// there is no relative one: they are all alike.
+  std::optional<double> last_residual(const std::string& variant) const {
+    if (const Row* relative = at(variant, "residual_l1inf_rel", depth())) return relative->value;
+    const Row* absolute = at(variant, "residual_l1inf", depth());
+    if (absolute != nullptr && absolute->value == 0) return 0.0;
+    return std::nullopt;
+  }
+
   template <class Has, class Remove>
-  std::vector<Pair> pairs(Has has, Remove remove) const {
-    std::vector<Pair> out;
+  Pairs pairs(Has has, Remove remove) const {
+    Pairs out;
     for (const CollapseVariant& v : variants_) {
       if (!has(v)) continue;
       CollapseVariant other = v;
       remove(other);
       for (const CollapseVariant& w : variants_) {
         other.name = w.name, other.spec = w.spec;
-        const Row *held = at(v.name, "residual_l1inf_rel", depth()),
-                  *fallen = at(w.name, "residual_l1inf_rel", depth());
-        if (!(other == w) || held == nullptr || fallen == nullptr) continue;
-        out.push_back({&v, &w, std::max(held->value, floor_), std::max(fallen->value, floor_)});
+        if (!(other == w)) continue;
+        const std::optional<double> held = last_residual(v.name), fallen = last_residual(w.name);
+        if (held && fallen)
+          out.all.push_back({&v, &w, std::max(*held, floor_), std::max(*fallen, floor_)});
+        else
+          ++out.lost;
       }
     }
     return out;
@@ -242,20 +260,32 @@ class Collapse {
                        most.with->name);
   }
 
+  std::string why_none(size_t at_floor, size_t lost) const {
+    const std::string floor = fmt::format("end at the rounding floor ({:.1g})", floor_);
+    if (lost == 0) return "all " + floor;
+    const std::string overflow =
+        request_.arithmetic == "float32"
+            ? "have a network that was not finite to the end (--arithmetic float64 may follow it)"
+            : "have a network that was not finite to the end";
+    return at_floor == 0 ? "all " + overflow
+                         : fmt::format("{} {} and {} {}", at_floor, floor, lost, overflow);
+  }
+
   // What a part does to the last residual: pairs that differ in it alone, where either ends above the
   // rounding floor.
   void who_holds_the_rank_up() {
     constexpr double kMuch = 2;  // a factor of the residual
-    const auto say = [&](const std::string& what, std::vector<Pair> all) {
-      std::erase_if(all, [&](const Pair& p) { return std::max(p.held, p.fallen) < 10 * floor_; });
+    const auto say = [&](const std::string& what, Pairs found) {
+      std::vector<Pair>& all = found.all;
+      const size_t at_floor =
+          std::erase_if(all, [&](const Pair& p) { return std::max(p.held, p.fallen) < 10 * floor_; });
       const bool many = what.ends_with('s');
       Finding f;
       f.topic = "support";
       if (all.empty()) {
-        f.sentence = fmt::format(
-            "not known whether {} {} the rank up: all pairs that differ in {} alone end at the "
-            "rounding floor ({:.1g})",
-            what, many ? "hold" : "holds", many ? "them" : "it", floor_);
+        f.sentence =
+            fmt::format("not known whether {} {} the rank up: of the pairs that differ in {} alone, {}", what,
+                        many ? "hold" : "holds", many ? "them" : "it", why_none(at_floor, found.lost));
         f.known = false;
         result_.verdict.push_back(std::move(f));
         return;
@@ -270,18 +300,23 @@ class Collapse {
                                                     : (many ? "do little" : "does little");
       f.sentence = fmt::format(
           "{} {}: times {:.2g} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most "
-          "from {} to {} ({} and {}){}",
+          "from {} to {} ({} and {}){}{}",
           what, verb, middle, all.size(), many ? "them" : "it", 1 / kMuch, kMuch, residual_text(shown.fallen),
-          residual_text(shown.held), shown.without->name, shown.with->name, other_way(all, middle < 1));
+          residual_text(shown.held), shown.without->name, shown.with->name, other_way(all, middle < 1),
+          found.lost == 0
+              ? ""
+              : fmt::format("; {} more have a network that was not finite to the end", found.lost));
       f.value = shown.held;
       f.baseline = shown.fallen;
       f.threshold = kMuch;
       result_.verdict.push_back(std::move(f));
     };
     using V = CollapseVariant;
-    say("the attention skip",
+    const bool one_skip = has_one_skip(spec());
+    say(one_skip ? "the skip" : "the attention skip",
         pairs([](const V& v) { return v.attention_skip; }, [](V& v) { v.attention_skip = false; }));
-    say("the MLP with its skip", pairs([](const V& v) { return v.mlp == 2; }, [](V& v) { v.mlp = 0; }));
+    say(one_skip ? "the MLP" : "the MLP with its skip",
+        pairs([](const V& v) { return v.mlp == 2; }, [](V& v) { v.mlp = 0; }));
     say("the norm", pairs([](const V& v) { return v.norm && !v.held_norms; }, [](V& v) { v.norm = false; }));
     if (request_.positions)
       say("the positions", pairs([](const V& v) { return v.positions; }, [](V& v) { v.positions = false; }));
@@ -294,7 +329,8 @@ class Collapse {
   void theory() {
     const auto source = model_.source("float64", request_.scan.seed);
     const Batch batch = make_batches({input_.samples.front()}, spec(), 1).front();
-    for (Finding& f : collapse_theory(spec(), *source, batch, result_.table))
+    const char* of_what = request_.networks > 1 ? "the first network and text" : "the first text";
+    for (Finding& f : collapse_theory(spec(), *source, batch, of_what, result_.table))
       result_.verdict.push_back(std::move(f));
   }
 

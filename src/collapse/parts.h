@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/stats.h"
@@ -35,9 +36,9 @@ Spread spread_of(const ResultTable& table, const std::string& variant, int depth
 
 /// The cubic bound at every layer of pure attention (no skip, MLP or norm) on one sample, as rows of the
 /// variant "theory"; its hypotheses at the tokens of the network as it is, as rows of a variant of that name;
-/// and what they say in words.
+/// and what they say in words. `of_what` is what the sentences call the sample: they speak of no other.
 std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source, const Batch& batch,
-                                     ResultTable& table);
+                                     std::string_view of_what, ResultTable& table);
 
 struct PublishedPoint {
   double value = kNone, largest_std = kNone;

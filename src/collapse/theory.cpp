@@ -47,7 +47,7 @@ void bound_rows(const AttentionBound& b, const std::string& variant, int layer, 
 // The theorem's hypotheses at the tokens that attention reads with every part in its place. Skips keep tokens
 // apart there, so plain float64 is enough.
 Finding hypotheses_as_it_is(const ModelSpec& spec, WeightSource& source, const Batch& batch,
-                            ResultTable& table) {
+                            std::string_view of_what, ResultTable& table) {
   at::Tensor x = embed(batch, spec, source.load("embed"), source);
   BlockObserver nobody;
   int scores = 0, shrinks = 0;
@@ -66,22 +66,22 @@ Finding hypotheses_as_it_is(const ModelSpec& spec, WeightSource& source, const B
     x = run_block(x, {BlockPlan(block, spec.width), weights, batch, nobody});
   }
   return said(
-      fmt::format("with every part in its place scores range over {:.2g} to {:.2g} along a row, and the "
-                  "precondition holds in {} of {} layers; sqrt(c) r is below 1 in {}",
-                  least, most, scores, spec.depth(), shrinks),
+      fmt::format("of {} with every part in its place: scores range over {:.2g} to {:.2g} along a row, and "
+                  "the precondition holds in {} of {} layers; sqrt(c) r is below 1 in {}",
+                  of_what, least, most, scores, spec.depth(), shrinks),
       most, kSpreadLimit);
 }
 
 }  // namespace
 
 std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source, const Batch& batch,
-                                     ResultTable& table) {
+                                     std::string_view of_what, ResultTable& table) {
   if (!std::all_of(spec.blocks.begin(), spec.blocks.end(), bound_applies))
     return {
         said("the cubic bound does not speak of this attention: it needs softmax over all tokens in every "
              "block, without a mask, positions inside the scores or a gate",
              kNone, kNone, false)};
-  const ModelSpec pure = without(spec, "attention-skip+mlp+norm");
+  const ModelSpec pure = without(spec, "skip+mlp+norm");
   SplitTokens tokens(embed(batch, pure, source.load("embed"), source));
   const double log_r0 = tokens.residual().log_l1inf;
   double gamma = 0, beta = 0, slack = -INFINITY;
@@ -112,27 +112,27 @@ std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source
   out.push_back(said(
       margin < 1
           ? fmt::format(
-                "the cubic bound holds and shrinks: sqrt(c) r0 = {:.2g} is below 1; after {} layers it "
+                "of {} the cubic bound holds and shrinks: sqrt(c) r0 = {:.2g} is below 1; after {} layers it "
                 "allows {}, measured {}",
-                margin, pure.depth(),
+                of_what, margin, pure.depth(),
                 power_of_ten(log_collapse_bound(c, log_r0, static_cast<int>(pure.depth())) * kTenth),
                 power_of_ten(tokens.residual().log_l1inf * kTenth))
-          : fmt::format("the cubic bound says nothing at this size: sqrt(c) r0 = {:.2g}, and only below 1 it "
-                        "shrinks (c = {:.2g}, beta = {:.2g}, gamma = {:.2g}, r0 = {:.2g})",
-                        margin, c, beta, gamma, std::exp(log_r0)),
+          : fmt::format("of {} the cubic bound says nothing at this size: sqrt(c) r0 = {:.2g}, and only "
+                        "below 1 it shrinks (c = {:.2g}, beta = {:.2g}, gamma = {:.2g}, r0 = {:.2g})",
+                        of_what, margin, c, beta, gamma, std::exp(log_r0)),
       margin, 1.0));
   const bool all_zero = slack == -INFINITY;
   const std::string above =
-      all_zero
-          ? "in every layer the measured residual is 0"
-          : fmt::format(
-                "layer by layer the bound is above the measured residual by a factor of at least 10^{:.1f}",
-                -slack * kTenth);
+      all_zero ? fmt::format("of {} in every layer the measured residual is 0", of_what)
+               : fmt::format(
+                     "of {} layer by layer the bound is above the measured residual by a factor of at least "
+                     "10^{:.1f}",
+                     of_what, -slack * kTenth);
   out.push_back(
       said(fmt::format("{}; its precondition (scores within 1.26 along a row) holds in {} of {} layers",
                        above, holds, pure.depth()),
            all_zero ? kNone : -slack * kTenth, kNone));
-  out.push_back(hypotheses_as_it_is(spec, source, batch, table));
+  out.push_back(hypotheses_as_it_is(spec, source, batch, of_what, table));
   return out;
 }
 

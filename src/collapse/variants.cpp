@@ -9,6 +9,9 @@ namespace {
 
 enum class Norms { own, held, none };
 
+// What takes the skip around attention out: in parallel blocks it is the MLP's, too.
+const char* attention_skip(const ModelSpec& spec) { return has_one_skip(spec) ? "skip" : "attention-skip"; }
+
 std::vector<CollapseVariant> factorial(const ModelSpec& spec, Factors factors) {
   std::vector<CollapseVariant> out;
   for (const bool position : {true, false})
@@ -16,9 +19,10 @@ std::vector<CollapseVariant> factorial(const ModelSpec& spec, Factors factors) {
       for (const Norms norms : {Norms::own, Norms::held, Norms::none})
         for (const int mlp : {2, 1, 0}) {
           if ((!position && !factors.positions) || (norms == Norms::held && !factors.frozen_norm)) continue;
+          if (mlp == 1 && has_one_skip(spec)) continue;
           std::string parts;
           const auto off = [&](const char* part) { parts += (parts.empty() ? "" : "+") + std::string(part); };
-          if (!skip) off("attention-skip");
+          if (!skip) off(attention_skip(spec));
           if (mlp == 1) off("mlp-skip");
           if (mlp == 0) off("mlp");
           if (norms == Norms::none) off("norm");
@@ -39,7 +43,7 @@ std::vector<CollapseVariant> of_the_paper(const ModelSpec& spec, bool as_publish
     for (BlockSpec& b : s.blocks) b.mlp_branch()->part.name = "activation";
     return s;
   };
-  const ModelSpec no_skip = without(spec, "attention-skip");
+  const ModelSpec no_skip = without(spec, attention_skip(spec));
   return {{"transformer", spec, true, true, 2},
           {"SAN", without_mlp(no_skip), false, true, 0},
           {"SAN+MLP", no_skip, false, true, 2},

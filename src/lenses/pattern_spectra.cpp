@@ -303,7 +303,7 @@ extern const Lens lens_pattern_spectra{
           .formula = "count of sigma > T eps sigma_1, eps of the pass's dtype",
           .meaning = "rank above rounding; causal matrices are nearly always full"},
          {.name = "spectral_gap",
-          .formula = "sigma_1 - sigma_2 of A",
+          .formula = "sigma_1 - sigma_2 of A (of one token, sigma_1: 1)",
           .meaning = "large: one direction dominates"},
          {.name = "mixing",
           .formula = "||(I - J) A||_2, J = 1 1^T / T",

@@ -27,13 +27,16 @@ constexpr int64_t kMostRandom = int64_t{1} << 30;  // a slip of the keyboard sho
 
 enum Stream : uint32_t { kRandomTokens = 1, kShuffle = 2 };
 
+Json config_of(const fs::path& model) {
+  const fs::path file = files_of(model) / "config.json";
+  std::error_code ignored;
+  return model.empty() || !fs::exists(file, ignored) ? Json() : read_json(file, 64 << 20);
+}
+
 // What the config promises of models whose positions need no table, as rotary ones; 0: nothing. Where
 // positions are stretched as texts grow (rope_type "dynamic"), the number is where that begins, and no end.
 int64_t promised_length(const fs::path& model) {
-  const fs::path file = files_of(model) / "config.json";
-  std::error_code ignored;
-  if (model.empty() || !fs::exists(file, ignored)) return 0;
-  const Json config = read_json(file, 64 << 20);
+  const Json config = config_of(model);
   if (!config.is_object()) return 0;
   for (const char* key : {"rope_scaling", "rope_parameters"})
     for (const char* type : {"rope_type", "type"})
@@ -50,6 +53,28 @@ int64_t longest_allowed(const ScanRequest& request, const ModelSpec& spec) {
   if (e.vocabulary == 0) return request.max_length;
   const int64_t most = e.positions > 0 ? e.positions - e.position_offset : promised_length(request.model);
   return most > 0 ? std::min(request.max_length, most) : request.max_length;
+}
+
+// Rows that were filled up to one length: a scan needs none of that, and would read it as text.
+void note_padding(const Json& config, ScanInput& input) {
+  const auto id_of = [&](const char* key) -> int64_t {
+    const auto at = config.find(key);
+    return at != config.end() && at->is_number_integer() ? at->get<int64_t>() : -1;
+  };
+  if (!config.is_object()) return;
+  const int64_t padding = id_of("pad_token_id");
+  const int64_t own_end = padding == id_of("eos_token_id") ? 1 : 0;  // one of them may end the text itself
+  int64_t samples = 0, tokens = 0;
+  for (const Sample& s : input.samples) {
+    const auto last = std::find_if(s.ids.rbegin(), s.ids.rend(), [&](int64_t id) { return id != padding; });
+    const int64_t found = last - s.ids.rbegin() - own_end;
+    if (found > 0) ++samples, tokens += found;
+  }
+  if (padding >= 0 && samples > 0)
+    input.notes.push_back(fmt::format(
+        "{} of {} samples end in the config's padding token {}, {} in all, and it is read like any "
+        "other: leave it out, samples may differ in length",
+        samples, input.samples.size(), padding, tokens));
 }
 
 // `given`, where given, takes what the file says of the decoder; empty where it says nothing.
@@ -85,6 +110,7 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
   }
   input.unread += unread.samples;
   if (cut > 0) input.notes.push_back(fmt::format("{} samples were cut to {} tokens", cut, limit));
+  note_padding(config_of(request.model), input);
   if (input.samples.empty()) throw Error("the file holds no token ids").in(request.token_ids->string());
   input.sample_tokens = spelled(input.samples.front(), tokenizer.get());
 }

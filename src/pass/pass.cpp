@@ -33,6 +33,10 @@ const FinalState* StreamPlan::state_of(size_t variant) const {
   return nullptr;
 }
 
+std::string in_stream(const std::string& stream, const std::string& variant) {
+  return stream.empty() ? variant : stream + ": " + variant;
+}
+
 void FinalState::cut_into(const std::vector<Batch>& batches) {
   std::vector<int64_t> tokens;
   for (const Batch& b : batches) tokens.push_back(b.tokens());
@@ -43,8 +47,7 @@ namespace {
 
 class Pass {
  public:
-  Pass(const PassPlan& plan, ResultTable& table, std::vector<std::string>& notes,
-       const ProgressCallback& progress)
+  Pass(PassPlan& plan, ResultTable& table, std::vector<std::string>& notes, const ProgressCallback& progress)
       : plan_(plan),
         table_(table),
         notes_(notes),
@@ -229,6 +232,7 @@ class Pass {
           .hint("float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise");
     for (const size_t v : group) {
       gone_[v] = true;
+      plan_.not_finite[in_stream(plan_.stream, variant(v).name)] = where;
       notes_.push_back(
           fmt::format("{} gave NaN or Inf at {} and was not followed further", variant(v).name, where));
     }
@@ -273,7 +277,7 @@ class Pass {
     return none;
   }
 
-  const PassPlan& plan_;
+  PassPlan& plan_;
   ResultTable& table_;
   std::vector<std::string>& notes_;
   const ProgressCallback& progress_;
@@ -304,6 +308,7 @@ void run_stream(PassPlan& plan, size_t k, ResultTable& table, std::vector<std::s
   alone.late = plan.late;
   alone.stream = stream.name;
   stream.states = std::make_shared<std::vector<FinalState>>(run_pass(alone, table, notes, progress));
+  plan.not_finite.merge(alone.not_finite);
   // It may have needed smaller batches than the plan has so far.
   for (FinalState& state : *stream.states)
     state.cut_into(stream.inputs[plan.variants[state.variants.front()].input]);
@@ -321,6 +326,7 @@ std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector
   const auto rows = static_cast<std::ptrdiff_t>(table.rows.size());
   const auto samples = static_cast<std::ptrdiff_t>(table.samples.size());
   const size_t said = notes.size();
+  const auto lost = plan.not_finite;
   std::vector<std::string> halved;
   for (;;) {
     try {
@@ -334,6 +340,7 @@ std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector
     table.rows.erase(table.rows.begin() + rows, table.rows.end());
     table.samples.erase(table.samples.begin() + samples, table.samples.end());
     notes.resize(said);
+    plan.not_finite = lost;
     if (plan.report_sample != nullptr) plan.report_sample->restart();
     halve_batches(plan, halved);
   }

@@ -68,6 +68,8 @@ struct PassPlan {
   std::shared_ptr<LensMemory> left = std::make_shared<LensMemory>();
   std::vector<StreamPlan> streams = {};  // those that the variants read, in their order
   std::string stream = {};               // what rows call this one, where there are several
+  /// Variants that were dropped (of a stream, "encoder: -norm"): where they were not finite.
+  std::map<std::string, std::string, std::less<>> not_finite = {};
 };
 
 /// Runs the plan's streams first, each as a network of its own. Where a GPU's memory does not suffice, the
@@ -78,6 +80,9 @@ std::vector<FinalState> run_pass(PassPlan& plan, ResultTable& table, std::vector
 /// Rows of the attention to another stream have this in the place of a stream, and those of the stream that
 /// ends in the readout the other.
 constexpr const char *kCrossStream = "cross", *kLastStream = "decoder";
+
+/// What a variant is called that was dropped from a stream; its own name where there is one stream alone.
+std::string in_stream(const std::string& stream, const std::string& variant);
 
 /// How many (block, state) steps the plan takes: what progress counts, and what sharing prefixes saves.
 int64_t count_steps(const PassPlan& plan);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "model/sites.h"
 #include "model/streams.h"
 #include "pass/pass.h"
@@ -15,6 +17,12 @@ ResultTable rows_of(const ResultTable& table, std::string_view stream) {
     if (r.stream == stream) out.rows.push_back(r);
   for (const SampleRow& r : table.samples)
     if (r.stream == stream) out.samples.push_back(r);
+  return out;
+}
+
+std::set<std::string_view> variants_of(const ResultTable& table) {
+  std::set<std::string_view> out;
+  for (const Row& r : table.rows) out.insert(r.variant.str());
   return out;
 }
 
@@ -42,7 +50,13 @@ std::vector<Finding> judge_streams(const ResultTable& table, const ModelSpec& sp
   std::vector<Finding> out;
   const auto add = [&](const std::string& name, const ModelSpec& of, bool attention_only) {
     const ResultTable rows = rows_of(table, name);
-    for (Finding& f : judge(rows, of, thresholds, measured)) {
+    Measured here = measured;
+    here.not_finite.clear();
+    for (const std::string_view variant : variants_of(rows))
+      if (const auto lost = measured.not_finite.find(in_stream(name, std::string(variant)));
+          lost != measured.not_finite.end())
+        here.not_finite.emplace(variant, lost->second);
+    for (Finding& f : judge(rows, of, thresholds, here)) {
       if (attention_only && !(is_about_attention(f) && f.measured)) continue;
       f.sentence = fmt::format("{}: {}", name, without_ablate(f.sentence, name));
       for (Claim& claim : f.claims) claim.subject = fmt::format("{}: {}", name, claim.subject);

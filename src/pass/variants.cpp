@@ -91,7 +91,8 @@ void require_cut(const std::string& ranks, const ModelSpec& spec) {
       for (const BlockSpec& block : stream.blocks)
         for (const BranchSpec& b : block.branches)
           if (b.attention())
-            widest = std::max(widest, item[0] == 'q' ? b.attention()->d_qk : b.attention()->d_v);
+            widest = std::max(widest,
+                              highest_rank(item[0] == 'q' ? b.attention()->d_qk : b.attention()->d_v, spec));
     };
     look(spec);
     for (const StreamSpec& s : spec.sources) look(s);
@@ -123,7 +124,9 @@ std::vector<Variant> make_variants(const ScanRequest& request, const ModelSpec& 
     int64_t widest = 0;
     for (const BlockSpec& b : spec.blocks)
       if (const BranchSpec* branch = b.attention_branch())
-        widest = std::max(widest, ranks[0] == 'q' ? branch->attention()->d_qk : branch->attention()->d_v);
+        widest = std::max(
+            widest,
+            highest_rank(ranks[0] == 'q' ? branch->attention()->d_qk : branch->attention()->d_v, spec));
     for (int64_t r = 1; r < widest; r *= 2) {
       const std::string one = fmt::format("{}={}", ranks.substr(0, 2), r);
       add("rank:" + one, with_rank(spec, one));

@@ -1,6 +1,7 @@
 #include "paths/paths.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -228,6 +229,19 @@ void require_patterns_alone(const ModelSpec& spec) {
   }
 }
 
+/// "most paths have length 3 (42 % of 10^2.7)"; two lengths may be equally many.
+std::string most_frequent(const PathCounts& counts) {
+  const double most = counts.share[static_cast<size_t>(counts.mode)];
+  constexpr double kSame = 1e-9;  // relative: shares are sums of products
+  std::vector<std::string> lengths;
+  for (size_t k = 0; k < counts.share.size(); ++k)
+    if (counts.share[k] >= most * (1 - kSame)) lengths.push_back(std::to_string(k));
+  const std::string of = fmt::format("{:.0f} % of 10^{:.1f}", 100 * most, counts.log10_total);
+  return lengths.size() == 1
+             ? fmt::format("most paths have length {} ({})", lengths.front(), of)
+             : fmt::format("lengths {} have equally many paths ({} each)", fmt::join(lengths, " and "), of);
+}
+
 // Counting and carrying, side by side.
 Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
   const PathCounts counts = path_counts(layer_paths(spec));
@@ -249,10 +263,8 @@ Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
   }
   f.sentence = fmt::format(
       "paths of length {} carry the most, {:.0f} % of the sum of the norms, and biases {:.0f} %; counted, "
-      "most "
-      "paths have length {} ({:.0f} % of 10^{:.1f})",
-      most, 100 * share, 100 * bias, counts.mode, 100 * counts.share[static_cast<size_t>(counts.mode)],
-      counts.log10_total);
+      "{}",
+      most, 100 * share, 100 * bias, most_frequent(counts));
   return f;
 }
 

@@ -195,10 +195,12 @@ void measure_lengths(const Ablation& what, const std::vector<Sample>& samples, c
                      ResultTable& table, std::vector<std::string>& notes) {
   if (std::none_of(table.rows.begin(), table.rows.end(),
                    [](const Row& r) { return r.metric == "sink_margin"; })) {
-    notes.emplace_back(
-        request.lenses.empty()
-            ? "--off length: no sink_margin was measured, as no query of these samples has a choice"
-            : "--off length: no sink_margin was measured; leave --lens out, or name margins");
+    const auto& lenses = request.lenses;
+    const bool looked = lenses.empty() || std::find(lenses.begin(), lenses.end(), "margins") != lenses.end();
+    notes.emplace_back(looked
+                           ? "--off length: no sink_margin was measured, as in no pattern a quarter of the "
+                             "queries that have a choice (two at least) see one and the same key"
+                           : "--off length: no sink_margin was measured; leave --lens out, or name margins");
     return;
   }
   Lengths lengths(what, request, table, notes);

@@ -80,8 +80,9 @@ class Scan {
                      result_.notes);
     name_stream_of_output();
     if (request_.show && request_.lenses.empty()) paths_of_report_sample();
-    result_.verdict = judge_streams(result_.table, spec(), request_.thresholds,
-                                    {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23});
+    result_.verdict = judge_streams(
+        result_.table, spec(), request_.thresholds,
+        {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23, plan_.not_finite});
     if (request_.show && request_.lenses.empty()) theory_of_report_sample();
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
@@ -305,7 +306,7 @@ class Scan {
       const auto source = model_.checkpoint() != nullptr
                               ? checkpoint_source(*model_.checkpoint(), "float64", "cpu")
                               : random_source(spec(), request_.seed, "float64", "cpu");
-      for (Finding& f : collapse_theory(spec(), *source, report_batch(), result_.table))
+      for (Finding& f : collapse_theory(spec(), *source, report_batch(), "the first text", result_.table))
         result_.verdict.push_back(std::move(f));
     } catch (const Error& e) {
       result_.notes.push_back(fmt::format("the cubic bound was left out: {}", e.what()));

@@ -153,6 +153,13 @@ void remove_from(StreamSpec& stream, std::string_view part) {
   }
 }
 
+void require_two_skips(const StreamSpec& stream, std::string_view part) {
+  if ((part == "attention-skip" || part == "mlp-skip") && has_one_skip(stream))
+    throw usage_error("the blocks of this model are parallel and have one skip for attention and MLP")
+        .in(fmt::format("--off {}", part))
+        .hint("--off skip");
+}
+
 void remove_part(ModelSpec& spec, std::string_view part) {
   if (part.substr(0, 5) == "head:") return remove_head(spec, part);
   if (part.substr(0, 7) == "expert:") return remove_expert(spec, part);
@@ -173,6 +180,8 @@ void remove_part(ModelSpec& spec, std::string_view part) {
     all.emplace_back("expert:L3E5");
     throw unknown_name("part", part, all, "rankscope scan --help");
   }
+  require_two_skips(spec, part);
+  for (const StreamSpec& s : spec.sources) require_two_skips(s, part);
   for (StreamSpec& s : spec.sources) remove_from(s, part);
   remove_from(static_cast<StreamSpec&>(spec), part);
 }
@@ -185,10 +194,17 @@ const std::vector<std::string>& part_names() {
   return names;
 }
 
+bool has_one_skip(const StreamSpec& stream) {
+  return std::any_of(stream.blocks.begin(), stream.blocks.end(),
+                     [](const BlockSpec& b) { return b.parallel; });
+}
+
 ModelSpec without(ModelSpec spec, std::string_view parts) {
   for (const std::string_view part : split(parts, '+')) remove_part(spec, part);
   return spec;
 }
+
+int64_t highest_rank(int64_t head_width, const ModelSpec& spec) { return std::min(head_width, spec.width); }
 
 ModelSpec with_rank(ModelSpec spec, std::string_view ranks) {
   for (std::string_view item : split(ranks, '+')) {
@@ -197,14 +213,14 @@ ModelSpec with_rank(ModelSpec spec, std::string_view ranks) {
     std::string_view digits = item.substr(std::min<size_t>(3, item.size()));
     if ((!qk && !ov) || !take_number(digits, rank) || !digits.empty() || rank < 1)
       throw usage_error(fmt::format("\"{}\" is not a rank", printable(item))).hint("write qk=8 or ov=16");
-    // A rank at or above the head's width changes nothing and stays out of the spec, so that it compares
+    // A rank that no map of the head exceeds changes nothing and stays out of the spec, so that it compares
     // equal.
     const auto cut = [&](StreamSpec& stream) {
       for (BlockSpec& block : stream.blocks)
         for (BranchSpec& b : block.branches) {
           AttentionSpec* a = b.attention();
-          if (a && qk && rank < a->d_qk) a->truncate_qk = rank;
-          if (a && ov && rank < a->d_v) a->truncate_ov = rank;
+          if (a && qk && rank < highest_rank(a->d_qk, spec)) a->truncate_qk = rank;
+          if (a && ov && rank < highest_rank(a->d_v, spec)) a->truncate_ov = rank;
         }
     };
     for (StreamSpec& s : spec.sources) cut(s);

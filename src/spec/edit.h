@@ -17,7 +17,7 @@ const std::vector<std::string>& part_names();
 /// stream counts as attention.
 ///   attention-skip  post: u = N1(attn x)        pre: u = attn(N1 x)
 ///   mlp-skip        post: y = N2(mlp u)         pre: y = mlp(N2 u)
-///   skip            both
+///   skip            both; parallel blocks have one skip, and only this word takes it out
 ///   mlp             the MLP with its skip and its post-norm: y = u
 ///   norm            the norms of the blocks (those on queries and keys, too) and the final one; the
 ///                   embedding's stays
@@ -25,6 +25,12 @@ const std::vector<std::string>& part_names();
 ///   head:L5H3       that head writes zero; head:encoder.L5H3 and head:cross.L5H3 where there are streams
 ///   expert:L3E5     so does that expert; tokens that take it keep their shares of the others
 ModelSpec without(ModelSpec spec, std::string_view parts);
+
+/// Whether a block is parallel: attention and MLP then add to one stream, past one skip.
+bool has_one_skip(const StreamSpec& stream);
+
+/// The most rank that a map through a head of that width has: it reads a stream that may be narrower.
+int64_t highest_rank(int64_t head_width, const ModelSpec& spec);
 
 /// "qk=8" or "ov=16" or "qk=8+ov=16": each head's map cut to that rank.
 ModelSpec with_rank(ModelSpec spec, std::string_view ranks);

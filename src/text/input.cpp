@@ -225,6 +225,10 @@ Error no_such_field(const Json& json, const std::string& key, const Line& line, 
 TextSample read_object(const Line& line, const std::string& key, bool may_choose) {
   const Json json = parse_line(line);
   const JsonObject object(json, line.place());
+  if (json.contains(key) && json.at(key).is_null())
+    throw Error(fmt::format("\"{}\" is null, and no text", printable(key, 40)))
+        .in(line.place())
+        .hint("leave the line out, or give it an empty text: \"\"");
   if (!object.has(key.c_str())) throw no_such_field(json, key, line, may_choose);
   TextSample out{object.string(key.c_str()), std::nullopt, line.place()};
   if (object.has("text_pair")) out.pair = object.string("text_pair");

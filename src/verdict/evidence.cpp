@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "verdict/rule.h"
 #include "verdict/statistics.h"
@@ -52,19 +53,18 @@ Evidence::Evidence(const ResultTable& table) : table_(table) {
     if (std::find(variants_.begin(), variants_.end(), name) != variants_.end()) baseline_ = name;
 }
 
-std::map<int64_t, double> Evidence::samples(std::string_view variant, std::string_view metric) const {
-  std::map<int64_t, double> out;
+std::vector<const SampleRow*> Evidence::samples(std::string_view variant, std::string_view metric) const {
+  std::vector<const SampleRow*> out;
   for (const SampleRow& r : table_.samples)
-    if (r.variant.str() == variant && r.metric.str() == metric) out[r.sample] = r.value;
+    if (r.metric == metric && r.variant == variant && !std::isnan(r.value)) out.push_back(&r);
   return out;
 }
 
 std::map<std::pair<int, int>, std::vector<double>> Evidence::samples_of_heads(std::string_view variant,
                                                                               std::string_view metric) const {
   std::map<std::pair<int, int>, std::vector<double>> out;
-  for (const SampleRow& r : table_.samples)
-    if (r.head >= 0 && r.metric.str() == metric && r.variant.str() == variant && !std::isnan(r.value))
-      out[{r.layer, r.head}].push_back(r.value);
+  for (const SampleRow* r : samples(variant, metric))
+    if (r->head >= 0) out[{r->layer, r->head}].push_back(r->value);
   return out;
 }
 
@@ -167,8 +167,41 @@ const Row* Case::residual(std::string_view variant, const Place& p) const {
   return evidence.at_site(variant, "residual_fro_rel_trimmed", p.site, "content");
 }
 
+const Row* Case::at_place(std::string_view variant, const Place& p) const {
+  return evidence.at_site(variant, "residual_fro_rel", p.site, "content");
+}
+
 const Row* Case::left_out(std::string_view variant, const Place& p) const {
   return of_normed(*this, variant, "normed_left_out", p);
+}
+
+namespace {
+
+// Where a layer was looked at, one of these has a number for every head, be it zero.
+constexpr std::string_view kOfEveryHead[] = {"head_output_rel", "attention_entropy", "ov_effective_rank"};
+
+std::set<std::pair<int, int>> heads_with(const Evidence& evidence, std::string_view metric) {
+  std::set<std::pair<int, int>> out;
+  for (const Row* r : evidence.all("full", metric))
+    if (r->head >= 0) out.emplace(r->layer, r->head);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> Case::heads_without(std::string_view metric) const {
+  std::set<std::pair<int, int>> seen;
+  for (const std::string_view every : kOfEveryHead) seen.merge(heads_with(evidence, every));
+  const std::set<std::pair<int, int>> has = heads_with(evidence, metric);
+  std::vector<std::string> out;
+  for (const auto& head : seen)
+    if (!has.contains(head)) out.push_back(fmt::format("L{}H{}", head.first, head.second));
+  return out;
+}
+
+std::string Case::of_those(std::string_view metric) const {
+  const size_t without = heads_without(metric).size(), has = heads_with(evidence, metric).size();
+  return without == 0 ? "" : fmt::format(", of the {} of {} heads that have a number", has, has + without);
 }
 
 std::string Case::beside(const Row* r) const {

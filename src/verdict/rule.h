@@ -42,9 +42,9 @@ class Evidence {
                      std::string_view tokens) const;
   const Row* of_head(std::string_view variant, std::string_view metric, int layer, int head) const;
   const std::vector<std::string_view>& variants() const { return variants_; }  // in order of appearance
-  /// The values of single samples, by number; empty where none were kept.
-  std::map<int64_t, double> samples(std::string_view variant, std::string_view metric) const;
-  /// Those of every head, by layer and head.
+  /// What single samples gave; empty where none were kept.
+  std::vector<const SampleRow*> samples(std::string_view variant, std::string_view metric) const;
+  /// Their values for every head, by layer and head.
   std::map<std::pair<int, int>, std::vector<double>> samples_of_heads(std::string_view variant,
                                                                       std::string_view metric) const;
 
@@ -95,15 +95,23 @@ struct Case {
   std::string too_few(const Row& r) const;
   /// Residuals below this are what rounding leaves.
   double floor() const { return 8 * measured.epsilon; }
+  /// Whether --dtype float64 is something to try.
+  bool could_be_finer() const { return measured.epsilon > 0x1p-52; }
   /// "4.2e-05", or where that is rounding "the rounding floor (1e-06)".
   std::string residual_text(double x) const;
   /// The residual of the content tokens behind the norm that reads them, without its gain and bias; in tables
   /// from before that was measured, with them. Or nullptr.
   const Row* residual(std::string_view variant, const Place& p) const;
+  /// The residual at the place itself, behind gain and bias, of all channels.
+  const Row* at_place(std::string_view variant, const Place& p) const;
   /// The residual of the massive channels that it leaves out, or nullptr.
   const Row* left_out(std::string_view variant, const Place& p) const;
   /// What sentences call it: "residual" alone is what tables show, gain and bias included.
   std::string_view residual_name() const;
+  /// The heads that were looked at, and of which this metric says nothing, in order.
+  std::vector<std::string> heads_without(std::string_view metric) const;
+  /// ", of the 4 of 8 heads that have a number"; empty where all have one that were looked at.
+  std::string of_those(std::string_view metric) const;
   /// ", baseline 0.43" or ", no baseline".
   std::string beside(const Row* r) const;
   /// What the variant costs the output, in nats or, without a head, as a share of the last state; or nullptr.

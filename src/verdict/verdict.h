@@ -60,6 +60,8 @@ struct Finding {
 struct Measured {
   int64_t shortest = 0;      // content tokens of the shortest sample
   double epsilon = 0x1p-23;  // of the arithmetic: residuals of a few of these are rounding
+  /// Variants that were followed only so far: where their activations were not finite.
+  std::map<std::string, std::string, std::less<>> not_finite = {};
 };
 
 /// The verdict in words, from the table alone. Rows of variants named "-head-mean:L5H3", "-head-bare:L5H3"

@@ -32,15 +32,15 @@ Every combination of parts on the same tokens, and who holds the rank up.
    support the norm takes rank away: times N (median of N pairs that differ
    in it alone; thresholds N and N), at most from N to N
    (-attention-skip+mlp-skip+norm and -attention-skip+mlp-skip)
-   theory the cubic bound says nothing at this size: sqrt(c) rN = N, and
-   only below N it shrinks (c = N, beta = N, gamma = N, rN =
-   N)
-   theory layer by layer the bound is above the measured residual by a factor
-   of at least N^N; its precondition (scores within N along a
-   row) holds in N of N layers
-   theory with every part in its place scores range over N to N along a
-   row, and the precondition holds in N of N layers; sqrt(c) r is below
-   N in N
+   theory of the first text the cubic bound says nothing at this size: sqrt(c)
+   rN = N, and only below N it shrinks (c = N, beta = N,
+   gamma = N, rN = N)
+   theory of the first text layer by layer the bound is above the measured
+   residual by a factor of at least N^N; its precondition (scores
+   within N along a row) holds in N of N layers
+   theory of the first text with every part in its place: scores range over
+   N to N along a row, and the precondition holds in N of N
+   layers; sqrt(c) r is below N in N
 
 Further factors on request: norms whose statistics are held at the whole network's, positions left out.
 

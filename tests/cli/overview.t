@@ -49,7 +49,7 @@ Every command explains itself with examples, and needs no torch for it.
   pre-norm: u = x + attn(N1 x), y = u + mlp(N2 u)):
     attention-skip  post: u = N1(attn x)     pre: u = attn(N1 x)
     mlp-skip        post: y = N2(mlp u)      pre: y = mlp(N2 u)
-    skip            both of them
+    skip            both of them; parallel blocks have one skip, and this takes it out
     mlp             the MLP with its skip and, post-norm, N2: y = u
     norm            N1, N2 and the final norm become the identity; the embedding's norm stays
     position        learned positions are not added, rotary and relative terms left out
@@ -82,7 +82,7 @@ Every command explains itself with examples, and needs no torch for it.
     epsilon_error=0.01  output_error below this, of a model without a head: the output stays
     duplicate=0.9       share of a head's output that the layer's other heads write, too
     low_scores=0.5      logit_rank below this share of random initialisation's
-    low_rank=0.1        effective rank of a QK or OV map below this share of the head's width, or of one direction
+    low_rank=0.1        effective rank of a QK or OV map below this share of the rank it could have, or of one direction
     massive=1000        largest over median activation above this: massive activations
 
   Examples:

@@ -2,6 +2,7 @@
 
 #include "model/truncate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -25,6 +26,18 @@ std::string error_of(auto call) {
 TEST(Surgery, SkipIsBothSkips) {
   EXPECT_EQ(without(tiny_spec(), "skip"), without(tiny_spec(), "attention-skip+mlp-skip"));
   EXPECT_NE(without(tiny_spec(), "skip"), without(tiny_spec(), "attention-skip"));
+}
+
+TEST(Surgery, ParallelBlocksHaveOneSkipToTakeOut) {
+  ModelSpec parallel = tiny_spec(NormPlace::pre);
+  for (BlockSpec& b : parallel.blocks) b.parallel = true;
+  for (const char* part : {"mlp-skip", "attention-skip"})
+    EXPECT_EQ(
+        error_of([&] { without(parallel, part); }),
+        fmt::format("error: the blocks of this model are parallel and have one skip for attention and MLP\n"
+                    "  in   --off {}\n  try  --off skip\n",
+                    part));
+  EXPECT_FALSE(without(parallel, "skip").blocks[0].branches[0].skip);
 }
 
 TEST(Surgery, OrderOfPartsDoesNotMatter) {
@@ -74,6 +87,13 @@ TEST(Surgery, AnExpertIsTakenOutOfItsLayerAlone) {
 
 TEST(Surgery, RankAtTheHeadsWidthChangesNothing) {
   EXPECT_EQ(with_rank(tiny_spec(), "qk=6+ov=100"), tiny_spec());
+}
+
+TEST(Surgery, RankAtTheStreamsWidthChangesNothingEither) {
+  ModelSpec wide = tiny_spec();
+  for (BlockSpec& b : wide.blocks) b.attention().d_qk = b.attention().d_v = 128;
+  EXPECT_EQ(with_rank(wide, "qk=24+ov=24"), wide);
+  EXPECT_NE(with_rank(wide, "qk=23"), wide);
 }
 
 class Truncation : public testing::Test {

@@ -4,12 +4,19 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <set>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/json.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/load.h"
 #include "collapse/parts.h"
@@ -46,6 +53,20 @@ TEST(CollapseVariants, AreTwelveDifferentNetworks) {
   EXPECT_EQ(collapse_variants(spec, "factorial", {.frozen_norm = true}).size(), 18u);
   EXPECT_THROW(collapse_variants(spec, "papers"), Error);
   EXPECT_THROW(collapse_variants(spec, "paper", {.positions = true}), Error);
+}
+
+TEST(CollapseVariants, OfParallelBlocksTakeTheOneSkipOut) {
+  ModelSpec spec = test::tiny_spec(NormPlace::pre);
+  for (BlockSpec& b : spec.blocks) b.parallel = true;
+  std::set<std::string> names, specs;
+  for (const auto& v : collapse_variants(spec, "factorial")) {
+    names.insert(v.name);
+    specs.insert(describe(v.spec));
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"full", "-mlp", "-norm", "-mlp+norm", "-skip", "-skip+mlp",
+                                          "-skip+norm", "-skip+mlp+norm"}));
+  EXPECT_EQ(specs.size(), names.size());
+  EXPECT_FALSE(collapse_variants(spec, "paper")[1].spec.blocks[0].branches[0].skip);
 }
 
 TEST(CollapseVariants, HoldStatisticsWithoutAnEdit) {
@@ -253,6 +274,40 @@ TEST(Collapse, HeldStatisticsAreTheWholeNetworks) {
       r.table.find("-attention-skip+mlp+norm-statistics", "residual_l1inf", 0, -1, "all", collapse_site(1))
           ->value,
       reference::composite(reference::centered(y)), 1e-10);
+}
+
+// A model folder like `fixture` whose tensors with this word in their name are zero.
+std::filesystem::path with_zeros(const std::string& fixture, const std::string& word) {
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / fmt::format("{}-zero-{}", fixture, ::getpid());
+  std::filesystem::create_directories(folder);
+  const auto from = test::fixtures() / "models" / fixture;
+  write_file(folder / "config.json", read_file(from / "config.json"));
+  std::string bytes = read_file(from / "model.safetensors");
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const Json tensors = Json::parse(bytes.substr(sizeof header, header));
+  for (const auto& [name, tensor] : tensors.items()) {
+    if (name.find(word) == std::string::npos) continue;
+    const auto first = tensor.at("data_offsets").at(0).get<size_t>(),
+               end = tensor.at("data_offsets").at(1).get<size_t>();
+    std::memset(bytes.data() + sizeof header + header + first, 0, end - first);
+  }
+  write_file(folder / "model.safetensors", bytes);
+  return folder;
+}
+
+// Attention and MLP write nothing, so that without the skip every token is zero: that is no rounding floor.
+TEST(Collapse, ASkipThatHoldsTokensUpAgainstZeroHoldsTheRankUp) {
+  CollapseRequest request = on_fixture("float32");
+  request.theory = false;
+  request.scan.model = with_zeros("gpt2", "c_proj");
+  const ScanResult r = measure_collapse(request, {});
+  std::filesystem::remove_all(request.scan.model);
+  const Finding& skip = r.verdict.front();
+  EXPECT_TRUE(skip.known);
+  EXPECT_TRUE(skip.sentence.starts_with("the attention skip holds the rank up: ")) << skip.sentence;
+  EXPECT_NE(skip.sentence.find("from the rounding floor (2e-07) to "), std::string::npos) << skip.sentence;
 }
 
 TEST(CollapseNetworks, AreAveragedAndTheirScatterKept) {

@@ -109,6 +109,9 @@ TEST(Pass, DropsAVariantThatIsNoLongerFiniteEvenWhenThatIsReadALayerLate) {
   EXPECT_EQ(now.notes.front(),
             "-norm gave NaN or Inf at blocks.1.hook_resid_post, sample 1, token 0 and was not followed "
             "further");
+  EXPECT_EQ(now.not_finite,
+            (decltype(now.not_finite){{"-norm", "blocks.1.hook_resid_post, sample 1, token 0"}}));
+  EXPECT_EQ(late.not_finite, now.not_finite);
   expect_same(now.table, late.table);
   EXPECT_NE(late.table.find("-norm", "residual_fro", 0, -1, "all", "blocks.0.hook_resid_post"), nullptr);
   EXPECT_EQ(late.table.find("-norm", "residual_fro", 1, -1, "all", "blocks.1.hook_resid_post"), nullptr);

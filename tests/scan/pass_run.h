@@ -1,6 +1,7 @@
 // A small network through the observed pass, with what it reports.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct PassOutcome {
   ResultTable table;
   std::vector<std::string> notes;
   std::vector<FinalState> states;
+  std::map<std::string, std::string, std::less<>> not_finite;
 };
 
 inline PassPlan plan_of(const ModelSpec& spec, WeightSource& source, const std::vector<std::string>& off,
@@ -34,6 +36,7 @@ inline PassPlan plan_of(const ModelSpec& spec, WeightSource& source, const std::
 inline PassOutcome run(PassPlan plan) {
   PassOutcome r;
   r.states = run_pass(plan, r.table, r.notes, {});
+  r.not_finite = plan.not_finite;
   std::vector<const FinalState*> others;
   for (size_t i = 1; i < r.states.size(); ++i) others.push_back(&r.states[i]);
   compare_outputs(r.states.front(), plan, others, plan, r.table, r.notes);

@@ -46,6 +46,14 @@ TEST(PathReadings, UpToTheLastLengthIsTheOutput) {
   }
 }
 
+// Three layers of three heads: 27 of 64 paths go through two of them, and 27 through all three.
+TEST(PathReadings, TwoLengthsMayHaveEquallyManyPaths) {
+  const ScanResult r = measure_paths(on_fixture("bert"), {});
+  EXPECT_TRUE(
+      r.verdict[0].sentence.ends_with("lengths 2 and 3 have equally many paths (42 % of 10^1.8 each)"))
+      << r.verdict[0].sentence;
+}
+
 // Three layers of four heads that keep a state and one of three heads: (1 + 4)^3 (1 + 3) = 10^2.7 paths, of
 // which 192 of 500 go through all four layers and 208 through three.
 TEST(PathReadings, LayersThatDifferInTheirHeadsAreSummedAndNotDrawn) {

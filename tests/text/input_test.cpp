@@ -129,6 +129,10 @@ TEST_F(Input, TextErrorsNameFileAndLine) {
             "error: there is no field \"text\"\n  in   F/a.jsonl, line 1\n  try  the object is empty\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "\n{\"text\": 7}")); }),
             "error: \"text\" should be a string\n  in   F/a.jsonl, line 2\n");
+  EXPECT_EQ(
+      error([&] { read_text(file("a.jsonl", "{\"text\": \"a\"}\n{\"text\": null}")); }),
+      "error: \"text\" is null, and no text\n  in   F/a.jsonl, line 2\n  try  leave the line out, or give "
+      "it an empty text: \"\"\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "[1]")); }),
             "error: expected a JSON object, but got array\n  in   F/a.jsonl, line 1\n");
   EXPECT_EQ(error([&] { read_text(file("a.jsonl", "")); }),

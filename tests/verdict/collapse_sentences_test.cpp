@@ -265,6 +265,19 @@ TEST_F(Verdict, ShortTextsDecideNothing) {
                   "the lowest residual is 0.001 at layer 5 (full: 0.01)"});
 }
 
+TEST_F(Verdict, RoundingAtTheFinalNormIsACollapseWithoutTheLastBlock) {
+  pre_norm();
+  reads(0, 0.8);  // --layers 0
+  add("full", "ln_final.hook_normalized", kLayers, -1, "spread", 0.7, "all");
+  add("full", "ln_final.hook_normalized", kLayers, -1, "residual_fro_rel", 0.4, "content");
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses: "));
+  table_.rows.back().value = 3e-8;
+  EXPECT_EQ(
+      said("collapse").front(),
+      "the tokens of a sample have collapsed to one at the final norm, and nothing there tells them apart: "
+      "their residual is the rounding floor (1e-06) at the final norm");
+}
+
 TEST_F(Verdict, TokensThatDifferByRoundingHaveCollapsedWhateverTheirSpreadSays) {
   for (int l = 0; l < 6; ++l) reads(l, 0.93, 2e-7, 13);
   // Most units of an MLP may be constant while tokens differ: that alone is no collapse.

@@ -130,5 +130,22 @@ TEST_F(Verdict, LongListsOfHeadsAreCut) {
   EXPECT_NE(said("head").front().find("L11H0 (0.001) and 8 more vary by less than 0.01"), std::string::npos);
 }
 
+TEST_F(Verdict, HeadsWithoutANumberAreNotCountedAsFine) {
+  for (const int l : {0, 1})
+    for (const int h : {0, 1}) head(l, h, "head_output_rel", 0.5);
+  for (const int h : {0, 1}) {
+    head(0, h, "head_varied_rel", 0.39 + 0.1 * h);
+    head(0, h, "head_predicted", 0.2);
+  }
+  EXPECT_EQ(
+      said("head"),
+      (Lines{"no head writes next to nothing, of the 2 of 4 heads that have a number: the weakest, L0H0, "
+             "varies by 0.39 ± 0.00039 of what the stream varies, threshold 0.01, no baseline",
+             "? not known for L1H0, L1H1: the tokens in front of them differ by rounding alone; --dtype "
+             "float64 tells what is below that",
+             "no head writes what the others of its layer write, of the 2 of 4 heads that have a number: "
+             "the nearest is L0H0 with R^2 0.2 ± 0.0002 (threshold 0.9)"}));
+}
+
 }  // namespace
 }  // namespace rankscope

@@ -12,7 +12,8 @@ TEST_F(Verdict, MassiveActivationsNameTokenAndChannel) {
   add("full", "blocks.5.hook_resid_post", 5, -1, "massive_channel", 447);
   add("baseline", "blocks.5.hook_resid_post", 5, -1, "massive_ratio", 35);
   EXPECT_EQ(said("massive"),
-            Lines{"massive activations after layers 1-3 and 5: up to 2005 ± 2 times the median at "
+            Lines{"massive activations after layers 1-3 and 5: on average over samples up to 2005 ± 2 times "
+                  "the median at "
                   "blocks.5.hook_resid_post, token 0, channel 447; threshold 1000, baseline 35"});
 }
 
@@ -29,8 +30,9 @@ TEST_F(Verdict, TextsThatAreTooShortDecideNothingAboutActivationsAndHeads) {
 TEST_F(Verdict, WithoutMassiveActivationsTheLargestIsNamed) {
   add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
   add("full", "blocks.4.ln1.hook_normalized", 4, -1, "massive_ratio", 5000);
-  EXPECT_EQ(said("massive"), Lines{"no massive activations: the largest is 40 ± 0.04 times the median at "
-                                   "blocks.4.hook_resid_post; threshold 1000, no baseline"});
+  EXPECT_EQ(said("massive"),
+            Lines{"no massive activations: the largest mean over samples is 40 ± 0.04 times the median at "
+                  "blocks.4.hook_resid_post; threshold 1000, no baseline"});
 }
 
 TEST_F(Verdict, WhatIsSurelyMassiveIsSaidBesideSomethingLargerThatIsNotKnown) {
@@ -39,9 +41,9 @@ TEST_F(Verdict, WhatIsSurelyMassiveIsSaidBesideSomethingLargerThatIsNotKnown) {
   wild.stderr_ = 140000;
   const Lines lines = said("massive");
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_TRUE(
-      lines[0].starts_with("massive activations after layer 1: up to 4000 ± 4 times the median at "
-                           "blocks.1.hook_resid_post"))
+  EXPECT_TRUE(lines[0].starts_with(
+      "massive activations after layer 1: on average over samples up to 4000 ± 4 times the median at "
+      "blocks.1.hook_resid_post"))
       << lines[0];
   EXPECT_TRUE(lines[1].starts_with("? not known at blocks.5.hook_resid_post")) << lines[1];
 }
@@ -63,6 +65,38 @@ TEST_F(Verdict, HostileVariantNamesAreShownNotObeyed) {
   output_kl("rank:\x1b[2J", 1);
   for (const Finding& f : judge(table_, spec_, limits_, {shortest_}))
     EXPECT_EQ(f.sentence.find('\x1b'), std::string::npos);
+}
+
+// One of sixteen has a ratio of 3777, the others of 5: the mean is 241 +- 236.
+TEST_F(Verdict, ASampleThatIsMassiveByItsOwnNumberIsNamedWhateverTheMeanIs) {
+  Row& mean = add("full", "blocks.0.hook_resid_pre", 0, -1, "massive_ratio", 241);
+  mean.n = 16, mean.stderr_ = 236;
+  add("full", "blocks.0.hook_resid_pre", 0, -1, "massive_token", 20);
+  add("full", "blocks.0.hook_resid_pre", 0, -1, "massive_channel", 5);
+  std::vector<double> values(16, 5);
+  samples("blocks.0.hook_resid_pre", 0, "massive_ratio", values);
+  EXPECT_TRUE(said("massive").front().starts_with("no massive activations: "));
+  table_.samples[3].value = 3777;
+  EXPECT_EQ(
+      said("massive"),
+      Lines{"massive activations in 1 of 16 samples: up to 3777 times the median, in sample 3 at "
+            "blocks.0.hook_resid_pre, token 20, channel 5; threshold 1000; the largest mean over samples "
+            "is 241 ± 2.4e+02 at blocks.0.hook_resid_pre"});
+  EXPECT_EQ(all("massive").front().value, 3777);
+  // It stands out, and says neither yes nor no of all samples.
+  ASSERT_EQ(all("massive").front().claims.size(), 2u);
+  EXPECT_EQ(all("massive").front().claims[0].answer, Claim::Answer::yes);
+  EXPECT_EQ(all("massive").front().claims[1].answer, Claim::Answer::unknown);
+}
+
+TEST_F(Verdict, WhereMostActivationsAreZeroNothingIsSaidOfMassiveOnes) {
+  add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
+  for (const int l : {4, 5})
+    add("full", fmt::format("blocks.{}.hook_resid_post", l), l, -1, "residual_fro", 1);
+  EXPECT_EQ(
+      said("massive").back(),
+      "? not known at blocks.5.hook_resid_post: more than half of the activations are zero there, and so "
+      "is their median");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ class Verdict : public testing::Test {
     block.attention().d_qk = 16;
     block.attention().d_v = 32;
     spec_.blocks.assign(kLayers, block);
+    spec_.width = 64;
   }
 
   void pre_norm() {
@@ -68,9 +70,16 @@ class Verdict : public testing::Test {
     add(variant, "unembed.hook_out", -1, -1, "output_kl", value);
   }
 
+  /// What single samples gave at a site, number 0 first.
+  void samples(const std::string& site, int layer, const std::string& metric,
+               const std::vector<double>& values) {
+    for (size_t s = 0; s < values.size(); ++s)
+      table_.samples.push_back({"full", site, layer, -1, metric, "all", static_cast<int64_t>(s), values[s]});
+  }
+
   std::vector<Finding> all(std::string_view topic) const {
     std::vector<Finding> out;
-    for (const Finding& f : judge(table_, spec_, limits_, {shortest_}))
+    for (const Finding& f : judge(table_, spec_, limits_, {.shortest = shortest_, .not_finite = not_finite_}))
       if (f.topic == topic) out.push_back(f);
     return out;
   }
@@ -86,6 +95,7 @@ class Verdict : public testing::Test {
   ResultTable table_;
   Thresholds limits_;
   int64_t shortest_ = 100;
+  std::map<std::string, std::string, std::less<>> not_finite_;
 };
 
 }  // namespace rankscope

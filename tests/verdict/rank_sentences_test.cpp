@@ -106,5 +106,21 @@ TEST_F(Verdict, OfSeveralRanksTheSmallestThatKeepsTheOutputIsNamed) {
             "head's qk map");
 }
 
+TEST_F(Verdict, AMapOfAHeadThatIsWiderThanTheStreamIsHeldAgainstTheStream) {
+  spec_.width = 8;
+  head(0, 0, "ov_effective_rank", 5.69);  // of 32 through the head
+  EXPECT_TRUE(said("rank").back().starts_with(
+      "no OV map is low in rank: the lowest is L0H0 with effective rank 5.69 of 8 (share 0.711, "))
+      << said("rank").back();
+}
+
+TEST_F(Verdict, AMapThroughALatentIsHeldAgainstTheLatent) {
+  spec_.blocks[0].branches[0].part.options = {{"kv_rank", 4}};
+  head(0, 0, "ov_effective_rank", 3);
+  EXPECT_TRUE(said("rank").back().starts_with(
+      "no OV map is low in rank: the lowest is L0H0 with effective rank 3 of 4 "))
+      << said("rank").back();
+}
+
 }  // namespace
 }  // namespace rankscope

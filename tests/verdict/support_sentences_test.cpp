@@ -155,5 +155,62 @@ TEST_F(Verdict, TheResidualBehindTheNormWithoutItsGainAndBiasDecidesWhereItIsMea
                   "and to 0.000583 by the final norm (full: 0.8; threshold 0.1)"});
 }
 
+TEST_F(Verdict, AVariantThatOverflowsIsNotJudgedByTheLayersBeforeIt) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-norm", {0.5, 0.49, 0.48});
+  not_finite_ = {{"-norm", "blocks.3.hook_resid_post, sample 0, token 0"}};
+  EXPECT_EQ(
+      said("support"),
+      Lines{"? not known whether the norms hold the rank up: without them activations are NaN, Inf or too "
+            "large for their squares at blocks.3.hook_resid_post, sample 0, token 0; --dtype float64 "
+            "tells whether that is an overflow"});
+}
+
+// --layers leaves the last block out: its normed residual is not there, what the final norm gave is.
+TEST_F(Verdict, RoundingAtTheFinalNormIsSeenWithoutTheLastBlock) {
+  pre_norm();
+  for (const char* variant : {"full", "-skip"}) {
+    add(variant, "blocks.0.hook_resid_post", 0, -1, "residual_fro_rel_normed", 0.6, "content");
+    add(variant, "blocks.0.ln1.hook_normalized", 0, -1, "effective_rank_centered_rel_trimmed", 0.5,
+        "content");
+    const bool full = variant[0] == 'f';
+    add(variant, "ln_final.hook_normalized", kLayers, -1, "effective_rank_centered_rel_trimmed",
+        full ? 0.69 : 0.1, "content");
+    for (const char* metric : {"residual_fro_rel", "residual_fro_rel_trimmed"})
+      add(variant, "ln_final.hook_normalized", kLayers, -1, metric, full ? 3e-8 : 1e-7, "content");
+  }
+  EXPECT_EQ(
+      said("support"),
+      Lines{"? not known whether the skips hold the rank up: the full network is itself below 0.1 where "
+            "the one without them is (the final norm: 3e-08 and the rounding floor (1e-06))"});
+  for (Row& r : table_.rows)
+    if (r.variant == "full" && r.metric.str().starts_with("residual_fro_rel") && r.layer == kLayers)
+      r.value = 0.5;
+  EXPECT_TRUE(said("support").front().starts_with("the skips hold the rank up: ")) << said("support").front();
+}
+
+TEST_F(Verdict, TheRankOfRoundingIsNoRank) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-skip", {0.5, 0.5, 0.5, 0.5, 0.5, 0.45});
+  for (const char* variant : {"full", "-skip"}) {
+    add(variant, "blocks.5.hook_resid_post", 5, -1, "effective_rank_centered_rel_trimmed",
+        variant[0] == 'f' ? 0.5 : 0.45, "content");
+    add(variant, "blocks.4.hook_resid_post", 4, -1, "effective_rank_centered_rel_trimmed",
+        variant[0] == 'f' ? 0.5 : 0.01, "content");
+  }
+  EXPECT_TRUE(said("support").front().starts_with("the skips hold nearly all of the rank up"));
+  Row* rounding = nullptr;
+  for (Row& r : table_.rows)
+    if (r.variant == "-skip" && r.metric == "residual_fro_rel_trimmed" && r.layer == 4) rounding = &r;
+  ASSERT_NE(rounding, nullptr);
+  rounding->value = 1e-8;
+  for (const char* variant : {"full", "-skip"})
+    for (const int l : {3, 4, 5})
+      add(variant, fmt::format("blocks.{}.hook_resid_post", l), l, -1, "residual_fro_rel_normed", 0.5,
+          "content");
+  EXPECT_TRUE(said("support").front().starts_with("the skips do not hold the rank up"))
+      << said("support").front();
+}
+
 }  // namespace
 }  // namespace rankscope

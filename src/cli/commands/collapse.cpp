@@ -164,7 +164,7 @@ std::function<int(Io&)> prepare_collapse(CLI::App& app) {
                "factorial: norms with the statistics of the whole network, too (norm-statistics)");
   app.add_flag("--positions", o->request.positions, "factorial: without positions, too");
   app.add_flag("--minimiser", o->request.minimiser, "Residuals at the norms' own minimisers, too");
-  app.add_flag("--no-theory", o->no_theory, "Leave the cubic bound out");
+  app.add_flag("--no-theory", o->no_theory, "Leave the cubic bound of the first text out");
   app.footer(kBelowCollapse + std::string("\n") + app.get_footer());
   return [o](Io& io) { return run_collapse(*o, io); };
 }

@@ -41,7 +41,7 @@ constexpr const char* kBelowScan =
     "pre-norm: u = x + attn(N1 x), y = u + mlp(N2 u)):\n"
     "  attention-skip  post: u = N1(attn x)     pre: u = attn(N1 x)\n"
     "  mlp-skip        post: y = N2(mlp u)      pre: y = mlp(N2 u)\n"
-    "  skip            both of them\n"
+    "  skip            both of them; parallel blocks have one skip, and this takes it out\n"
     "  mlp             the MLP with its skip and, post-norm, N2: y = u\n"
     "  norm            N1, N2 and the final norm become the identity; the embedding's norm stays\n"
     "  position        learned positions are not added, rotary and relative terms left out\n"

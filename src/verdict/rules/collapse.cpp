@@ -45,6 +45,9 @@ std::vector<Seen> places(const Case& c, std::string_view variant) {
         fmt::format("blocks.{}.hook_resid_post", std::min(layer, c.path.final_layer - 1));
     for (const char* metric : {"residual_fro_rel_normed", "residual_fro_rel_trimmed"})
       if (s.left == nullptr) s.left = c.evidence.at_site(variant, metric, block, "content");
+    // --layers may have left that block out; what the final norm gave is measured all the same.
+    if (s.left == nullptr && layer == c.path.final_layer)
+      s.left = c.evidence.at_site(variant, "residual_fro_rel", site, "content");
     s.left_out = c.evidence.at_site(variant, "normed_left_out", block, "content");
     if (s.spread == nullptr && s.read == nullptr && s.rank == nullptr) return false;
     out.push_back(s);

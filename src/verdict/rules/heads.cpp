@@ -72,8 +72,8 @@ void duplicates(Case& c) {
       fmt::format("{} with R^2 {} (threshold {})", label(*most), with_error(*most), number(limit));
   const size_t first = c.findings.size();
   if (found.empty() && unclear.empty())
-    about(c.say("head",
-                fmt::format("no head writes what the others of its layer write: the nearest is {}", text)),
+    about(c.say("head", fmt::format("no head writes what the others of its layer write{}: the nearest is {}",
+                                    c.of_those("head_predicted"), text)),
           *most, limit);
   if (!found.empty())
     about(c.say("head", fmt::format("{} {} nothing that other heads of the layer do not write, up to sizes "
@@ -142,10 +142,10 @@ void judge_heads(Case& c) {
   if (ablated.empty() && undecided.empty()) {
     const bool known = std::all_of(varied.begin(), varied.end(), [](Side s) { return s == Side::above; });
     about(c.say("head",
-                fmt::format("{}: the weakest, {}, varies by {} of what the stream varies, threshold {}{}",
+                fmt::format("{}{}: the weakest, {}, varies by {} of what the stream varies, threshold {}{}",
                             known ? "no head writes next to nothing"
                                   : "not known whether every head writes more than next to nothing",
-                            label(weakest), with_error(weakest), number(dead),
+                            c.of_those("head_varied_rel"), label(weakest), with_error(weakest), number(dead),
                             c.beside(c.evidence.of_head(c.evidence.baseline(), "head_varied_rel",
                                                         weakest.layer, weakest.head))),
                 known),
@@ -225,6 +225,12 @@ void judge_heads(Case& c) {
           *first_undecided, dead);
   auto& told = c.findings.back().claims;
   told.insert(told.end(), claims.begin(), claims.end());
+  if (const std::vector<std::string> without = c.heads_without("head_varied_rel"); !without.empty())
+    c.say(
+        "head",
+        fmt::format("not known for {}: the tokens in front of them differ by rounding alone{}",
+                    list_of(without), c.could_be_finer() ? "; --dtype float64 tells what is below that" : ""),
+        false);
   duplicates(c);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "verdict/rule.h"
 
@@ -9,13 +10,59 @@ namespace rankscope::verdict {
 
 namespace {
 
+// The residual stream is where they live; a norm only passes them on.
+template <class AnyRow>
+bool of_the_stream(const AnyRow& r) {
+  return r.head < 0 && r.site.str().find("hook_normalized") == std::string::npos;
+}
+
+/// The samples that are above the threshold by their own number, whatever the mean over all of them is.
+struct Alone {
+  std::set<int64_t> above, all;
+  const SampleRow* largest = nullptr;
+};
+
+Alone alone(const Case& c) {
+  Alone out;
+  for (const SampleRow* r : c.evidence.samples("full", "massive_ratio")) {
+    if (!of_the_stream(*r)) continue;
+    out.all.insert(r->sample);
+    if (r->value > c.limit("massive")) out.above.insert(r->sample);
+    if (out.largest == nullptr || r->value > out.largest->value) out.largest = r;
+  }
+  return out;
+}
+
+/// ", token 0, channel 447": of the sample with the largest ratio at that site.
+std::string place_at(const Case& c, const std::string& site) {
+  const Row *token = c.evidence.at_site("full", "massive_token", site, "all"),
+            *channel = c.evidence.at_site("full", "massive_channel", site, "all");
+  return token == nullptr || channel == nullptr
+             ? site
+             : fmt::format("{}, token {}, channel {}", site, token->value, channel->value);
+}
+
+/// Where more than half of the activations are zero nothing is large beside the median.
+void say_without_ratio(Case& c) {
+  std::vector<std::string> without;
+  for (const Row* r : c.evidence.all("full", "residual_fro"))
+    if (of_the_stream(*r) && r->tokens == "all" &&
+        c.evidence.at_site("full", "massive_ratio", r->site.str(), "all") == nullptr)
+      without.push_back(r->site.str());
+  if (!without.empty())
+    c.say("massive",
+          fmt::format("not known at {}: more than half of the activations are zero there, and so is their "
+                      "median",
+                      list_of(without)),
+          false);
+}
+
 void judge_massive(Case& c) {
   const Row* largest = nullptr;
   std::vector<int> layers;
   std::vector<std::string> unclear;
   for (const Row* r : c.evidence.all("full", "massive_ratio")) {
-    // The residual stream is where they live; a norm only passes them on.
-    if (r->head >= 0 || r->site.str().find("hook_normalized") != std::string::npos) continue;
+    if (!of_the_stream(*r)) continue;
     const Side s = side(*r, c.limit("massive"));
     // One that is surely massive speaks, beside a larger one that is not known.
     const bool sure = s == Side::above,
@@ -34,32 +81,47 @@ void judge_massive(Case& c) {
     return;
   }
   const std::string& site = largest->site.str();
-  const auto same_place = [&](std::string_view variant, std::string_view metric) {
-    return variant.empty() ? nullptr : c.evidence.at_site(variant, metric, site, largest->tokens.str());
-  };
-  std::string where = site;
-  if (const Row* token = same_place("full", "massive_token"),
-      *channel = same_place("full", "massive_channel");
-      token != nullptr && channel != nullptr)
-    where += fmt::format(", token {}, channel {}", token->value, channel->value);
-  const Row* baseline = same_place(c.evidence.baseline(), "massive_ratio");
+  const Row* baseline =
+      c.evidence.baseline().empty()
+          ? nullptr
+          : c.evidence.at_site(c.evidence.baseline(), "massive_ratio", site, largest->tokens.str());
   const std::string measured = fmt::format("{} times the median at {}; threshold {}{}", with_error(*largest),
-                                           where, number(c.limit("massive")), c.beside(baseline));
+                                           place_at(c, site), number(c.limit("massive")), c.beside(baseline));
   std::sort(layers.begin(), layers.end());
-  const Side answer = side(*largest, c.limit("massive"));
-  const bool found = answer == Side::above;
+  Side answer = side(*largest, c.limit("massive"));
+  const Alone samples = alone(c);
   const std::string after = layers.empty() ? "in the embeddings" : "after " + layers_text(layers);
   const size_t first = c.findings.size();
-  if (found || unclear.empty())
-    about(c.say("massive", found ? fmt::format("massive activations {}: up to {}", after, measured)
-                                 : fmt::format("no massive activations: the largest is {}", measured)),
+  if (answer == Side::above) {
+    about(c.say("massive",
+                fmt::format("massive activations {}: on average over samples up to {}", after, measured)),
           *largest, c.limit("massive"), baseline);
+  } else if (!samples.above.empty() && samples.all.size() > 1) {
+    // By their own number some samples have them, whatever the mean is.
+    answer = Side::unclear;
+    Finding& f =
+        c.say("massive",
+              fmt::format("massive activations in {} of {} samples: up to {} times the median, in sample "
+                          "{} at {}; threshold {}; the largest mean over samples is {} at {}",
+                          samples.above.size(), samples.all.size(), number(samples.largest->value),
+                          samples.largest->sample, place_at(c, samples.largest->site.str()),
+                          number(c.limit("massive")), with_error(*largest), site));
+    about(f, *largest, c.limit("massive"), baseline);
+    f.layer = samples.largest->layer;
+    f.value = samples.largest->value;
+    f.claims = {{"massive in some samples", Claim::Answer::yes}};
+  } else if (unclear.empty()) {
+    about(c.say("massive",
+                fmt::format("no massive activations: the largest mean over samples is {}", measured)),
+          *largest, c.limit("massive"), baseline);
+  }
   if (!unclear.empty())
     c.say("massive",
           fmt::format("not known at {}: {}", list_of(unclear),
                       why_unclear(*largest, fmt::format("{} times the median", number(c.limit("massive"))))),
           false);
-  c.findings[first].claims = {{"massive", answer_of(answer, Side::above)}};
+  c.findings[first].claims.push_back({"massive", answer_of(answer, Side::above)});
+  say_without_ratio(c);
 }
 
 }  // namespace

@@ -10,6 +10,15 @@ namespace rankscope::verdict {
 namespace {
 constexpr double kOneDirection = 1.05;  // effective rank of a map that has no second direction to speak of
 
+/// The most rank that a head's map can have: it goes through the head, from and to the stream, and where
+/// there is one through a latent, each of which may be the narrowest.
+int64_t most_rank(const ModelSpec& spec, const BlockSpec& block, int64_t head_width, const char* latent) {
+  const BranchSpec& branch = *block.attention_branch();
+  const auto width = branch.part.options.find(latent);
+  const bool narrows = width != branch.part.options.end() && width->second > 0;
+  return std::min({head_width, spec.width, narrows ? static_cast<int64_t>(width->second) : head_width});
+}
+
 template <class Width>
 void low_rank(Case& c, std::string_view metric, std::string_view map, Width width) {
   const Row* lowest = nullptr;
@@ -20,7 +29,7 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
   size_t heads = 0;
   for (const Row* r : c.evidence.all("full", metric)) {
     if (r->layer < 0 || r->layer >= c.spec.depth()) continue;
-    const int64_t d = width(c.spec.blocks[static_cast<size_t>(r->layer)].attention());
+    const int64_t d = width(c.spec.blocks[static_cast<size_t>(r->layer)]);
     if (d <= 0) continue;
     ++heads;
     const double share = r->value / static_cast<double>(d);
@@ -97,8 +106,8 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
       label(*own[lowest]), with_error(*own[lowest]), with_error(ratios[lowest]), number(limit));
   Finding& f =
       low.empty()
-          ? c.say("rank", fmt::format("no {}head's scores are {}low in rank: {}", others ? "other " : "",
-                                      unclear.empty() ? "" : "clearly ", text))
+          ? c.say("rank", fmt::format("no {}head's scores are {}low in rank{}: {}", others ? "other " : "",
+                                      unclear.empty() ? "" : "clearly ", c.of_those("logit_rank"), text))
           : c.say("rank", fmt::format("the scores of {} of {} heads are low in rank ({}): {}; --rank qk=auto "
                                       "tells what rank the output needs",
                                       low.size(), ratios.size(), list_of(low), text));
@@ -135,8 +144,10 @@ void judge_rank(Case& c) {
   if (const auto& scores = c.evidence.all("full", "logit_rank"); !scores.empty())
     low_scores(c, scores, equal);
   else
-    low_rank(c, "qk_effective_rank", "QK", [](const AttentionSpec& a) { return a.d_qk; });
-  low_rank(c, "ov_effective_rank", "OV", [](const AttentionSpec& a) { return a.d_v; });
+    low_rank(c, "qk_effective_rank", "QK",
+             [&](const BlockSpec& b) { return most_rank(c.spec, b, b.attention().d_qk, "q_rank"); });
+  low_rank(c, "ov_effective_rank", "OV",
+           [&](const BlockSpec& b) { return most_rank(c.spec, b, b.attention().d_v, "kv_rank"); });
 }
 
 }  // namespace
@@ -148,10 +159,10 @@ extern const Rule rule_rank{
     .order = 60,
     .topic = "rank",
     .question = "How much of their width do the heads' maps use?",
-    .thresholds =
-        {{"low_scores", 0.5, "ratio", "logit_rank below this share of random initialisation's"},
-         {"low_rank", 0.1, "share",
-          "effective rank of a QK or OV map below this share of the head's width, or of one direction"}},
+    .thresholds = {{"low_scores", 0.5, "ratio", "logit_rank below this share of random initialisation's"},
+                   {"low_rank", 0.1, "share",
+                    "effective rank of a QK or OV map below this share of the rank it could have, or of one "
+                    "direction"}},
     .judge = verdict::judge_rank};
 
 }  // namespace rankscope

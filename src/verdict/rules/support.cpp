@@ -85,12 +85,17 @@ Left left_of(const Case& c, std::string_view variant, Rows row) {
   return out;
 }
 
+/// The rank of what tells tokens apart; none of rounding.
+const Row* rank_at(const Case& c, std::string_view variant, const Place& p) {
+  const Row* residual = c.evidence.at_site(variant, "residual_fro_rel_trimmed", p.site, "content");
+  if (residual != nullptr && residual->n > 1 && residual->value < c.floor()) return nullptr;
+  return c.evidence.at_site(variant, "effective_rank_centered_rel_trimmed", p.site, "content");
+}
+
 /// Where no fixed threshold decides: the share of the full network's residual and rank that is left.
 std::optional<Left> least_left(const Case& c, std::string_view variant) {
   Left residual = left_of(c, variant, [&](std::string_view v, const Place&p) { return c.residual(v, p); }),
-       rank = left_of(c, variant, [&](std::string_view v, const Place&p) {
-         return c.evidence.at_site(v, "effective_rank_centered_rel_trimmed", p.site, "content");
-       });
+       rank = left_of(c, variant, [&](std::string_view v, const Place&p) { return rank_at(c, v, p); });
   residual.name = c.residual_name(), rank.name = "effective rank";
   const Left& least = rank.ratio < residual.ratio ? rank : residual;
   if (least.place == nullptr) return std::nullopt;
@@ -109,6 +114,13 @@ class Support {
         limit_(c.limit("collapse")) {}
 
   Claim::Answer judge() {
+    // What is finite before the overflow says nothing of what is behind it.
+    if (const auto lost = c_.measured.not_finite.find(variant_); lost != c_.measured.not_finite.end())
+      return unknown(
+          fmt::format("without {} activations are NaN, Inf or too large for their squares at {}{}", them_,
+                      lost->second,
+                      c_.could_be_finer() ? "; --dtype float64 tells whether that is an overflow" : ""),
+          nullptr, true);
     look();
     if (lowest_ == nullptr) return unknown("no residual was measured with and without", nullptr);
     if (c_.too_short())
@@ -138,15 +150,30 @@ class Support {
     const BranchSpec* mlp = spec.blocks.empty() ? nullptr : spec.blocks.front().mlp_branch();
     return mlp != nullptr && mlp->behind.there();
   }
-  const Row& without(const Place& p) const { return *c_.residual(variant_, p); }
-  const Row& full(const Place& p) const { return *c_.residual("full", p); }
+  const Row& without(const Place& p) const { return *row(variant_, p); }
+  const Row& full(const Place& p) const { return *row("full", p); }
+
+  bool rounding(const Row& r) const { return r.n > 1 && r.value < c_.floor(); }
+
+  /// The residual there. Where --layers left out the block that it is measured at, what the place itself
+  /// shows: with gain and bias, which decides where it is rounding and nowhere else.
+  const Row* row(std::string_view variant, const Place& p) const {
+    const Row* r = c_.residual(variant, p);
+    return r != nullptr ? r : c_.at_place(variant, p);
+  }
+  bool readable(const Place& p) const {
+    const Row *without = row(variant_, p), *full = row("full", p);
+    if (without == nullptr || full == nullptr) return false;
+    const bool both = c_.residual(variant_, p) != nullptr && c_.residual("full", p) != nullptr;
+    return both || rounding(*without) || rounding(*full);
+  }
 
   void look() {
     for (const Place& p : c_.path.places) {
-      if (c_.residual(variant_, p) == nullptr || c_.residual("full", p) == nullptr) continue;
+      if (!readable(p)) continue;
       // What is rounding is low, and tokens that are equal to the last bit have no error.
-      const bool nothing = without(p).n > 1 && without(p).value < c_.floor();
-      const Side fallen = nothing ? Side::below : side(without(p), limit_), standing = side(full(p), limit_);
+      const auto side_of = [&](const Row& r) { return rounding(r) ? Side::below : side(r, limit_); };
+      const Side fallen = side_of(without(p)), standing = side_of(full(p));
       // Massive channels are left out of the residual; where they tell tokens apart, nothing has collapsed.
       const Row* massive = c_.left_out(variant_, p);
       if (fallen == Side::below && massive != nullptr && massive->value >= limit_) {
@@ -160,10 +187,10 @@ class Support {
     if (lowest_ == nullptr) lowest_ = told_apart_;
   }
 
-  Claim::Answer unknown(const std::string& why, const Place* p) {
+  Claim::Answer unknown(const std::string& why, const Place* p, bool looked = false) {
     Finding& f = c_.say(
         "support", fmt::format("not known whether {} {} the rank up: {}", part_.name, hold_, why), false);
-    f.measured = p != nullptr;
+    f.measured = p != nullptr || looked;
     if (p != nullptr) about(f, without(*p), limit_, &full(*p));
     return Claim::Answer::unknown;
   }
