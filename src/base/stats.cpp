@@ -18,6 +18,8 @@ Estimate arithmetic_mean(std::span<const double> x) {
   const double mean = sum / n;
   if (x.size() < 2) return {mean, kNan};
   if (!std::isfinite(mean)) return {mean, kNan};
+  if (std::all_of(x.begin(), x.end(), [&](double v) { return v == x.front(); }))
+    return {x.front(), 0};  // the rounding of their sum is no scatter
   double most = 0;
   for (const double v : x) most = std::max(most, std::fabs(v - mean));
   const double unit = most > 1e150 ? most : 1;  // squares of larger ones are beyond what a double holds

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/commas.h"
 #include "base/error.h"
 
 namespace rankscope {
@@ -83,19 +84,14 @@ inline CLI::Validator between_zero_and_one() {
   return {check, ""};
 }
 
-/// The words of "4,8,16". Where one is missing beside a comma, a value may have been lost: nothing is
-/// guessed.
+/// The words of "4,8,16".
 inline std::vector<std::string> split_commas(const std::string& option, const std::string& text) {
   std::vector<std::string> out;
   for (size_t from = 0, comma = 0; comma != std::string::npos; from = comma + 1) {
     comma = text.find(',', from);
     out.push_back(text.substr(from, comma - from));
-    if (!out.back().empty()) continue;
-    const char* where = text.empty()                 ? "in it"
-                        : from == 0                  ? "before the first comma"
-                        : comma == std::string::npos ? "behind the last comma"
-                                                     : "between two commas";
-    throw usage_error(fmt::format("there is nothing {}", where)).in(option + " " + printable(text));
+    if (out.back().empty())
+      throw missing_value(from == 0, comma == std::string::npos).in(option + " " + printable(text));
   }
   return out;
 }

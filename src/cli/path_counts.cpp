@@ -49,12 +49,18 @@ void print_count(int64_t layers, int64_t heads, std::vector<double> alpha, std::
     Column weight{"modelled weight", {}};
     for (const double log : log_path_weights(alpha, heads, kModelR0, kModelC)) {
       const double log10 = log * std::numbers::log10e;
-      weight.cells.push_back(std::fabs(log10) < 300 ? number_text(std::pow(10, log10))
-                                                    : fmt::format("10^{:.4g}", log10));
+      weight.cells.push_back(std::isinf(log10)        ? "0"
+                             : std::fabs(log10) < 300 ? number_text(std::pow(10, log10))
+                                                      : fmt::format("10^{:.4g}", log10));
     }
     columns.push_back(weight);
   }
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
+  if (!alpha.empty())
+    out << fmt::format(
+        "\nmodelled weight, of length k: over all choices of k layers, 1 - A of each layer taken\n"
+        "times A of each of the others, summed; times heads^k and {:g} / {:.7f}^(3^k - 1)\n",
+        kModelR0, kModelC);
   out << fmt::format("\n10^{:.2f} paths, mean length {:.3f}, standard deviation {:.3f}\n", counts.log10_total,
                      counts.mean, counts.deviation);
 }

@@ -48,6 +48,7 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
         .hint("rankscope " + app.get_name() + " --help");
   }
   for (const std::string& word : arguments) {
+    if (word == "--") break;  // no option stands behind it
     if (word.rfind("--", 0) != 0) continue;
     const std::string name = word.substr(0, word.find('='));
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -56,7 +57,8 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
   }
   if (dynamic_cast<const CLI::ExtrasError*>(&fault) != nullptr) {
     const std::string said = fault.what();  // "The following argument was not expected: x"
-    const std::string word = said.substr(said.find(": ") + 2);
+    std::string word = said.substr(said.find(": ") + 2);
+    if (word.ends_with(" --")) word.erase(word.size() - 3);  // stands before them, in fact
     error = usage_error(fmt::format("there is no place for {}", printable(word)));
     std::error_code ignored;
     if (std::filesystem::is_regular_file(word, ignored) &&

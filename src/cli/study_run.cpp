@@ -185,17 +185,24 @@ int run_named(StudyOptions o, Io& io) {
   require_writable(o.folder);
   Store store(o.folder, true);
   store.keep_study(study);
-  const int64_t added = store.add(study, all);
+  const int64_t done = store.counts().done, added = store.add(study, all);
+  store.reclaim();  // where study.db was lost, results are still in trials/
+  const Counts counts = store.counts();
+  const int64_t back = std::clamp<int64_t>(counts.done - done, 0, added);
   if (!io.quiet)
-    io.err << fmt::format("{}: {} trials, {} of them new, in {}\n", printable(study.name),
-                          store.counts().all(), added, printable(o.folder, 400));
+    io.err << fmt::format("{}: {} trials, {} of them new{}, in {}\n", printable(study.name), counts.all(),
+                          added - back, back > 0 ? fmt::format(", {} read back", back) : "",
+                          printable(o.folder, 400));
   return carry_out(store, runner, o, io);
 }
 
 }  // namespace
 
 int study_run(const StudyOptions& o, Io& io) {
-  if (o.dry_run) return run_named(o, io);
+  if (o.dry_run) {
+    require_precision(o.precision);
+    return run_named(o, io);
+  }
   return alone_or_together(o, io, [&] { return run_named(o, io); });
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -185,6 +186,16 @@ Beside beside_of(const Study& study, const std::string& metric, const Config& co
   return out;
 }
 
+// Ours over what stands beside it; nothing where one of them is missing.
+std::optional<double> ratio_of(const Study& study, const Beside& beside, const Summary& ours,
+                               const Config& config) {
+  const Published* table = beside.ratio();
+  if (table == nullptr) return {};
+  const double over =
+      (table->statistic == "mean" ? ours.mean : ours.best) / *published_value(study, *table, config);
+  return std::isfinite(over) ? std::optional(over) : std::nullopt;
+}
+
 Cells row_of(const Study& study, const std::string& metric, const Point& point, const Cells& keys) {
   const Summary s = summarise(point, metric);
   Cells row;
@@ -199,15 +210,10 @@ Cells row_of(const Study& study, const std::string& metric, const Point& point, 
     return table == nullptr ? "-" : number_text(*published_value(study, *table, point.config));
   };
   const std::string published = cell(beside.published), reference = cell(beside.reference);
-  std::string ratio = "-";
-  if (const Published* table = beside.ratio())
-    if (const double over =
-            (table->statistic == "mean" ? s.mean : s.best) / *published_value(study, *table, point.config);
-        std::isfinite(over))
-      ratio = fmt::format("{:.2f}", over);
+  const std::optional<double> ratio = ratio_of(study, beside, s, point.config);
   row.push_back(published);
   row.push_back(reference);
-  row.push_back(ratio);
+  row.push_back(ratio ? fmt::format("{:.2f}", *ratio) : "-");
   const bool bounded = !study.figure.bound.empty() && metric == study.figure.y;
   row.push_back(bounded ? number_text(summarise(point, study.figure.bound).mean) : "-");
   row.push_back(metric == "test_mse" ? judgement(point) : "");
@@ -234,17 +240,40 @@ void print_table(const Study& study, const std::string& metric, const std::vecto
   print_cells(rows, out);
 }
 
+// Which settings were not the study's, in how many of the ratios: `changed` has a list for each.
+std::string otherwise_text(const std::vector<Cells>& changed) {
+  std::map<std::string, size_t> rows;  // by setting
+  size_t differ = 0;
+  for (const Cells& settings : changed) {
+    for (const std::string& setting : settings) ++rows[setting];
+    differ += !settings.empty();
+  }
+  if (differ == 0) return "";
+  const bool same = std::all_of(rows.begin(), rows.end(),
+                                [&](const auto& setting) { return setting.second == changed.size(); });
+  Cells told;
+  for (const auto& [setting, count] : rows)
+    told.push_back(same ? setting : fmt::format("{} in {}", setting, count));
+  const std::string list = fmt::format("{}", fmt::join(told, ", "));
+  return same ? fmt::format(" Ours were trained otherwise: {}. The ratio compares different settings.", list)
+              : fmt::format(" In {} of {} ratios ours were trained otherwise: {}. {} different settings.",
+                            differ, changed.size(), list, differ == 1 ? "It compares" : "They compare");
+}
+
 void print_notes(const Study& study, const std::string& metric, const std::vector<Point>& all,
                  const TerminalStyle& style, std::ostream& out) {
   for (const Published& table : study.published) {
     if (table.metric != metric) continue;
-    std::vector<Config> shown;  // our points that have a value of this table in their row
+    std::vector<Config> shown;   // our points that have a value of this table in their row
+    std::vector<Cells> changed;  // of those whose ratio is over it
     bool in_ratio = false;
     for (const Point& point : all) {
       const Beside beside = beside_of(study, metric, point.config);
       if (beside.published != &table && beside.reference != &table) continue;
       shown.push_back(point.config);
       in_ratio = in_ratio || beside.ratio() == &table;
+      if (beside.ratio() == &table && ratio_of(study, beside, summarise(point, metric), point.config))
+        changed.push_back(changed_settings(study, table, point.config));
     }
     Published one = table;  // several of ours may stand beside one of theirs
     const auto beside = std::count_if(table.rows.begin(), table.rows.end(), [&](const Published::Row& row) {
@@ -253,18 +282,11 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
         return published_value(study, one, config).has_value();
       });
     });
-    std::set<std::string> otherwise;
-    for (const Config& config : shown) otherwise.insert(changed_settings(study, table, config));
-    otherwise.erase("");
     const std::string note = fmt::format(
         "{}: {}; {}.{} {} of its {} values have ours beside them.{}", table.kind(), table.budget,
         table.source,
         in_ratio || shown.empty() ? fmt::format(" Ratio: the {} of our seeds over it.", table.statistic) : "",
-        beside, table.rows.size(),
-        otherwise.empty()
-            ? ""
-            : fmt::format(" Ours were trained otherwise: {}. The ratio compares different settings.",
-                          fmt::join(otherwise, "; ")));
+        beside, table.rows.size(), otherwise_text(changed));
     for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";
   }
   for (const std::string& note : precision_notes(all))

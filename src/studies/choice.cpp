@@ -114,12 +114,16 @@ std::string about_proxy(const std::vector<HeadChoice>& choices) {
     if (worst == nullptr || c.proxy->mean > worst->proxy->mean) worst = &c;
   }
   if (best == worst)
-    return "The proxy was trained for one of these choices at most, so it tells nothing apart.";
+    return "The proxy has a value for one of these choices at most, so it tells nothing apart.";
+  const bool between = best->proxy->between || worst->proxy->between;
   const std::string proxy = fmt::format(
-      "The trained proxy (width 64, 3 layers, 10,000 steps: `layers=3 width=1` of the study fig1, {} seeds, "
-      "heads times "
+      "{} (width 64, 3 layers, 10,000 steps: `layers=3 width=1` of the study fig1, {} seeds, heads times "
       "rank always 64)",
+      between ? "Interpolated between the ranks it was trained at, the proxy" : "The trained proxy",
       std::min(best->proxy->seeds, worst->proxy->seeds));
+  const auto value = [](const HeadChoice& c) {
+    return fmt::format("{}{:.3f}", c.proxy->between ? "~" : "", c.proxy->mean);
+  };
   const double gap = worst->proxy->mean - best->proxy->mean,
                noise = std::hypot(best->proxy->half, worst->proxy->half);
   if (gap <= noise)
@@ -137,13 +141,13 @@ std::string about_proxy(const std::vector<HeadChoice>& choices) {
     all = all && b.mean - a.mean > std::hypot(a.half, b.half);
   }
   return fmt::format(
-      "{} tells {}: {:.3f} with {} head{}, {:.3f} with {}, a difference known to {:.3f} (95 %, over "
+      "{} tells {}: {} with {} head{}, {} with {}, a difference known to {:.3f} (95 %, over "
       "seeds and "
       "test sets). That holds for the proxy: a task that needs rank (find the farthest of 16 points), at a "
       "fixed number "
       "of steps. Another task, size or budget may not care.",
       proxy, all ? "them apart" : "the best and the worst of them apart, and not all that lie between",
-      best->proxy->mean, best->heads, best->heads == 1 ? "" : "s", worst->proxy->mean, worst->heads, noise);
+      value(*best), best->heads, best->heads == 1 ? "" : "s", value(*worst), worst->heads, noise);
 }
 
 }  // namespace

@@ -70,6 +70,8 @@ Scalar from_json(const Json& value, const std::string& name) {
 
 }  // namespace
 
+double plain_zero(double value) { return value == 0 ? 0.0 : value; }
+
 bool flag(const Config& config, std::string_view key) { return typed<bool>(config, key); }
 int64_t integer(const Config& config, std::string_view key) { return typed<int64_t>(config, key); }
 const std::string& text(const Config& config, std::string_view key) {
@@ -130,6 +132,7 @@ Scalar checked(const Key& key, Scalar value, const std::string& place) {
           .hint(fmt::format("without the quotes: {} = {}", key.name, *word));
     throw refuse(expected_type(key.otherwise));
   }
+  if (double* real = std::get_if<double>(&value)) *real = plain_zero(*real);
   if (const std::string* word = std::get_if<std::string>(&value)) {
     if (!key.also.empty() && *word == key.also) return key.otherwise;
     if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), *word) == key.choices.end())

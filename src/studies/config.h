@@ -26,6 +26,9 @@ struct Key {
   std::string also = {};  // another word for a text's default, which stands for it from then on
 };
 
+/// The value, without the sign of a zero: -0.0 would be a setting, and a trial, of its own.
+double plain_zero(double value);
+
 /// Checked access; a missing key or another type is a fault of the program, not of the user.
 bool flag(const Config& config, std::string_view key);
 int64_t integer(const Config& config, std::string_view key);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/commas.h"
 #include "base/error.h"
 
 namespace rankscope {
@@ -111,10 +112,11 @@ Axis parse_override(std::string_view text, const std::vector<Key>& keys) {
     throw usage_error(fmt::format("expected KEY=VALUES, but got \"{}\"", place)).hint("rank=1,8,64");
   const Key& key = find_key(keys, text.substr(0, equals), place);
   Axis axis{{key.name}, {}};
-  for (std::string_view rest = text.substr(equals + 1);;) {
+  bool first = true;
+  for (std::string_view rest = text.substr(equals + 1);; first = false) {
     const size_t comma = end_of_value(rest, std::holds_alternative<std::string>(key.otherwise));
     const std::string_view word = rest.substr(0, comma);
-    if (word.empty()) throw usage_error("there is nothing between two commas").in(place);
+    if (word.empty()) throw missing_value(first, comma == std::string_view::npos).in(place);
     Range range;
     const bool counts =
         !std::holds_alternative<std::string>(key.otherwise) && !std::holds_alternative<bool>(key.otherwise);

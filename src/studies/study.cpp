@@ -90,7 +90,7 @@ class Reader {
   Scalar scalar(const std::string& key, const toml::node& node) const {
     if (node.is_boolean()) return node.as_boolean()->get();
     if (node.is_integer()) return node.as_integer()->get();
-    if (node.is_floating_point()) return node.as_floating_point()->get();
+    if (node.is_floating_point()) return plain_zero(node.as_floating_point()->get());
     if (node.is_string()) return node.as_string()->get();
     throw wrong(key, "a number, a text, true or false", node);
   }

@@ -108,8 +108,8 @@ CellTable summary_table(const std::vector<Point>& all, const std::vector<StoredT
   return out;
 }
 
-// Every published and every reference value (`provenance` says which), also those we have nothing beside yet; a
-// value beside each of our points that match, with what was `changed` of the study.
+// Every published and every reference value (`provenance` says which), also those we have nothing beside yet;
+// a value beside each of our points that match, with what was `changed` of the study.
 CellTable published_table(const Study& study, const std::vector<Point>& all) {
   std::vector<std::string> keys = varying(all);
   for (const Published& table : study.published)
@@ -131,7 +131,8 @@ CellTable published_table(const Study& study, const std::vector<Point>& all) {
         for (const std::string& text :
              {table.metric, table.statistic, cell(published.value), cell(ours.best), cell(ours.mean),
               fmt::format("{}", ours.every.size()), cell(compared / published.value), table.budget,
-              table.source, std::string(table.kind()), changed_settings(study, table, config)})
+              table.source, std::string(table.kind()),
+              fmt::format("{}", fmt::join(changed_settings(study, table, config), ", "))})
           row.push_back(text);
         out.rows.push_back(std::move(row));
       };

@@ -7,6 +7,8 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <thread>
 
 #include "base/error.h"
@@ -78,8 +80,8 @@ class Heartbeat {
 void run_stack(const Runner& runner, const TrialStack& stack, const SweepOptions& options,
                const std::function<void(const RunProgress&, double seconds)>& progress,
                const std::function<void(const TrialJob&, const Outcome&, double seconds)>& record) {
-  const auto start = Clock::now();
-  const double share = 1.0 / static_cast<double>(stack.jobs.size());
+  auto start = Clock::now();
+  double share = 1.0 / static_cast<double>(stack.jobs.size()), before = 0;  // before: seconds a trial had
   std::vector<bool> known(stack.jobs.size(), false);
   std::atomic<bool> stop{false};     // from outside, or because nothing can be recorded any more
   std::exception_ptr cannot_record;  // not the runner's fault: the trials stay as they are
@@ -87,7 +89,7 @@ void run_stack(const Runner& runner, const TrialStack& stack, const SweepOptions
     if (job >= known.size() || known[job] || cannot_record) return;
     known[job] = true;
     try {
-      record(stack.jobs[job], outcome, seconds_since(start) * share);
+      record(stack.jobs[job], outcome, before + seconds_since(start) * share);
     } catch (...) {
       cannot_record = std::current_exception();
       stop = true;
@@ -96,6 +98,7 @@ void run_stack(const Runner& runner, const TrialStack& stack, const SweepOptions
   Heartbeat watch(0.2, [&] {  // the runner sees one flag, whoever asks it to stop
     if (stopped(options)) stop = true;
   });
+  size_t first = 0;  // what runs now begins with this trial of the stack
   RunContext context;
   context.device = options.device;
   context.threads = options.threads;
@@ -103,19 +106,31 @@ void run_stack(const Runner& runner, const TrialStack& stack, const SweepOptions
   context.checkpoint_seconds = options.checkpoint_seconds;
   context.stop = &stop;
   context.progress = [&](const RunProgress& p) { progress(p, seconds_since(start)); };
-  context.finished = keep;
-  std::string reason = "the runner ended without a result";
-  bool threw = false;
-  try {
-    runner.run(stack.jobs, context);
-  } catch (...) {
-    reason = reason_of(std::current_exception());
-    threw = true;
+  context.finished = [&](size_t job, const Outcome& outcome) { keep(first + job, outcome); };
+  // Why these trials have no outcome; nothing where they have one or were stopped.
+  const auto fault_of = [&](std::span<const TrialJob> jobs) -> std::optional<std::string> {
+    try {
+      runner.run(jobs, context);
+    } catch (...) {
+      return reason_of(std::current_exception());
+    }
+    if (stopped(options)) stop = true;
+    return stop ? std::nullopt : std::optional<std::string>("the runner ended without a result");
+  };
+  const std::optional<std::string> fault = fault_of(stack.jobs);
+  const bool alone = stack.jobs.size() == 1;
+  if (fault && alone) keep(0, {true, *fault, {}});
+  // Nobody knows whose fault it was: each that has no outcome runs alone and gets its own.
+  before = seconds_since(start) * share;
+  share = 1;
+  for (first = 0; fault && !alone && !stop && first < stack.jobs.size(); ++first) {
+    if (known[first]) continue;
+    start = Clock::now();
+    const std::optional<std::string> own = fault_of(std::span(stack.jobs).subspan(first, 1));
+    if (own) keep(first, {true, *own, {}});
+    if (stopped(options)) stop = true;
   }
   watch.end();
-  if (stopped(options)) stop = true;
-  if (threw || !stop)
-    for (size_t job = 0; job < stack.jobs.size(); ++job) keep(job, {true, reason, {}});
   if (cannot_record) std::rethrow_exception(cannot_record);
 }
 

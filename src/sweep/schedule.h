@@ -53,14 +53,14 @@ double stack_flops(const Runner& runner, const std::vector<TrialJob>& jobs);
 /// The pending trials of the store as jobs.
 std::vector<TrialJob> pending_jobs(const Store& store, const Runner& runner);
 
-/// Until nothing is pending, or `stop`: then what runs is given back. A runner that throws costs its stack's
-/// unfinished trials, which fail with what it said.
+/// Until nothing is pending, or `stop`: then what runs is given back.
 SweepReport run_study(Store& store, const Runner& runner, const SweepOptions& options,
                       const std::function<void(const SweepProgress&)>& progress);
 
 /// One stack in the hands of a runner, wherever the results go: `record` takes each outcome once with the
-/// trial's share of the time. Returns when the runner does; jobs without an outcome then fail, unless
-/// stopped.
+/// trial's share of the time. When the runner throws, the trials without an outcome run again, one at a time,
+/// so that a trial that cannot be carried out fails alone, with its own reason. Returns when the runner does;
+/// jobs without an outcome then fail, unless stopped.
 void run_stack(const Runner& runner, const TrialStack& stack, const SweepOptions& options,
                const std::function<void(const RunProgress&, double seconds)>& progress,
                const std::function<void(const TrialJob&, const Outcome&, double seconds)>& record);

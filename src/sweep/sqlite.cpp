@@ -31,9 +31,12 @@ Error fault(sqlite3* db, const std::filesystem::path& path) {
               "move study.db away and run the study again with the same --out: results are read back from "
               "trials/");
     case SQLITE_FULL:
-      return Error("the disk is full; what was finished before is kept")
+    case SQLITE_IOERR:  // a file that may not grow, too, and a log for whose index there is no room
+      return Error(fmt::format("the store could not be read or written: {}", said))
           .in(path.string())
-          .hint("free some space, then rankscope study resume");
+          .hint(
+              "the disk may be full, or a file may not grow (ulimit -f): make room and run the command "
+              "again; what was finished before is kept");
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:

@@ -142,7 +142,7 @@ std::optional<double> published_value(const Study& study, const Published& table
   return {};
 }
 
-std::string changed_settings(const Study& study, const Published& table, const Config& config) {
+std::vector<std::string> changed_settings(const Study& study, const Published& table, const Config& config) {
   std::vector<std::string> changed;
   for (const auto& [key, ours] : config) {
     if (std::find(table.columns.begin(), table.columns.end(), key) != table.columns.end()) continue;
@@ -150,30 +150,41 @@ std::string changed_settings(const Study& study, const Published& table, const C
     if (!has.empty() && std::find(has.begin(), has.end(), to_text(ours)) == has.end())
       changed.push_back(fmt::format("{}={} (the study has {})", key, to_text(ours), fmt::join(has, ", ")));
   }
-  return fmt::format("{}", fmt::join(changed, ", "));
+  return changed;
 }
 
+namespace {
+
+// How a trial stands, by its error and by the one it started with.
+TrialStanding standing_of(const StoredTrial& trial, const Config& config) {
+  Certificate known;
+  if (const double bound = value_of(trial, "lower_bound"); std::isfinite(bound)) known.lower_bound = bound;
+  const double floor = value_of(trial, "no_selection_floor");
+  known.no_selection_floor = std::isfinite(floor) ? floor : std::numeric_limits<double>::infinity();
+  double scatter = value_of(trial, "test_mse_stderr");
+  if (number_or_nan(config, "test_sequences") < kEnoughSequences)
+    scatter = std::numeric_limits<double>::infinity();
+  const TrialStanding standing = judge(value_of(trial, "test_mse"), scatter, known).standing;
+  if (standing != TrialStanding::answers_zero) return standing;
+  // Training that began with answers near zero has killed nothing: it may not have got anywhere yet.
+  const TrialStanding start = judge(value_of(trial, "start_mse"), scatter, known).standing;
+  return start == TrialStanding::answers_zero ? TrialStanding::nearly_zero : standing;
+}
+
+}  // namespace
+
 std::string judgement(const Point& point) {
-  size_t at_floor = 0, dead = 0, worse = 0;
-  for (const StoredTrial& trial : point.trials) {
-    Certificate known;
-    if (const double bound = value_of(trial, "lower_bound"); std::isfinite(bound)) known.lower_bound = bound;
-    const double floor = value_of(trial, "no_selection_floor");
-    known.no_selection_floor = std::isfinite(floor) ? floor : std::numeric_limits<double>::infinity();
-    double scatter = value_of(trial, "test_mse_stderr");
-    if (number_or_nan(point.config, "test_sequences") < kEnoughSequences)
-      scatter = std::numeric_limits<double>::infinity();
-    const TrialStanding standing = judge(value_of(trial, "test_mse"), scatter, known).standing;
-    if (standing == TrialStanding::below_bound) return "fault of the experiment";
-    worse += standing == TrialStanding::worse;
-    at_floor += standing == TrialStanding::no_selection;
-    dead += standing == TrialStanding::answers_zero;
-  }
-  const size_t all = point.trials.size();
-  if (dead > 0 && dead == all) return "training died: answers zero";
+  std::map<TrialStanding, size_t> count;
+  for (const StoredTrial& trial : point.trials) ++count[standing_of(trial, point.config)];
+  if (count[TrialStanding::below_bound] > 0) return "fault of the experiment";
+  const size_t all = point.trials.size(), dead = count[TrialStanding::answers_zero],
+               nearly = count[TrialStanding::nearly_zero];
+  if (all == 0) return "";
+  if (dead == all) return "training died: answers zero";
   if (dead > 0) return fmt::format("training died in {} of {}", dead, all);  // then a mean says little
-  if (worse > 0 && worse == all) return "worse than answering zero";
-  return at_floor > 0 && at_floor == all ? "no better than no selection" : "";
+  if (count[TrialStanding::worse] == all) return "worse than answering zero";
+  if (nearly == all) return "about as good as answering zero";
+  return count[TrialStanding::no_selection] + nearly == all ? "no better than no selection" : "";
 }
 
 std::vector<std::string> precision_notes(const std::vector<Point>& points) {

@@ -51,14 +51,15 @@ bool has_fixed_settings(const Study& study, const Config& config);
 std::optional<double> published_value(const Study& study, const Published& table, const Config& config);
 
 /// What theory says to the values, each trial with its own standard error: "fault of the experiment" when one
-/// lies below its lower bound, "training died" where trials answer zero, "no better than no selection" when none is
-/// better than a predictor without selection.
+/// lies below its lower bound, "training died" where trials came to answer zero, "about as good as answering
+/// zero" where they answer, and "no better than no selection" when none is better than a predictor without
+/// selection.
 std::string judgement(const Point& point);
 
 /// "steps=50 (the study has 3000)": where the point was trained otherwise than the study says, and so
-/// otherwise than what stands beside it means; empty where it was not. Columns of the table are told apart
-/// already. Settings that the study leaves at their defaults count where its store knows these.
-std::string changed_settings(const Study& study, const Published& table, const Config& config);
+/// otherwise than what stands beside it means, one text for each such key. Columns of the table are told
+/// apart already. Settings that the study leaves at their defaults count where its store knows these.
+std::vector<std::string> changed_settings(const Study& study, const Published& table, const Config& config);
 
 /// What trials on CUDA were trained in, and how far TF32 moves their gradients where `auto` measured it: a
 /// line for each precision, none for what ran on the CPU alone, where there is no choice.

@@ -111,9 +111,12 @@ Judgement judge(double value, double standard_error, const Certificate& certific
                     value, *certificate.lower_bound)};
   const double floor = certificate.no_selection_floor;
   const double near_one = kZeroTolerance * (1 - floor);  // less than zero where there is no floor
-  if (std::abs(value - 1) <= near_one && !(standard_error > near_one))
-    return {TrialStanding::answers_zero,
-            "training died: the answer is zero, which errs by 1 whatever the layer could do"};
+  if (std::abs(value - 1) <= near_one && !(standard_error > near_one)) {
+    if (value < 1 - std::max(slack, kZeroRounding))
+      return {TrialStanding::nearly_zero,
+              fmt::format("hardly better than an answer of zero: {:.4g} is just below 1", value)};
+    return {TrialStanding::answers_zero, "the answer is zero, which errs by 1 whatever the layer could do"};
+  }
   if (std::isfinite(floor) && value > 1 + std::max(slack, kFloorTolerance))
     return {TrialStanding::worse, fmt::format("worse than an answer of zero: {:.4g} is above 1", value)};
   // Where the floor is zero (the farther of two points) selection is not needed.

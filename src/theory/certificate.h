@@ -39,7 +39,7 @@ struct Certificate {
   bool full_rank = false;
   std::string applies;  // where the bound holds, or why there is none
   std::optional<double> lower_bound, plateau, vote_error;
-  std::optional<double> bound_error;  // more than two points: what rounding may have done, already taken off
+  std::optional<double> bound_error;  // more than two points: of quadrature and rounding, already taken off
   std::vector<double> eta;            // energies eta_l^2 of the sign in degrees 1, 3, 5, 7, 9
   std::vector<double> energies = {};  // more than two points: W_l of the choice in degrees 0, 1, ...
   std::vector<HeadsNeeded> heads_needed;
@@ -58,7 +58,8 @@ enum class TrialStanding {
   below_bound,   // more than three standard errors below what is possible
   no_selection,  // at the floor, or between it and 1
   worse,         // than an answer of zero
-  answers_zero,  // training died: it says nothing about what the layer could do
+  answers_zero,  // an error of 1 in every sequence: it says nothing about what the layer could do
+  nearly_zero,   // an answer that is better than zero, but hardly
 };
 
 struct Judgement {
@@ -73,9 +74,11 @@ constexpr double kFloorTolerance = 0.005;
 /// Three standard errors above this part of the floor cannot tell selection from none: then nothing is said.
 constexpr double kFloorScatter = 0.02;
 
-/// How near 1 counts as an answer of zero, relative to the way from the floor to 1. Targets have length one,
-/// so zero errs by 1 in every sequence: the standard error must be as small.
-constexpr double kZeroTolerance = 0.01;
+/// How near 1 counts as an answer of zero or nearly so, relative to the way from the floor to 1. Targets have
+/// length one, so zero errs by 1 in every sequence: the standard error must be as small. A network that
+/// answers is better than zero by more than three standard errors, and by more than single precision rounds
+/// the mean.
+constexpr double kZeroTolerance = 0.01, kZeroRounding = 1e-6;
 
 /// `standard_error` may be NaN (unknown): it then counts as zero. With an infinite one nothing is said that
 /// hangs on it.

@@ -22,7 +22,8 @@ class ChoiceBound {
   /// The error bar is taken off. H > 0 need not be whole.
   double at(double heads) const;
   double at_log(double log_heads) const;
-  /// What was taken off: rounding of the energies, weighted as they are in the bound.
+  /// What was taken off: the energies' errors, weighted as they are in the bound, and the rounding of their
+  /// shares.
   double error_bar(double heads) const;
 
   /// What is left when degrees 0 and 1, the part that is linear in the query, are learned: 1 - W_0 - W_1.

@@ -19,7 +19,7 @@ namespace rankscope {
 
 struct ChoiceEnergies {
   std::vector<double> energy;  // W_0, W_1, ... as far as they are known; the rest to one lies above
-  std::vector<double> error;   // of each: what rounding may have done, carried through the system
+  std::vector<double> error;   // of each: of quadrature and rounding, carried through the system
 };
 
 /// 2 <= n <= d. At most 33 degrees; fewer where rounding would pass 1e-6, as in few dimensions.

@@ -24,6 +24,14 @@ choose: heads for a Transformer of a given size, without torch.
         "heads": 12,
         "kv_bytes_per_token": 36864.0,
 
+What was not trained is marked, and said.
+
+  $ rankscope choose --width 768 --layers 12 --heads 12,16 | sed -n '2,5p'
+      12     64      85.05M      207.6M   36.86kB   0.1811  ~0.772 +- 0.100
+      16     48      85.05M      207.6M   36.86kB   0.1813   0.841 +- 0.006
+  ~ not trained: interpolated, in the logarithm of the rank, between the nearest
+    ranks that were; +- reaches to the far ends of both
+
 Where the bound is zero for all of them it says so.
 
   $ rankscope choose --width 2 --layers 1 --heads 1,2 | grep -A1 'The bound'
@@ -57,6 +65,8 @@ What cannot be is refused with the number named.
   error: there is no place for 8
     try  rankscope choose --help
   [2]
+  $ rankscope choose --width 1024 --layers 24 --heads 4 -- 8 2>&1 | head -1
+  error: there is no place for 8
   $ rankscope choose --width 1024 --layers 24 --heads 4 --heads 8,16 | awk 'NR < 5 {print $1}'
   heads
   4

@@ -79,6 +79,11 @@ The models of the paper, counted; and its model of what paths weigh.
        1     12   0.0165              136
        2     60   0.0823              339
        6     64   0.0878         7.32e-14
+  $ for a in 1 -0; do RANKSCOPE_LIBRARY=/nowhere.so rankscope paths --count --layers 2 --heads 2 --alpha=$a | sed -n 2,4p | tr -s ' ' | cut -d' ' -f5; done | paste -sd' '
+  400 0 0 0 0 1090
+  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope paths --count --layers 6 --heads 2 --alpha 0.6 | sed -n '10,11p'
+  modelled weight, of length k: over all choices of k layers, 1 - A of each layer taken
+  times A of each of the others, summed; times heads^k and 400 / 1.0491046^(3^k - 1)
 
 Attention matrices multiplied along sampled paths, as the forward pass does or as the published code did.
 
@@ -119,7 +124,16 @@ What is wrong is said in a line or two.
     in   --semantics rerun
   [2]
   $ rankscope paths --count --layers 12 --heads 2 --json
-  error: --count without a model prints one table: no --json, --format or --out
+  error: --count without a model prints one table, and takes no --json
+    try  leave it out; or leave out --layers and --heads, to count the paths of a model
+  [2]
+  $ rankscope paths nowhere --count --layers 12 --heads 2 --by head --grade-mlp
+  error: --count without a model prints one table, and takes no FOLDER, no --by, no --grade-mlp
+    try  leave it out; or leave out --layers and --heads, to count the paths of a model
+  [2]
+  $ rankscope paths --count --published --random-tokens --seed 3
+  error: --count without a model prints one table, and takes no --random-tokens, no --seed
+    try  leave it out
   [2]
   $ rankscope paths --count --layers 12
   error: --count needs both --layers and --heads, or a model

@@ -68,6 +68,12 @@ study list: the built-in studies, without torch.
   error: there is no precision "tf16"
     try  tf32, auto, fp32
   [2]
+  $ rankscope study run quick --precision fp64 --dry-run
+  error: there is no precision "fp64"
+    try  fp32, auto, tf32
+  [2]
+  $ rankscope study run quick rank=1 weight_decay=0,-0 --seeds 1 --dry-run | grep -o 'weight_decay=[-0.]*' | sort -u
+  weight_decay=0
   $ test -e out || echo "nothing was made"
   nothing was made
 
@@ -140,6 +146,9 @@ What cannot be is refused before anything runs, by name.
   error: expected KEY=VALUES, but got "lr"
     try  rank=1,8,64
   [2]
+  $ for list in ,0.1 0.1,; do rankscope study run quick lr=$list 2>&1 | head -1; done
+  error: there is nothing before the first comma
+  error: there is nothing behind the last comma
   $ rankscope study run quikc
   error: there is no study "quikc"
     try  quick, fig1, figN   (rankscope study list shows all 34)
@@ -307,6 +316,21 @@ A setting at its default is a setting: it is named beside a reference, and so is
   error: --lease: expected a number from 1 to 1000000, but got "0"
   $ rankscope study run quick --lease 1e30 2>&1 | head -1
   error: --lease: expected a number from 1 to 1000000, but got "1e30"
+
+Of several ratios those are told that compare other settings; results that are in no table any more are read back; a disk without room is no fault of the store.
+
+  $ printf 'runner = "train"\n[fixed]\ntask = "nearest"\ndata = "ortho"\nmodel = "layer"\nqueries = 1\nd = 4\nn = 2\ntest_sequences = 64\n[grid]\nrank = [1, 4]\n[protocol]\nsteps = 5\nbatch = 4\nlr = 0.03\nseeds = 1\n[figure]\nx = "rank"\n[reference]\nmetric = "test_mse"\nstatistic = "mean"\nbudget = "5 steps"\nsource = "made up"\ncolumns = ["rank"]\nrows = [[1, 0.5], [4, 0.4]]\n' > ratios.toml; rankscope study run ./ratios.toml --threads 1 --out ratios -q | grep -c otherwise
+  0
+  [1]
+  $ rankscope study run ./ratios.toml rank=4 lr=0.01 --threads 1 --out ratios -q | tr -s ' \n' ' ' | grep -o 'In 1 of .*settings.'
+  In 1 of 3 ratios ours were trained otherwise: lr=0.01 (the study has 0.03) in 1. It compares different settings.
+  $ rm ratios/study.db*; rankscope study run ./ratios.toml --threads 1 --out ratios > shown
+  ratios: 2 trials, 0 of them new, 2 read back, in ratios
+  $ (ulimit -f 1; rankscope study status ratios; rankscope study run ./ratios.toml --out none -q 2>&1 | head -1)
+  error: the store could not be read or written: disk I/O error
+    in   ratios/study.db
+    try  the disk may be full, or a file may not grow (ulimit -f): make room and run the command again; what was finished before is kept
+  error: the store could not be read or written: disk I/O error
 
 A trial that diverged is counted below the table and breaks nothing; `plot` reads the store itself, and no model is written into it.
 

@@ -1,6 +1,12 @@
 // Which trials have a bound beside them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "base/philox.h"
 #include "studies/support/train_config.h"
 #include "theory/certificate.h"
 
@@ -33,6 +39,38 @@ TEST(Limits, OfAQueryOfItsOwnAreBoundAndFloorOfItsPointsForTheNearestAndTheFarth
                                                {"plateau", *c.plateau}}))
           << task << " " << data;
   }
+}
+
+// Answers of a given weight on one's own point and on the sum of all: the best of those that a network can
+// give is its floor.
+TEST(Limits, TheFloorOfALayerWithoutASkipCannotTellItsOwnPointFromTheOthers) {
+  constexpr int64_t d = 8, n = 4, draws = 40'000;
+  const Philox words{.seed = 3, .stream = 11};
+  double own = 0, sum = 0;  // means of <x_i, f> and <sum, f>, f the farthest point
+  uint64_t index = 0;
+  std::vector<std::vector<double>> x(n, std::vector<double>(d));
+  const auto product = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+  };
+  for (int64_t draw = 0; draw < draws; ++draw) {
+    for (auto& point : x) {
+      for (double& v : point) v = words.normal(index++);
+      const double length = std::sqrt(product(point, point));
+      for (double& v : point) v /= length;
+    }
+    const auto& f = *std::min_element(x.begin() + 1, x.end(), [&](const auto& a, const auto& b) {
+      return product(a, x[0]) < product(b, x[0]);
+    });
+    own += product(x[0], f) / draws;
+    for (const auto& point : x) sum += product(point, f) / draws;
+  }
+  // The sum has a mean square of n; one's own point and the others are orthogonal in the mean.
+  const double others = sum - own, layer = 1 - sum * sum / n,
+               encoder = 1 - own * own - others * others / (n - 1);
+  const double scatter = 4 / std::sqrt(draws);  // four standard errors: products scatter by less than 1
+  EXPECT_NEAR(limits("farthest", "iid", 0, "layer").at("no_selection_floor"), layer, scatter);
+  EXPECT_NEAR(limits("farthest", "iid", 0, "encoder").at("no_selection_floor"), encoder, scatter);
+  EXPECT_GT(layer, encoder + 2 * scatter);
 }
 
 TEST(Limits, OfSelfAttentionAndOfOtherLawsHaveNoBound) {

@@ -61,6 +61,17 @@ TEST(Choose, TheErrorHoldsForFewSeedsAndForTheTestSetTheyShare) {
   EXPECT_GE(mid.mean + mid.half, high.mean + high.half - 1e-12);
 }
 
+TEST(Choose, SaysWhichOfTheValuesItComparesWereNotTrained) {
+  const auto remark = [](int64_t width, const std::vector<int64_t>& heads) {
+    return choose_heads({.width = width, .layers = 12}, heads).remarks.back();
+  };
+  const std::string between = remark(768, {3, 6, 12, 24}), trained = remark(1024, {4, 8, 16, 32});
+  EXPECT_EQ(between.rfind("Interpolated between the ranks it was trained at, the proxy (", 0), 0u) << between;
+  EXPECT_NE(between.find("~0.447 with 3 heads, ~0.861 with 24"), std::string::npos) << between;
+  EXPECT_EQ(trained.rfind("The trained proxy (", 0), 0u) << trained;
+  EXPECT_EQ(trained.find('~'), std::string::npos) << trained;
+}
+
 TEST(Choose, UnequalChoicesAreNotComparedByWhatWasTrainedAtEqualCost) {
   const HeadChoices r = choose_heads({.width = 1024, .layers = 24, .kv_heads = 4}, {4, 8, 16});
   EXPECT_NE(r.remarks.front().find("not equal"), std::string::npos) << r.remarks.front();

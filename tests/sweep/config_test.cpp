@@ -35,6 +35,13 @@ TEST(Config, AWholeNumberMayBeWrittenAsAFloatAndTheOtherWayRound) {
   EXPECT_EQ(number(config, "lr"), 1.0);
 }
 
+TEST(Config, AZeroHasNoSignSoThatItIsOneSettingAndOneTrial) {
+  const Config plain = complete(keys(), {{"lr", 0.0}}, "here"),
+               minus = complete(keys(), {{"lr", -0.0}}, "here");
+  EXPECT_EQ(canonical(minus), canonical(plain));
+  EXPECT_EQ(said("lr=-0,-0.0"), "lr=0,0");
+}
+
 TEST(Config, AnotherWordForADefaultIsTheDefault) {
   const Key key{.name = "attention", .otherwise = std::string("soft"), .help = "", .also = "softmax"};
   EXPECT_EQ(to_text(checked(key, std::string("softmax"), "test")), "soft");
@@ -88,6 +95,8 @@ TEST(Overrides, WhatCannotBeMeantIsRefused) {
   EXPECT_EQ(fault("rank="), "expected KEY=VALUES, but got \"rank=\"");
   EXPECT_EQ(fault("rnk=1"), "there is no key \"rnk\"");
   EXPECT_EQ(fault("rank=1,,2"), "there is nothing between two commas");
+  EXPECT_EQ(fault("rank=,2"), "there is nothing before the first comma");
+  EXPECT_EQ(fault("rank=1,"), "there is nothing behind the last comma");
   EXPECT_EQ(fault("rank=eight"), "rank: expected a whole number, but got eight");
   EXPECT_EQ(fault("d=8..4"), "the range 8..4 goes nowhere");
   EXPECT_EQ(fault("lr=0.003..0.01"), "the range 0.003..0.01 has one value: its next step is beyond its end");

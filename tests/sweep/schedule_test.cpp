@@ -64,7 +64,7 @@ TEST(Schedule, EveryTrialRunsOnceAndIsRecorded) {
   expect_all_done_and_right(store);
 }
 
-TEST(Schedule, ADivergedTrialFailsAloneAndARunnerThatThrowsCostsItsStack) {
+TEST(Schedule, ADivergedTrialFailsAloneAndOfAStackWhoseTrialsAllThrowEachFails) {
   const TempFolder folder;
   Store store(folder.path(), true);
   const std::vector<Key>& keys = fake_runner().keys;
@@ -79,6 +79,27 @@ TEST(Schedule, ADivergedTrialFailsAloneAndARunnerThatThrowsCostsItsStack) {
     EXPECT_EQ(trial.reason, fault == "none"      ? ""
                             : fault == "diverge" ? "diverged at step 3: the loss is not finite"
                                                  : "the runner fell over (fake)");
+  }
+}
+
+TEST(Schedule, ATrialThatThrowsFailsAloneAndTheRestOfItsStackFinishes) {
+  const TempFolder folder;
+  Store store(folder.path(), true);
+  Runner runner = fake_runner();
+  runner.stack_key = [](const Config&) { return std::string("all together"); };
+  const Study study = fake_study(1, 5, 0);
+  store.keep_study(study);
+  store.add(study, trials(study, runner, {parse_override("fault=none,throw", runner.keys)}));
+  const SweepReport report = run_study(store, runner, {}, {});
+  EXPECT_EQ(report.done, 4);
+  EXPECT_EQ(report.failed, 4);
+  for (const StoredTrial& trial : store.trials()) {
+    const Config config = parse_canonical(trial.config);
+    if (text(config, "fault") == "throw") {
+      EXPECT_EQ(trial.reason, "the runner fell over (fake)");
+    } else {
+      EXPECT_EQ(trial.values.at("test_mse"), fake_sum(config));
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "sweep/tables.h"
 
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "sweep/fake_store.h"
@@ -49,7 +50,9 @@ TEST(Tables, EverySettingThatIsNotTheStudysIsNamedBesideAPublishedValue) {
                 {{"norm", std::string("heads")},
                  {{std::string("unit"), int64_t{2}}, {std::string("none"), int64_t{4}}}}};
   study.protocol["steps"] = int64_t{3000};
-  const auto changed = [&](const Config& config) { return changed_settings(study, table, config); };
+  const auto changed = [&](const Config& config) {
+    return fmt::format("{}", fmt::join(changed_settings(study, table, config), ", "));
+  };
   EXPECT_EQ(changed({{"rank", int64_t{7}},
                      {"norm", std::string("none")},
                      {"steps", 3000.0},
@@ -130,7 +133,8 @@ TEST(Tables, ASettingAtItsDefaultIsWrittenOutWhereTheStudyOrAnotherTrialHasAnoth
   study.protocol["start_scale"] = 2.0;
   EXPECT_EQ(to_text(said({plain}).at("start_scale")), "1");
   const Published table{"test_mse", "best", "", "", {"rank"}, {{{int64_t{1}}, 0.5}}};
-  EXPECT_EQ(changed_settings(study, table, said({plain})), "start_scale=1 (the study has 2)");
+  EXPECT_EQ(changed_settings(study, table, said({plain})),
+            std::vector<std::string>{"start_scale=1 (the study has 2)"});
   EXPECT_EQ(with_defaults(study, {plain}).front().id, plain.id);
 }
 
@@ -161,6 +165,34 @@ TEST(Tables, TrialsThatAnswerZeroAreCountedSinceTheirErrorSaysNothingAboutRank) 
   EXPECT_EQ(judgement({{}, {dead, lives, blind}}), "training died in 1 of 3");
   EXPECT_EQ(judgement({{}, {blind, lives}}), "");
   EXPECT_EQ(judgement({{}, {blind, blind}}), "no better than no selection");
+}
+
+TEST(Tables, TrialsThatAnswerALittleAreNotDead) {
+  const auto ended = [](double error, double scatter, double start) {
+    StoredTrial t = trial(1, 0, error);
+    t.values["no_selection_floor"] = 0.5;
+    t.values["test_mse_stderr"] = scatter;
+    t.values["start_mse"] = start;
+    return t;
+  };
+  const StoredTrial dead = ended(1, 1e-8, 2.2), lives = ended(0.997, 0.00011, 1.0001);
+  EXPECT_EQ(judgement({{}, {dead, dead}}), "training died: answers zero");
+  EXPECT_EQ(judgement({{}, {lives, lives}}), "about as good as answering zero");
+  EXPECT_EQ(judgement({{}, {dead, lives}}), "training died in 1 of 2");
+  EXPECT_EQ(judgement({{}, {lives, ended(0.5, 0.0003, 1.5)}}), "no better than no selection");
+  const StoredTrial untrained = ended(1.0001, 0.00011, 1.0001);  // a start of .01, a learning rate of zero
+  EXPECT_EQ(judgement({{}, {untrained}}), "about as good as answering zero");
+}
+
+TEST(Tables, EqualNumbersDoNotScatterByTheRoundingOfTheirSum) {
+  Point point;
+  for (int i = 0; i < 3; ++i) {
+    point.trials.emplace_back();
+    point.trials.back().values["seconds"] = 0.1;
+  }
+  const Summary s = summarise(point, "seconds");
+  EXPECT_EQ(s.mean, 0.1);
+  EXPECT_EQ(s.stderr_, 0);
 }
 
 TEST(Tables, TheErrorOfNumbersWhoseSquaresOverflowIsFinite) {

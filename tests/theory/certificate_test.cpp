@@ -136,7 +136,7 @@ TEST(Judge, TakesAnErrorOfOneThatNeverScattersForAnAnswerOfZero) {
   const double near_one = kZeroTolerance * (1 - c.no_selection_floor);
   const Judgement dead = judge(1 - 1e-8, 1e-8, c);
   EXPECT_EQ(dead.standing, TrialStanding::answers_zero);
-  EXPECT_EQ(dead.text.rfind("training died: ", 0), 0u) << dead.text;
+  EXPECT_EQ(dead.text.rfind("the answer is zero", 0), 0u) << dead.text;
   EXPECT_EQ(judge(1 + 0.9 * near_one, 0.9 * near_one, c).standing, TrialStanding::answers_zero);
   EXPECT_EQ(judge(1 - 1.1 * near_one, 0, c).standing, TrialStanding::no_selection);
   EXPECT_EQ(judge(1, 1.1 * near_one, c).standing, TrialStanding::no_selection);  // 1 in the mean alone
@@ -148,6 +148,17 @@ TEST(Judge, TakesAnErrorOfOneThatNeverScattersForAnAnswerOfZero) {
   Certificate none;
   none.no_selection_floor = std::numeric_limits<double>::infinity();
   EXPECT_EQ(judge(1, 0, none).standing, TrialStanding::ok);  // targets of another length, for all we know
+}
+
+TEST(Judge, TakesAnErrorBelowOneByMoreThanItsStandardErrorForAnAnswer) {
+  const Certificate c = certify({.d = 8, .rank = 8, .heads = 1});
+  const Judgement lives = judge(0.997, 0.00011, c);
+  EXPECT_EQ(lives.standing, TrialStanding::nearly_zero);
+  EXPECT_EQ(lives.text, "hardly better than an answer of zero: 0.997 is just below 1");
+  EXPECT_EQ(judge(1 - 0.9 * 0.00033, 0.00011, c).standing, TrialStanding::answers_zero);
+  EXPECT_EQ(judge(1.003, 0.00011, c).standing, TrialStanding::answers_zero);  // little, and not of the target
+  EXPECT_EQ(judge(1 - 2 * kZeroRounding, 1e-9, c).standing, TrialStanding::nearly_zero);
+  EXPECT_EQ(judge(1 - kZeroRounding / 2, 1e-9, c).standing, TrialStanding::answers_zero);
 }
 
 TEST(Judge, FindsThePublishedRankOneValuesAtTheFloor) {

@@ -9,6 +9,7 @@
 
 #include "base/philox.h"
 #include "theory/harmonics.h"
+#include "theory/quadrature.h"
 
 namespace rankscope {
 namespace {
@@ -38,6 +39,26 @@ TEST(ChoiceEnergies, OfDegreesZeroAndOneAreThoseOfTheMeanLargestOfNormals) {
       EXPECT_NEAR(e.energy[0], 1 / points, 1e-13) << d << " " << n;
       EXPECT_NEAR(e.energy[1], dim * m * m / (points - 1), 1e-12) << d << " " << n;
     }
+}
+
+// The largest of many normals lies in a narrow range, which the quadrature must not step over.
+TEST(ChoiceEnergies, OfManyPointsAreRightToTheErrorTheyState) {
+  for (const auto& [d, n] :
+       std::vector<std::pair<int64_t, int64_t>>{{64, 64}, {256, 200}, {1024, 1000}, {65536, 60000}}) {
+    const auto dim = static_cast<double>(d), points = static_cast<double>(n);
+    const double mean = integrate(-8, 12, 400, [points](double x) {
+      const double log_below = x > 0 ? std::log1p(-normal_cdf(-x)) : std::log(normal_cdf(x));
+      return x * points * std::exp(-x * x / 2 + (points - 1) * log_below) / std::sqrt(2 * std::numbers::pi);
+    });
+    // E|g|, whose square over d is 1 - 1/(2d) + ...: the series is good to d^-4.
+    const double length2 = dim - 0.5 + 0.125 / dim + 0.0625 / (dim * dim);
+    const ChoiceEnergies e = choice_energies(d, n);
+    EXPECT_NEAR(e.energy[0], 1 / points, e.error[0]) << d << " " << n;
+    EXPECT_NEAR(e.energy[1], dim * mean * mean / length2 / (points - 1),
+                e.error[1] + 1e-13 / points + std::pow(dim, -4))
+        << d << " " << n;
+    for (const double error : e.error) EXPECT_LT(error, n == 64 ? 1e-6 : 1e-9) << d << " " << n;
+  }
 }
 
 TEST(ChoiceEnergies, AreEnergies) {

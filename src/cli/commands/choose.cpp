@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -41,6 +42,10 @@ void print_choose(const HeadChoices& result, std::ostream& out) {
     out << fmt::format("{:>6} {:>6} {:>11} {:>11} {:>9} {:>8.4f} {:>16}\n", c.heads, c.rank,
                        scaled(c.parameters), scaled(c.flops), scaled(c.kv_bytes) + "B", c.bound, proxy);
   }
+  const auto between = [](const HeadChoice& c) { return c.proxy && c.proxy->between; };
+  if (std::any_of(result.choices.begin(), result.choices.end(), between))
+    out << "~ not trained: interpolated, in the logarithm of the rank, between the nearest\n"
+           "  ranks that were; +- reaches to the far ends of both\n";
   if (!result.remarks.empty()) out << '\n';
   for (const std::string& remark : result.remarks)
     for (const std::string& line : wrap(remark, 80)) out << line << '\n';

@@ -2,9 +2,11 @@
 #include "paths/paths.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <memory>
@@ -178,15 +180,31 @@ void print_paths(const ScanResult& result, const PathsRequest& request, std::ost
   print_sentences(result, terminal_style(STDOUT_FILENO), out);
 }
 
-int run_paths(PathsOptions& o, Io& io) {
+// A table of counts alone would leave out what these ask for without a word.
+void refuse_what_is_not_counted(const CLI::App& app, bool sizes) {
+  const std::vector<std::string> counted{"--help",  "--quiet", "--count",    "--layers",
+                                         "--heads", "--alpha", "--published"};
+  std::vector<std::string> given;
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    if (option->count() > 0 && std::find(counted.begin(), counted.end(), name) == counted.end())
+      given.push_back(name);
+  }
+  if (given.empty()) return;
+  throw usage_error(
+      fmt::format("--count without a model prints one table, and takes no {}", fmt::join(given, ", no ")))
+      .hint(sizes ? "leave it out; or leave out --layers and --heads, to count the paths of a model"
+                  : "leave it out");
+}
+
+int run_paths(PathsOptions& o, const CLI::App& app, Io& io) {
   const bool sizes = o.layers > 0 || o.heads > 0;
   if (sizes && !o.count) throw usage_error("--layers and --heads belong to --count");
   if (o.published && !o.count) throw usage_error("--published belongs to --count");
   if (!o.alpha.empty() && !sizes) throw usage_error("--alpha belongs to --count --layers L --heads H");
   const bool counts_alone =
       o.count && (sizes || (o.published && o.input.model.empty() && o.input.init.empty()));
-  if (counts_alone && (o.input.json || o.input.format != "table" || !o.input.out.empty()))
-    throw usage_error("--count without a model prints one table: no --json, --format or --out");
+  if (counts_alone) refuse_what_is_not_counted(app, sizes);
   if (o.count && sizes) {
     if (o.layers < 1 || o.heads < 1) throw usage_error("--count needs both --layers and --heads, or a model");
     print_count(o.layers, o.heads, o.alpha, io.out);
@@ -245,7 +263,7 @@ std::function<int(Io&)> prepare_paths(CLI::App& app) {
            between_zero_and_one())
       ->type_name("A[,A...]");
   app.footer(kBelowPaths + std::string("\n") + app.get_footer());
-  return [o](Io& io) { return run_paths(*o, io); };
+  return [o, &app](Io& io) { return run_paths(*o, app, io); };
 }
 
 }  // namespace

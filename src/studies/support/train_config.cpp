@@ -374,8 +374,11 @@ std::map<std::string, double> limits_of(const TrialSpec& t) {
         SquareWave(k.d, 4 * std::sqrt(2.0) / jumps).lower_bound(a.d_qk, static_cast<double>(a.heads));
   }
   if (asked) out["no_selection_floor"] = k.data == "ortho" ? nearest_floor(k.n) : independent_floor(k.d, k.n);
-  if (k.name == "farthest" && k.data == "iid" && k.queries == 0 && k.n >= 2)
-    out["no_selection_floor"] = farthest_floors(k.d, k.n).no_selection;
+  // The one-layer model has no skip: it cannot tell its own token from the others without looking at scores.
+  if (k.name == "farthest" && k.data == "iid" && k.queries == 0 && k.n >= 2) {
+    const FarthestFloors floors = farthest_floors(k.d, k.n);
+    out["no_selection_floor"] = asks_separately(t.network) ? floors.mean_of_tokens : floors.no_selection;
+  }
   return out;
 }
 
