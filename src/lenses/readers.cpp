@@ -173,8 +173,8 @@ extern const Lens lens_readers{
           .formula =
               "mean over units of E (x - m)^2 / E (x - mu)^2, m the mean over the sample's tokens "
               "(causal: over those up to this one), mu that over all samples; at most 32 content tokens of a "
-              "sample, without those whose squared distance from the mean is over 20 times the median one; "
-              "0 where nothing differs at all",
+              "sample, without those whose squared distance from the mean, every unit over its variance, is over "
+              "20 times the median one; 0 where nothing differs at all",
           .meaning = "0: the tokens of a sample are all alike, though samples differ; tokens drawn "
                      "independently of their sample give 1 - 1/n",
           .high = 1.0 + 1e-9,
