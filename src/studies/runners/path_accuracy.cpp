@@ -116,10 +116,8 @@ void run_path_accuracy(std::span<const TrialJob> jobs, const RunContext& context
 void export_path_accuracy(const TrialJob& job, const std::filesystem::path& folder) {
   const TokenTrial t = token_trial_of(job.config);
   const TokenData data = t.task->make(t.data);
-  const TrialSpec training = training_of(t, data);
-  const Finished trained =
-      load_shared(training, shared_folder(job, kPathAccuracy, path_accuracy_network(job.config)));
-  TrainedModel(training, trained.parameters, &data.test).write(std::string(t.task->name), folder);
+  export_shared(training_of(t, data), shared_folder(job, kPathAccuracy, path_accuracy_network(job.config)),
+                std::string(t.task->name), &data.test, folder);
 }
 
 }  // namespace
