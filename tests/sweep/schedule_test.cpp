@@ -45,6 +45,14 @@ TEST(Schedule, WorkersShareAStackThatOneCouldTake) {
             (std::vector<size_t>{1, 1, 1}));
 }
 
+TEST(Schedule, ATrainingThatTrialsShareIsNotDoneByEveryWorker) {
+  Runner runner = fake_runner();
+  runner.shared_flops = [](const Config&) { return 1e9; };
+  std::vector<TrialJob> all = jobs("rank=1,2,4", "d=32", 1);
+  for (const TrialJob& job : jobs("rank=1,2,4", "d=16", 1)) all.push_back(job);
+  EXPECT_EQ(sizes(plan_stacks(runner, all, "", 3)), (std::vector<size_t>{3, 3}));  // two networks
+}
+
 TEST(Schedule, EveryTrialRunsOnceAndIsRecorded) {
   const TempFolder folder;
   Store store(folder.path(), true);
