@@ -90,6 +90,18 @@ TEST(Schedule, ADivergedTrialFailsAloneAndARunnerThatThrowsCostsItsStack) {
   }
 }
 
+TEST(Schedule, AReasonHasOneLineAndNoStackTrace) {
+  const TempFolder folder;
+  Store store(folder.path(), true);
+  fill(store, fake_study(1, 5, 0));
+  Runner runner = fake_runner();
+  runner.run = [](std::span<const TrialJob>, const RunContext&) {  // as torch words it
+    throw std::runtime_error("the sizes 3 and 4 do not match\nException raised from mul\nframe #0: f");
+  };
+  EXPECT_EQ(run_study(store, runner, {}, {}).failed, 4);
+  for (const StoredTrial& trial : store.trials()) EXPECT_EQ(trial.reason, "the sizes 3 and 4 do not match");
+}
+
 TEST(Schedule, AMissingDeviceFailsNothing) {
   const TempFolder folder;
   Store store(folder.path(), true);
