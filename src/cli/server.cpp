@@ -153,9 +153,7 @@ class Server {
 
   void show(Connection& c, const HttpRequest& request) {
     // A page of elsewhere must not reach us under a name that it made resolve to loopback.
-    if (request.host != fmt::format("127.0.0.1:{}", port_) &&
-        request.host != fmt::format("localhost:{}", port_))
-      return c.say(403, "this server answers to 127.0.0.1 only");
+    if (!is_loopback(request.host, port_)) return c.say(403, "this server answers to 127.0.0.1 only");
     const bool data = request.path == "/data.json";
     const auto folder = request.query.find("folder");
     const std::string name = folder == request.query.end() ? "" : folder->second;
