@@ -207,6 +207,13 @@ Trials that look at one network in different ways share its training.
 
   $ rankscope study run sort --dry-run | tail -1 | cut -d, -f1
   147 trials in 3 stacks
+Asked to stop while the last trial runs, it is done when that is: there is nothing to go on with.
+
+  $ rankscope study run vote d=64 n=4 heads=1 samples=250000 --out last > said 2>&1 & pid=$!
+  > until rankscope study status last 2> /dev/null | grep -q '1 running\|1 of 1 done'; do sleep 0.02; done; kill -TERM $pid 2> /dev/null; wait $pid && grep -c 'stopped\|go on' said
+  0
+  [1]
+
   $ rankscope study run sort --seeds 1 --dry-run | tail -1 | cut -d, -f1-2
   49 trials in 1 stacks, 2.48e+11 FLOP
   $ rankscope study run sort --seeds 1 reading=only length=0 --dry-run | tail -1 | cut -d, -f1-2
