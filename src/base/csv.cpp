@@ -43,9 +43,15 @@ bool is_guarded_formula(std::string_view text) {
 
 }  // namespace
 
-CsvReader::CsvReader(std::string_view text, std::string place, char separator)
-    : text_(text), place_(std::move(place)), separator_(separator) {
+CsvReader::CsvReader(std::string_view text, std::string place) : text_(text), place_(std::move(place)) {
   if (text_.starts_with("\xEF\xBB\xBF")) at_ = 3;  // what some spreadsheets put in front
+}
+
+CsvReader CsvReader::of_texts(std::string_view text, std::string place, char separator) {
+  CsvReader out(text, std::move(place));
+  out.separator_ = separator;
+  out.guarded_ = false;
+  return out;
 }
 
 std::string CsvReader::where() const { return fmt::format("{}, line {}", place_, row_line_); }
@@ -79,7 +85,8 @@ bool CsvReader::next(std::vector<std::string>& cells) {
     if (cells.size() == kMostCells)
       throw Error(fmt::format("the row has more than the {} cells allowed", kMostCells)).in(where());
     cells.push_back(cell());
-    if (cells.back().starts_with('\'') && is_guarded_formula(cells.back())) cells.back().erase(0, 1);
+    if (guarded_ && cells.back().starts_with('\'') && is_guarded_formula(cells.back()))
+      cells.back().erase(0, 1);
     if (at_ >= text_.size() || text_[at_] != separator_) break;
     ++at_;
   }

@@ -22,9 +22,11 @@ struct CellTable {
 /// Row by row, for tables too large to hold as cells.
 class CsvReader {
  public:
-  /// The text must outlive the reader; `place` (a file name) is named in errors. Spreadsheets of some
-  /// countries write `;` between cells.
-  CsvReader(std::string_view text, std::string place, char separator = ',');
+  /// A table as csv_cell writes it: the apostrophe before a formula is ours, and goes. The text must outlive
+  /// the reader; `place` (a file name) is named in errors.
+  CsvReader(std::string_view text, std::string place);
+  /// A table of someone else, each cell as it stands. Spreadsheets of some countries write `;` between cells.
+  static CsvReader of_texts(std::string_view text, std::string place, char separator);
 
   /// The next row that is not empty; false at the end. A row whose number of cells differs from the first
   /// one's is an error that names its line.
@@ -40,7 +42,8 @@ class CsvReader {
   size_t at_ = 0, columns_ = 0;
   int64_t line_ = 1, row_line_ = 1;
   std::string place_;
-  char separator_;
+  char separator_ = ',';
+  bool guarded_ = true;
 };
 
 /// A whole table; its first row names the columns, and a text without one is an error.

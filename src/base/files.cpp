@@ -11,11 +11,9 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
-#include <memory>
 
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "base/sha256.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
@@ -172,20 +170,6 @@ void MappedFile::release(size_t offset, size_t length) const {
   // Pages at the edges may belong to a neighbour too; dropping them only costs a second read.
   if (data_ != nullptr && first < last)
     ::madvise(const_cast<std::byte*>(data_) + first, last - first, MADV_DONTNEED);
-}
-
-std::string sha256_file(const fs::path& path) {
-  const Descriptor file{open_to_read(path)};
-  regular_size(file.fd, path);
-  Sha256 hash;
-  const size_t piece = 1 << 20;
-  const auto buffer = std::make_unique<std::byte[]>(piece);
-  for (;;) {
-    const ssize_t got = ::read(file.fd, buffer.get(), piece);
-    if (got < 0) throw io_error("read the file", path);
-    if (got == 0) return hash.hex();
-    hash.update({buffer.get(), static_cast<size_t>(got)});
-  }
 }
 
 }  // namespace rankscope

@@ -59,7 +59,4 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// SHA-256 of a file as lower-case hex, reading it in pieces.
-std::string sha256_file(const std::filesystem::path& path);
-
 }  // namespace rankscope

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <optional>
-#include <set>
 
 #include "base/error.h"
 #include "base/json.h"

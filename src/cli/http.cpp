@@ -153,6 +153,12 @@ HttpReading read_http(std::string_view bytes) {
   return out;
 }
 
+bool is_loopback(std::string_view host, int port) {
+  for (const std::string_view name : {"127.0.0.1", "localhost"})
+    if (host == fmt::format("{}:{}", name, port) || (port == 80 && host == name)) return true;
+  return false;
+}
+
 std::string http_head(int status, std::string_view type, size_t length, bool stays, std::string_view extra) {
   return fmt::format(
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: {}\r\n"

@@ -30,6 +30,9 @@ struct HttpReading {
 /// Never throws. More than kLargestHead bytes without an end are refused.
 HttpReading read_http(std::string_view bytes);
 
+/// Whether a client that says so in Host means this machine's `port` by name: it leaves out 80, HTTP's own.
+bool is_loopback(std::string_view host, int port);
+
 /// The head of an answer, up to the empty line. `extra` holds whole lines.
 std::string http_head(int status, std::string_view type, size_t length, bool stays, std::string_view extra);
 

@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <optional>
+#include <ostream>
 
 #include "base/error.h"
 #include "base/progress.h"

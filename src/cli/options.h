@@ -45,15 +45,10 @@ inline CLI::Validator size_in_bytes() {
   return {check, ""};
 }
 
-/// Finite and not below zero.
+/// Finite and not below zero; in decimal digits.
 inline bool parse_positive(const std::string& text, double& value) {
-  try {
-    size_t used = 0;
-    value = std::stod(text, &used);
-    return used == text.size() && std::isfinite(value) && value >= 0;
-  } catch (const std::logic_error&) {
-    return false;
-  }
+  const auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return fault == std::errc{} && rest == text.data() + text.size() && std::isfinite(value) && value >= 0;
 }
 
 inline CLI::Validator positive_number(double least = 0, double most = INFINITY) {

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <cmath>
-#include <iostream>
 #include <numbers>
+#include <ostream>
 
 #include "base/error.h"
 #include "base/published.h"

@@ -155,7 +155,8 @@ int run_program(std::vector<std::string> arguments, std::istream& in, std::ostre
                .hint("a smaller --batch-size, --samples or --max-length")
                .render();
   } catch (const std::exception& e) {
-    err << Error(e.what()).render();
+    const std::string said = e.what();  // torch puts a stack trace behind its first line
+    err << Error(said.substr(0, said.find('\n'))).render();
   }
   return 1;
 }

@@ -92,16 +92,18 @@ class Server {
 
   // The first is the one that listens, the others are the connections in their order.
   std::vector<pollfd> wait() const {
-    std::vector<pollfd> watched{{listening_.fd, POLLIN, 0}};
+    std::vector<pollfd> watched{{full_ ? -1 : listening_.fd, POLLIN, 0}};
     for (const Connection& c : all_)
       watched.push_back({c.socket.fd, static_cast<short>(c.answering ? POLLOUT : POLLIN), 0});
-    ::poll(watched.data(), watched.size(), all_.empty() ? -1 : 100);  // deadlines are looked at in between
+    const bool idle = all_.empty() && !full_;
+    ::poll(watched.data(), watched.size(), idle ? -1 : 100);  // deadlines are looked at in between
     return watched;
   }
 
   void accept_all() {
     for (;;) {
       const int fd = ::accept4(listening_.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      full_ = fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
       if (fd < 0) return;
       const int yes = 1;
       ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
@@ -153,9 +155,7 @@ class Server {
 
   void show(Connection& c, const HttpRequest& request) {
     // A page of elsewhere must not reach us under a name that it made resolve to loopback.
-    if (request.host != fmt::format("127.0.0.1:{}", port_) &&
-        request.host != fmt::format("localhost:{}", port_))
-      return c.say(403, "this server answers to 127.0.0.1 only");
+    if (!is_loopback(request.host, port_)) return c.say(403, "this server answers to 127.0.0.1 only");
     const bool data = request.path == "/data.json";
     const auto folder = request.query.find("folder");
     const std::string name = folder == request.query.end() ? "" : folder->second;
@@ -195,6 +195,7 @@ class Server {
   Descriptor listening_;
   int port_ = 0;
   std::list<Connection> all_;  // the oldest first
+  bool full_ = false;  // no descriptor was left for who knocks: polled, they would wake us at once again
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ int carry_out(Store& store, const Runner& runner, const StudyOptions& o, Io& io)
                                   : coordinate(store, runner, options, *cluster(), tell);
   }
   if (o.tensorboard) write_all_events(store);
-  if (stop_asked) {
+  if (stop_asked && report.left > 0) {  // it may have come when the last trial had its result
     io.err << fmt::format("stopped: {} trials are left\ngo on: rankscope study resume {}\n", report.left,
                           printable(o.folder, 400));
     return 1;

@@ -21,7 +21,7 @@ struct FixedHead {
 };
 
 /// Rows `stand_in` of the variants `prefix` + "L5H3+L7H0": what both cost more than their added effects
-/// would, output_kl or output_error. The error is a bootstrap's over samples.
+/// would, output_kl or output_error: means over samples, with their standard errors.
 void measure_stand_ins(Evaluator& evaluator, const std::vector<FixedHead>& heads,
                        const std::vector<std::pair<size_t, size_t>>& pairs, const std::string& prefix,
                        ResultTable& table);

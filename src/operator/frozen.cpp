@@ -162,12 +162,6 @@ class Freezer {
   AffineChain chain_;
 };
 
-at::Tensor one_row(const at::Tensor& like, int64_t token, const at::Tensor& u) {
-  at::Tensor y = at::zeros({like.size(0), u.size(0)}, like.options());
-  y.select(0, token).copy_(u);
-  return y;
-}
-
 }  // namespace
 
 FrozenNetwork::FrozenNetwork(const ModelSpec& spec, WeightSource& source, const Batch& batch)
@@ -198,14 +192,6 @@ const at::Tensor& FrozenNetwork::head_bias() const {
   const c10::NoGradGuard no_grad;
   if (!impl_->head_bias.defined()) impl_->head_bias = impl_->head.affine(bias());
   return impl_->head_bias;
-}
-
-at::Tensor FrozenNetwork::row_slice(int64_t token, const at::Tensor& u) const {
-  return impl_->trunk.adjoint(one_row(impl_->output, token, u));
-}
-
-at::Tensor FrozenNetwork::logit_slice(int64_t token, const at::Tensor& u) const {
-  return impl_->trunk.adjoint(impl_->head.adjoint(one_row(impl_->head_output, token, u)));
 }
 
 }  // namespace rankscope

@@ -31,11 +31,6 @@ class FrozenNetwork {
   const at::Tensor& head_output() const;
   const at::Tensor& head_bias() const;
 
-  /// The row of the operator that writes token `token` in direction u [d] of the trunk's output: [N, d].
-  at::Tensor row_slice(int64_t token, const at::Tensor& u) const;
-  /// The same for direction u [w] before the vocabulary matrix: a row of W_U gives a logit's row.
-  at::Tensor logit_slice(int64_t token, const at::Tensor& u) const;
-
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

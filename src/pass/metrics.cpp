@@ -45,9 +45,9 @@ const std::vector<MetricInfo>& metrics_without_lens() {
        .meaning = "what it cost, in forward passes"},
       {.name = "stand_in",
        .formula = "cost of both heads' means in their places (of zero, for variants `pair:`), less the cost "
-                  "of x_A + x_B - x as last hidden state; output_kl or output_error; error by bootstrap over "
-                  "samples",
-       .meaning = "above 0: the heads stand in for each other, as their effects do not add"},
+                  "of x_A + x_B - x as last hidden state; output_kl or output_error; mean over samples",
+       .meaning = "above 0: the heads stand in for each other, as their effects do not add",
+       .version = 2},
       {.name = "head_able_rel",
        .formula = "sqrt(n median |W_O (v - v')|^2 / 2) over the values v, v' of neighbours among a sample's "
                   "n tokens, over "

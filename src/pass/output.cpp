@@ -2,48 +2,16 @@
 
 #include <c10/core/GradMode.h>
 #include <algorithm>
-#include <limits>
 
 #include "base/stats.h"
 #include "model/embed_and_unembed.h"
+#include "pass/running_softmax.h"
 
 namespace rankscope {
 namespace {
 
 constexpr int64_t kVocabularyTile = 4096;
 constexpr const char* kLogits = "unembed.hook_out";
-
-// Per token, over the vocabulary tiles seen so far: with logits a (full) and b (other),
-//   KL = E_p[a - b] - log Z_a + log Z_b,
-// accumulated as a running softmax does, in double.
-struct RunningKl {
-  at::Tensor a_max, a_sum, weighted, b_max, b_sum;  // [N]
-
-  explicit RunningKl(int64_t n, const at::Device& device) {
-    const auto options = at::TensorOptions().dtype(at::kDouble).device(device);
-    a_max = at::full({n}, -std::numeric_limits<double>::infinity(), options);
-    b_max = a_max.clone();
-    a_sum = at::zeros({n}, options);
-    b_sum = at::zeros({n}, options);
-    weighted = at::zeros({n}, options);
-  }
-
-  void add(const at::Tensor& a, const at::Tensor& b) {  // [N, tile]
-    const at::Tensor a_new = at::maximum(a_max, std::get<0>(a.max(1)).to(at::kDouble));
-    const at::Tensor b_new = at::maximum(b_max, std::get<0>(b.max(1)).to(at::kDouble));
-    const at::Tensor p = (a - a_new.to(a.scalar_type()).unsqueeze(1)).exp_();
-    const at::Tensor a_shrink = (a_max - a_new).exp_(), b_shrink = (b_max - b_new).exp_();
-    a_sum = a_sum * a_shrink + p.sum(1).to(at::kDouble);
-    weighted = weighted * a_shrink + (a - b).mul_(p).sum(1).to(at::kDouble);
-    b_sum = b_sum * b_shrink + (b - b_new.to(b.scalar_type()).unsqueeze(1)).exp_().sum(1).to(at::kDouble);
-    a_max = a_new;
-    b_max = b_new;
-  }
-
-  at::Tensor kl() const {
-    return (weighted / a_sum - (a_max + a_sum.log()) + (b_max + b_sum.log())).clamp_min_(0.0);
-  }
-};
 
 // The sums over each sample of a number for each token [N]: [S]. Few operations, because a GPU waits for
 // each.
@@ -69,18 +37,24 @@ class Comparison {
     const Weights head = source.load("unembed");
     const auto unembeds = other_heads(head);
     site_ = kLogits;
+    struct Other {
+      at::Tensor h;
+      RunningSoftmax softmax;
+      at::Tensor weighted;  // E_p[a - b] with p of the full model
+    };
     struct Running {
-      at::Tensor h;                    // of the full model
-      std::vector<at::Tensor> others;  // of each other state
-      std::vector<RunningKl> kl;
+      at::Tensor h;  // of the full model
+      RunningSoftmax softmax;
+      std::vector<Other> others;
     };
     std::vector<Running> running;  // one a batch
     per_batch([&](size_t b, const Batch&) {
-      Running r{before_vocabulary((*full_.x)[b], source.spec(), head), {}, {}};
-      for (size_t o = 0; o < others_.size(); ++o) {
-        r.others.push_back(before_vocabulary((*others_[o]->x)[b], spec_of(o), *unembeds[o]));
-        r.kl.emplace_back(r.h.size(0), r.h.device());
-      }
+      const at::Tensor h = before_vocabulary((*full_.x)[b], source.spec(), head);
+      const int64_t N = h.size(0);
+      Running r{h, RunningSoftmax::of(N, h), {}};
+      for (size_t o = 0; o < others_.size(); ++o)
+        r.others.push_back({before_vocabulary((*others_[o]->x)[b], spec_of(o), *unembeds[o]),
+                            RunningSoftmax::of(N, h), at::zeros({N}, r.softmax.sum.options())});
       running.push_back(std::move(r));
     });
     // Tiles in the outer loop: the table is read, and on a device copied, once.
@@ -93,16 +67,22 @@ class Comparison {
         if (theirs.count(&source_of(o)) == 0)
           theirs[&source_of(o)] = source_of(o).row_range("unembed.W_U", first, count);
       for (Running& r : running) {
-        const at::Tensor a = capped(at::linear(r.h, W, slice(head, first, count)), source.spec().output);
-        for (size_t o = 0; o < others_.size(); ++o)
-          r.kl[o].add(
-              a, capped(at::linear(r.others[o], theirs[&source_of(o)], slice(*unembeds[o], first, count)),
-                        spec_of(o).output));
+        const RunningSoftmax::Tile a =
+            r.softmax.add(capped(at::linear(r.h, W, slice(head, first, count)), source.spec().output));
+        for (size_t o = 0; o < others_.size(); ++o) {
+          Other& other = r.others[o];
+          RunningSoftmax::Tile b = other.softmax.add(
+              capped(at::linear(other.h, theirs[&source_of(o)], slice(*unembeds[o], first, count)),
+                     spec_of(o).output));
+          add_difference(other.weighted, a, b);
+        }
       }
     }
     per_batch([&](size_t b, const Batch& batch) {
       std::vector<at::Tensor> means;
-      for (const RunningKl& kl : running[b].kl) means.push_back(sums_of_samples(kl.kl(), batch));
+      const Running& r = running[b];
+      for (const Other& other : r.others)
+        means.push_back(sums_of_samples(kl_of(r.softmax, other.softmax, other.weighted), batch));
       std::vector<double> tokens;
       for (int64_t s = 0; s < batch.count(); ++s) tokens.push_back(static_cast<double>(batch.length(s)));
       record(batch, means, tokens);

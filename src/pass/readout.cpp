@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "model/embed_and_unembed.h"
 #include "pass/output.h"
+#include "pass/running_softmax.h"
 
 namespace rankscope {
 namespace {
@@ -18,19 +18,16 @@ constexpr int64_t kTile = 4096;
 // Rows at once: a tile of logits that stays in a cache, or that fills a GPU.
 int64_t rows_at_once(const at::Tensor& h) { return h.is_cuda() ? 16384 : 256; }
 
-// What is known of one state after some tiles, [M]. With logits a of the first state and b of this one,
-//   KL = E_p[a - b] - log Z_a + log Z_b, as a running softmax, in double.
+// What is known of one state after some tiles, [M].
 struct Running {
-  at::Tensor most, sum, answer, weighted;
+  RunningSoftmax softmax;
+  at::Tensor answer;    // the logit of what is asked for
+  at::Tensor weighted;  // E_p[a - b] with logits a and p of the first state
 
-  explicit Running(const at::Tensor& h) {
-    const auto options = h.options().dtype(at::kDouble);
-    most = at::full({h.size(0)}, -std::numeric_limits<double>::infinity(), options);
-    sum = at::zeros({h.size(0)}, options);
-    answer = at::zeros({h.size(0)}, options);
-    weighted = at::zeros({h.size(0)}, options);
-  }
-  at::Tensor log_z() const { return most + sum.log(); }
+  explicit Running(const at::Tensor& h)
+      : softmax(RunningSoftmax::of(h.size(0), h)),
+        answer(at::zeros_like(softmax.sum)),
+        weighted(at::zeros_like(softmax.sum)) {}
 };
 
 class Reader {
@@ -50,12 +47,9 @@ class Reader {
         tile(W, b, first, row, std::min(rows_at_once(W), rows - row));
     }
     std::vector<RowOutputs> out;
-    const at::Tensor z = running_.front().log_z();
-    for (const Running& r : running_) {
-      const at::Tensor own = r.log_z();
-      out.push_back({ids_.defined() ? own - r.answer : at::Tensor(),
-                     (r.weighted / running_.front().sum - z + own).clamp_min_(0.0)});
-    }
+    for (const Running& r : running_)
+      out.push_back({ids_.defined() ? r.softmax.log_z() - r.answer : at::Tensor(),
+                     kl_of(running_.front().softmax, r.softmax, r.weighted)});
     return out;
   }
 
@@ -71,23 +65,19 @@ class Reader {
       here = (place >= 0).logical_and(place < W.size(0));
       index = place.clamp(0, W.size(0) - 1).unsqueeze(1);
     }
-    at::Tensor a, p, shrink;
+    RunningSoftmax::Tile a;
     for (size_t s = 0; s < states_.size(); ++s) {
       const at::Tensor x = logits(s);
       Running& r = running_[s];
-      at::Tensor most = rows(r.most), sum = rows(r.sum), answer = rows(r.answer), weighted = rows(r.weighted);
-      const at::Tensor peak = at::maximum(most, std::get<0>(x.max(1)).to(at::kDouble));
-      at::Tensor e = (x - peak.to(x.scalar_type()).unsqueeze(1)).exp_();
-      const at::Tensor less = (most - peak).exp_();
-      sum.mul_(less).add_(e.sum(1).to(at::kDouble));
-      most.copy_(peak);
-      if (here.defined())
+      RunningSoftmax::Tile own = r.softmax.part(row, count).add(x);
+      if (here.defined()) {
+        const at::Tensor answer = rows(r.answer);
         answer.copy_(at::where(here, x.gather(1, index).squeeze(1).to(at::kDouble), answer));
-      if (s == 0) {
-        a = x, p = e, shrink = less;
-        continue;
       }
-      weighted.mul_(shrink).add_(at::sub_out(e, a, x).mul_(p).sum(1).to(at::kDouble));
+      if (s == 0)
+        a = std::move(own);
+      else
+        add_difference(rows(r.weighted), a, own);
     }
   }
 

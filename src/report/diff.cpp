@@ -85,21 +85,33 @@ std::vector<std::string> version_notes(const SavedResults& a, const SavedResults
   return out;
 }
 
+// The values of the samples that both have, and how many only one of them has.
+struct Pairs {
+  Pairs(const std::map<int64_t, double>& all_a, const std::map<int64_t, double>& all_b) {
+    for (const auto& [sample, x] : all_a)
+      if (const auto y = all_b.find(sample); y != all_b.end()) {
+        a.push_back(x);
+        b.push_back(y->second);
+      }
+    unpaired = static_cast<int64_t>(all_a.size() + all_b.size() - 2 * a.size());
+  }
+  std::vector<double> a, b;
+  int64_t unpaired = 0;
+};
+
 // The standard error of b - a over pairs of samples. For geometric means to first order: each sample moves
 // a = exp(mean log a_i) by a log(a_i) / n.
-Estimate paired(const Change& c, const std::map<int64_t, double>& a, const std::map<int64_t, double>& b,
-                bool geometric, int64_t& n) {
+double paired_error(const Change& c, const Pairs& pairs, bool geometric, int64_t& n) {
   std::vector<double> parts;
-  for (const auto& [sample, x] : a) {
-    const auto y = b.find(sample);
-    if (y == b.end()) continue;
+  for (size_t i = 0; i < pairs.a.size(); ++i) {
+    const double x = pairs.a[i], y = pairs.b[i];
     if (!geometric)
-      parts.push_back(y->second - x);
-    else if (x > 0 && y->second > 0)
-      parts.push_back(c.b * std::log(y->second) - c.a * std::log(x));
+      parts.push_back(y - x);
+    else if (x > 0 && y > 0)
+      parts.push_back(c.b * std::log(y) - c.a * std::log(x));
   }
   n = static_cast<int64_t>(parts.size());
-  return arithmetic_mean(parts);
+  return arithmetic_mean(parts).stderr_;
 }
 
 // Numbers that name a place (a token, a channel): their differences mean nothing.
@@ -194,13 +206,22 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
       continue;
     }
     if (!std::isfinite(c.a) || !std::isfinite(c.b)) continue;
-    c.delta = c.b - c.a;
     const auto sa = samples_of(samples_a, r), sb = samples_of(samples_b, r);
     if (sa != samples_a.end() && sb != samples_b.end()) {
-      c.stderr_ = paired(c, sa->second, sb->second, is_geometric(a, r.metric.str()), c.n).stderr_;
+      const Pairs pairs(sa->second, sb->second);
+      const bool geometric = is_geometric(a, r.metric.str());
       const bool said = std::get<7>(sa->first) != kDepthNotSaid;
-      if (!said && sharing[without_depth(r)] > 1) c.stderr_ = kNone;
+      const bool whose = said || sharing[without_depth(r)] == 1;
+      if (whose && pairs.unpaired > 0) {  // means of different samples differ without any change
+        if (pairs.a.empty()) continue;
+        c.unpaired = pairs.unpaired;
+        c.a = (geometric ? geometric_mean(pairs.a) : arithmetic_mean(pairs.a)).value;
+        c.b = (geometric ? geometric_mean(pairs.b) : arithmetic_mean(pairs.b)).value;
+      }
+      const double error = paired_error(c, pairs, geometric, c.n);
+      if (whose) c.stderr_ = error;
     }
+    c.delta = c.b - c.a;
     out.changes.push_back(c);
   }
   out.only_b = rows_b.size();
@@ -245,6 +266,8 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
               : fmt::format(" ± {}, {} standard errors", number_text(c->stderr_), number_text(c->errors()));
       line(fmt::format("      {} -> {}: {}{}", number_text(c->a), number_text(c->b), number_text(c->delta),
                        sure));
+      if (c->unpaired > 0)
+        line(fmt::format("      of the {} sample{} for which both are defined", c->n, c->n == 1 ? "" : "s"));
     }
     out << '\n';
   };

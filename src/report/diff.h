@@ -10,7 +10,8 @@
 
 namespace rankscope {
 
-/// What one row of metrics.csv became. `a` and `b` are the rows' own values.
+/// What one row of metrics.csv became. `a` and `b` are the rows' own values, or, where a sample has a value
+/// in one of the two scans only, the means of the samples that have one in both.
 struct Change {
   Name variant, site, metric, tokens;
   int32_t layer = -1, head = -1;
@@ -18,6 +19,7 @@ struct Change {
   double delta = kNone;    // b - a
   double stderr_ = kNone;  // of the paired difference; NaN where no samples stand behind the values
   int64_t n = 0;           // pairs
+  int64_t unpaired = 0;    // samples that have a value in one of the scans only: left out
   Name stream = {};
 
   /// Change over its standard error; infinite for a change behind which no samples stand (weights), 0 for

@@ -45,28 +45,33 @@ struct Place {
   int64_t layer = 0, number = 0;
 };
 
-// Two numbers in some other spelling ("head:5.3", "L5.H3", "5-3") as they should be written, "head:L5H3"; one
-// or none says nothing, and neither do three.
-std::optional<std::string> respelled(std::string_view text, std::string_view kind, char letter) {
+// Two numbers in some other spelling ("head:2.1", "L2.H1", "2-1") as they should be written, "head:L2H1"; one
+// or none says nothing, neither do three, and a network without such a layer has nothing of that name.
+std::optional<std::string> respelled(const ModelSpec& spec, std::string_view text, std::string_view kind,
+                                     char letter) {
+  constexpr std::string_view kDigits = "0123456789";
   std::vector<int64_t> numbers;
   while (!text.empty()) {
     int64_t number = 0;
     if (take_number(text, number))
       numbers.push_back(number);
+    else if (kDigits.find(text.front()) != kDigits.npos)
+      return std::nullopt;  // beyond what a number may be
     else
       text.remove_prefix(1);
   }
-  if (numbers.size() != 2) return std::nullopt;
+  if (numbers.size() != 2 || numbers[0] >= spec.depth()) return std::nullopt;
   return fmt::format("{}:L{}{}{}", kind, numbers[0], letter, numbers[1]);
 }
 
-Place place_of(ModelSpec& spec, std::string_view part, char letter, const char* what, const char* example) {
+Place place_of(ModelSpec& spec, std::string_view part, char letter, const char* what) {
   Place p;
   const std::string_view kind = part.substr(0, part.find(':'));
   std::string_view rest = part.substr(part.find(':') + 1);
+  const std::string meant =
+      respelled(spec, part, kind, letter).value_or(fmt::format("{}:L0{}0", kind, letter));
   const auto misspelled = [&] {
-    return usage_error(fmt::format("\"{}\" does not name {}", printable(part), what))
-        .hint(fmt::format("write {}", respelled(part, kind, letter).value_or(example)));
+    return usage_error(fmt::format("\"{}\" does not name {}", printable(part), what)).hint("write " + meant);
   };
   if (const size_t dot = rest.find('.'); dot != std::string_view::npos) {
     p.stream = rest.substr(0, dot);
@@ -78,7 +83,7 @@ Place place_of(ModelSpec& spec, std::string_view part, char letter, const char* 
       throw usage_error(
           fmt::format("this network has one stream, and none called \"{}\"", printable(p.stream)))
           .in(fmt::format("--off {}", printable(part)))
-          .hint(fmt::format("--off {}", respelled(part, kind, letter).value_or(example)));
+          .hint("--off " + meant);
     if (std::find(known.begin(), known.end(), p.stream) == known.end())
       throw unknown_name("stream", p.stream, known);
   }
@@ -109,7 +114,7 @@ void add_once(std::vector<int64_t>& sorted, int64_t number) {
 }
 
 void remove_head(ModelSpec& spec, std::string_view part) {
-  const Place p = place_of(spec, part, 'H', "a head", "head:L5H3");
+  const Place p = place_of(spec, part, 'H', "a head");
   BranchSpec* branch = p.stream == "cross" ? nullptr : p.block->attention_branch();
   for (BranchSpec& b : p.block->branches)
     if (p.stream == b.name && b.attention()) branch = &b;
@@ -125,7 +130,7 @@ void remove_head(ModelSpec& spec, std::string_view part) {
 
 // That expert writes zero.
 void remove_expert(ModelSpec& spec, std::string_view part) {
-  const Place p = place_of(spec, part, 'E', "an expert", "expert:L3E5");
+  const Place p = place_of(spec, part, 'E', "an expert");
   BranchSpec* b = p.block->mlp_branch();
   if (b == nullptr || b->part.name != "experts")
     throw usage_error(fmt::format("layer {} has no experts", p.layer));
@@ -165,7 +170,7 @@ void remove_part(ModelSpec& spec, std::string_view part) {
   if (part.substr(0, 7) == "expert:") return remove_expert(spec, part);
   const auto& known = part_names();
   if (std::find(known.begin(), known.end(), part) == known.end()) {
-    const auto head = respelled(part, "head", 'H');
+    const auto head = respelled(spec, part, "head", 'H');
     if (head || part.substr(0, 4) == "head")
       throw usage_error(fmt::format("there is no part \"{}\"", printable(part)))
           .hint(fmt::format("a head is written {}", head.value_or("head:L5H3, layer and number in it")));

@@ -50,10 +50,6 @@ double stable_rank_gram(const Spectrum& s) {
   return of_nonzero(s, [&] { return scaled_sum(s, 4); });
 }
 
-double participation_ratio(const Spectrum& s) {
-  return of_nonzero(s, [&] { return scaled_sum(s, 2) * scaled_sum(s, 2) / scaled_sum(s, 4); });
-}
-
 double spectral_gap(const Spectrum& s) { return s.sigma.size() > 1 ? s.sigma[0] - s.sigma[1] : s.largest(); }
 
 NumericalRank numerical_rank(const Spectrum& s) {

@@ -31,8 +31,6 @@ double effective_rank_rel(const Spectrum& s);
 double stable_rank(const Spectrum& s);
 /// The stable rank of X X^T: sum sigma^4 / sigma_1^4.
 double stable_rank_gram(const Spectrum& s);
-/// (sum sigma^2)^2 / sum sigma^4.
-double participation_ratio(const Spectrum& s);
 /// sigma_1 - sigma_2; sigma_2 of a single row or column is 0.
 double spectral_gap(const Spectrum& s);
 

@@ -166,24 +166,19 @@ Axis coupled_axis(Study& study, const Reader& from, const std::string& name, con
 }
 
 void read_grid(Study& study, const Reader& from) {
-  std::vector<std::pair<int, Axis>>
-      axes;  // toml++ sorts keys; the order of the file is the order of the grid
-  for (const auto& [key, node] : from.table()) {
-    const std::string name(key.str());
+  for (const std::string& name : keys_as_written(from.table())) {
+    const toml::node& node = *from.table().get(name);
     const toml::array* list = node.as_array();
     if (list == nullptr || list->empty()) throw from.wrong(name, "a list of values", node);
-    const int line = static_cast<int>(node.source().begin.line);
     if (list->get(0)->is_table()) {
-      axes.emplace_back(line, coupled_axis(study, from, name, *list));
+      study.grid.push_back(coupled_axis(study, from, name, *list));
       continue;
     }
     note(study, name, node);
     Axis axis{{name}, {}};
     for (const toml::node& item : *list) axis.points.push_back({from.scalar(name, item)});
-    axes.emplace_back(line, std::move(axis));
+    study.grid.push_back(std::move(axis));
   }
-  std::stable_sort(axes.begin(), axes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [line, axis] : axes) study.grid.push_back(std::move(axis));
 }
 
 double published_value(const Reader& from, const toml::node& node) {

@@ -27,6 +27,7 @@ bool stopped(const SweepOptions& options) {
          (options.lost != nullptr && options.lost->load());
 }
 
+// What becomes of a trial is said in one line: torch puts a stack trace behind its first.
 std::string reason_of(const std::exception_ptr& fault) {
   try {
     std::rethrow_exception(fault);
@@ -35,7 +36,8 @@ std::string reason_of(const std::exception_ptr& fault) {
   } catch (const std::bad_alloc&) {
     return "there is not enough memory";
   } catch (const std::exception& e) {
-    return e.what();
+    const std::string said = e.what();
+    return said.substr(0, said.find('\n'));
   } catch (...) {
     return "an unknown fault";
   }

@@ -41,9 +41,9 @@ struct TrialStack {
 };
 
 /// Trials with one stack_key together, at most stack_limit of them, in stacks of nearly equal size, and in at
-/// least `workers` stacks where there are enough trials. The most expensive stack comes first: the longest
-/// one decides when the last worker is finished, and what does not fit the memory shows at once. Without a
-/// device nobody asks what fits: the worker that gets the stack will.
+/// least `workers` stacks where there are enough trials that share nothing (shared_flops). The most expensive
+/// stack comes first: the longest one decides when the last worker is finished, and what does not fit the
+/// memory shows at once. Without a device nobody asks what fits: the worker that gets the stack will.
 std::vector<TrialStack> plan_stacks(const Runner& runner, const std::vector<TrialJob>& jobs,
                                     const std::string& device, int64_t workers = 1);
 

@@ -18,7 +18,9 @@ std::vector<TrialStack> plan_stacks(const Runner& runner, const std::vector<Tria
   for (auto& [key, group] : groups) {
     const auto count = static_cast<int64_t>(group.size());
     const int64_t fits = device.empty() ? count : runner.stack_limit(group.front().config, device);
-    const int64_t limit = std::clamp<int64_t>(fits, 1, (count + workers - 1) / workers);
+    // What a group shares would be done again by each worker, all writing into the same folder.
+    const int64_t takers = runner.shared_flops == nullptr ? workers : 1;
+    const int64_t limit = std::clamp<int64_t>(fits, 1, (count + takers - 1) / takers);
     const int64_t stacks = (count + limit - 1) / limit;
     for (int64_t s = 0; s < stacks; ++s) {
       TrialStack& stack = out.emplace_back();

@@ -281,7 +281,7 @@ char separator_of(std::string_view content) {
 
 std::vector<TextSample> read_csv_column(std::string_view content, const std::string& name,
                                         const std::string& column, Unread* unread) {
-  CsvReader reader(content, name, separator_of(content));
+  CsvReader reader = CsvReader::of_texts(content, name, separator_of(content));
   std::vector<std::string> cells;
   if (!reader.next(cells)) throw Error("the table is empty").in(name);
   const size_t at = column_of(cells, column, name);

@@ -64,6 +64,13 @@ TEST(CsvReader, WhatASpreadsheetWouldCarryOutIsMarkedAsText) {
     EXPECT_EQ(read("x,y\n" + csv_cell(text) + ",1\n"), (Table{{"x", "y"}, {text, "1"}})) << text;
 }
 
+TEST(CsvReader, TextsOfOthersKeepTheirApostrophes) {
+  CsvReader reader = CsvReader::of_texts("text;y\n'= x;1\n'@home;'-1 and '+2\n", "t.csv", ';');
+  Table rows;
+  for (std::vector<std::string> cells; reader.next(cells);) rows.push_back(cells);
+  EXPECT_EQ(rows, (Table{{"text", "y"}, {"'= x", "1"}, {"'@home", "'-1 and '+2"}}));
+}
+
 TEST(CsvTable, FindsItsColumnsAndReadsBackAsItWasWritten) {
   const CellTable table{{"a", "b,c"}, {{"1", ""}, {"\"", "x"}}};
   EXPECT_EQ(table.find("b,c"), 1u);

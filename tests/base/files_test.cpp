@@ -62,7 +62,6 @@ TEST(ReadFile, DoesNotWaitForAPipe) {
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(error_of([&] { read_file(folder / "pipe"); }).message(), "this is not a regular file");
   EXPECT_EQ(error_of([&] { MappedFile map(folder / "pipe"); }).message(), "this is not a regular file");
-  EXPECT_EQ(error_of([&] { sha256_file(folder / "pipe"); }).message(), "this is not a regular file");
 }
 
 TEST(ReadFile, RefusesMoreThanTheLimit) {

@@ -111,14 +111,14 @@ lenses: what can be measured, what it means, what it costs.
   attn.hook_k                tokens x 3 heads x 10, whole
     keys, before positions turn them (blocks 0-2)
     read by no lens
-  $ rankscope lenses --sites | grep -A2 -e ^attn.hook_pattern -e ^ln_final
+  $ rankscope lenses --sites | grep -A2 -e ^attn.hook_pattern -e ^ln_final | sed 's/read by attention, .*, sinks/read by attention ... sinks/; s/read by massive, .*, trimmed/read by massive ... trimmed/'
   attn.hook_pattern          8 heads x queries x keys, tiles
     attention: how much each query takes of each key (blocks 0-5)
-    read by attention, column_sums, eigen, margins, pattern_spectra, sinks
+    read by attention ... sinks
   --
   ln_final.hook_normalized   tokens x 128, whole
     after the norm behind the last block
-    read by massive, readers, residual, residual_min, similarity, spectra, trimmed
+    read by massive ... trimmed
   $ rankscope lenses --sites models/llama --json | grep -c '"form"'
   19
   $ rankscope lenses --sites nowhere

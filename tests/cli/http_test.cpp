@@ -56,6 +56,19 @@ TEST(Http, WhatIsNoRequestIsRefused) {
   EXPECT_EQ(status_of(many + "\r\n"), 431);
 }
 
+TEST(Http, HostMustBeThisMachineAndItsPortWhich80NeedNotName) {
+  for (const std::string name : {"127.0.0.1", "localhost"}) {
+    EXPECT_TRUE(is_loopback(name + ":8080", 8080));
+    EXPECT_TRUE(is_loopback(name + ":80", 80));
+    EXPECT_TRUE(is_loopback(name, 80));  // what browsers send
+    EXPECT_FALSE(is_loopback(name, 8080));
+    EXPECT_FALSE(is_loopback(name + ":80", 8080));
+  }
+  for (const char* other :
+       {"", ":80", "evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost:"})
+    EXPECT_FALSE(is_loopback(other, 80)) << other;
+}
+
 // Ranges are not known here, and a server need not know them: the whole page is the answer.
 TEST(Http, RangesAreNoReasonToSayMore) {
   EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: x\r\nRange: bytes=0-,0-,0-\r\n\r\n"), 0);

@@ -57,6 +57,11 @@ A request that cannot be meant is refused with exit code 2, before anything is r
   error: expected a threshold as collapse=0.05, but got "collapse=-1"
     in   --threshold
   [2]
+  $ for value in 0x10 1e-400x ' 1' 1e999; do rankscope scan bert --random-tokens --threshold "sink_margin=$value" 2>&1 | head -1; done
+  error: expected a threshold as sink_margin=0.05, but got "sink_margin=0x10"
+  error: expected a threshold as sink_margin=0.05, but got "sink_margin=1e-400x"
+  error: expected a threshold as sink_margin=0.05, but got "sink_margin= 1"
+  error: expected a threshold as sink_margin=0.05, but got "sink_margin=1e999"
   $ rankscope scan bert --random-tokens --threshold collapse=nan
   error: expected a threshold as collapse=0.05, but got "collapse=nan"
     in   --threshold
@@ -101,7 +106,7 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
   [2]
   $ rankscope scan bert --random-tokens --off head:5
   error: "head:5" does not name a head
-    try  write head:L5H3
+    try  write head:L0H0
   [2]
   $ for part in head:2.1 head:2:1 head:l2h1 head:L2.H1 expert:2.1 L2H1 blocks.2.head.1; do rankscope scan bert --random-tokens --off $part 2>&1 | tail -1; done
     try  write head:L2H1

@@ -1,40 +1,8 @@
 study list: the built-in studies, without torch.
 
-  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -v '^ ' | cut -d' ' -f1
-  circle
-  compose-trained
-  compose
-  explained-away
-  fastmax
-  feature-representation
-  fig1
-  figN
-  fig_d
-  gate-samples
-  gates
-  heads-mixed
-  hull-depth
-  hull
-  hybrid-share
-  in-context-regression
-  layernorm-history
-  many-points
-  memorise
-  mlp-gain
-  n2-trained
-  norm-keeps
-  perfect
-  positions
-  quick
-  random-features
-  recall
-  sinks
-  skip-scales
-  sort
-  square-wave
-  variants
-  vote
-  warm-start
+  $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -v '^ ' | cut -d' ' -f1 > names; wc -l < names | grep -c '[1-9]'
+  1
+  $ (cd "$TREE/src/studies" && LC_ALL=C ls *.toml | sed 's/\.toml$//') | diff - names
   $ RANKSCOPE_LIBRARY=/nowhere.so rankscope study list | grep -A3 '^quick'
   quick                   Rank against heads, in a minute
                           With heads times rank the same, do many heads of low
@@ -149,10 +117,9 @@ What cannot be is refused before anything runs, by name.
   $ for list in ,0.1 0.1,; do rankscope study run quick lr=$list 2>&1 | head -1; done
   error: there is nothing before the first comma
   error: there is nothing behind the last comma
-  $ rankscope study run quikc
+  $ rankscope study run quikc 2>&1 | sed 's/all [0-9]*)/all N)/'
   error: there is no study "quikc"
-    try  quick, fig1, figN   (rankscope study list shows all 34)
-  [2]
+    try  quick, fig1, figN   (rankscope study list shows all N)
   $ rankscope study runn quick
   error: there is no study command "runn"
     try  run, list, resume   (rankscope study --help shows all 7)
@@ -248,6 +215,13 @@ A small study, run, added to, looked at.
     in   moved
     try  another --out
   [2]
+
+Asked to stop while the last trial runs, it is done when that is: there is nothing to go on with.
+
+  $ rankscope study run vote d=64 n=4 heads=1 samples=250000 --out last > said 2>&1 & pid=$!
+  > until rankscope study status last 2> /dev/null | grep -q '1 running\|1 of 1 done'; do sleep 0.02; done; kill -TERM $pid 2> /dev/null; wait $pid && grep -c 'stopped\|go on' said
+  0
+  [1]
 
 Exports: tables for pandas, and a model that scan reads.
 

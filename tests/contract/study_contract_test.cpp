@@ -1,5 +1,6 @@
 // Every built-in study fits its runner: its keys are known, its points possible, its published columns among
 // them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -83,7 +84,8 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const Trial& trial : all)
     for (const char c : trial.id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  ASSERT_TRUE(known.contains(GetParam())) << "a new study: " << all.size() << " trials, hash " << hash;
+  ASSERT_TRUE(known.contains(GetParam()))
+      << fmt::format("a new study: add {{\"{}\", {{{}, {:#018x}}}}} above", GetParam(), all.size(), hash);
   EXPECT_EQ(all.size(), known.at(GetParam()).first);
   EXPECT_EQ(hash, known.at(GetParam()).second);
 }

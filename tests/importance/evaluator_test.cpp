@@ -10,6 +10,8 @@
 #include "base/stats.h"
 #include "checkpoint/checkpoint.h"
 #include "importance/savings.h"
+#include "importance/stand_ins.h"
+#include "model/head_means.h"
 #include "model/kv_latent.h"
 #include "model/random_source.h"
 #include "pass/output.h"
@@ -341,6 +343,32 @@ TEST(Units, KindsAreReadAndUnknownOnesAnswered) {
   EXPECT_THROW(parse_kinds("heads,"), Error);
   EXPECT_THROW(parse_replacements("none"), Error);
   EXPECT_EQ(parse_replacements("mean,zero").size(), 2u);
+}
+
+// Student's intervals and tests ask for the error of a mean with divisor n - 1: that of the bootstrap has n.
+TEST(StandIns, HaveTheErrorOfAMeanOverSamples) {
+  Bench b(tiny_spec(NormPlace::pre));
+  const auto width = static_cast<size_t>(b.spec.blocks[0].attention().d_v);
+  const std::vector<FixedHead> heads{{0, 1, std::vector<double>(width, 0.0)},
+                                     {2, 3, std::vector<double>(width, 0.0)}};
+  ResultTable table;
+  measure_stand_ins(*b.evaluator, heads, {{0, 1}}, "pair:", table);
+  ASSERT_EQ(table.rows.size(), 1u);
+  const auto without = [&](const std::vector<FixedHead>& some) {
+    ModelSpec spec = b.spec;
+    Variation v;
+    v.first = some.front().layer;
+    for (const FixedHead& h : some) spec = with_fixed_head(spec, h.layer, h.head, h.values);
+    for (const FixedHead& h : some) v.edits[h.layer] = {spec.blocks[static_cast<size_t>(h.layer)], 0};
+    return v;
+  };
+  const std::vector<double> more =
+      b.evaluator->beyond_added({without({heads[0]}), without({heads[1]})}, {without(heads)}, {{0, 1}})
+          .front();
+  ASSERT_EQ(more.size(), b.samples.size());
+  EXPECT_EQ(table.rows[0].variant, "pair:L0H1+L2H3");
+  EXPECT_EQ(table.rows[0].value, arithmetic_mean(more).value);
+  EXPECT_EQ(table.rows[0].stderr_, arithmetic_mean(more).stderr_);
 }
 
 }  // namespace

@@ -59,7 +59,12 @@ TEST(Surgery, UnknownPartsHeadsAndLayersAreNamed) {
   EXPECT_EQ(error_of([] { without(tiny_spec(), "head:L0H4"); }),
             "error: there is no head 4 in layer 0: it has 4, counted from 0\n");
   EXPECT_EQ(error_of([] { without(tiny_spec(), "head:5"); }),
-            "error: \"head:5\" does not name a head\n  try  write head:L5H3\n");
+            "error: \"head:5\" does not name a head\n  try  write head:L0H0\n");
+  for (const std::string part : {"head:L99999999999999999999H0", "head:L0H99999999999999999999", "head:9.0"})
+    EXPECT_EQ(error_of([&] { without(tiny_spec(), part); }),
+              "error: \"" + part + "\" does not name a head\n  try  write head:L0H0\n");
+  EXPECT_EQ(error_of([] { without(tiny_spec(), "head:2.1"); }),
+            "error: \"head:2.1\" does not name a head\n  try  write head:L2H1\n");
   EXPECT_EQ(error_of([] { with_rank(tiny_spec(), "qk=0"); }),
             "error: \"qk=0\" is not a rank\n  try  write qk=8 or ov=16\n");
 }

@@ -58,7 +58,9 @@ TEST_P(EveryFixture, ContributionsOfInputTokensAndBiasSumToEachLogit) {
   const double scale = logits.abs().max().item<double>();
   for (const int64_t token : {int64_t{0}, m.batch.tokens() - 1})
     for (const int64_t word : {int64_t{0}, m.spec.output.vocabulary / 2, m.spec.output.vocabulary - 1}) {
-      const at::Tensor row = frozen.logit_slice(token, W_U[word]);
+      at::Tensor u = at::zeros_like(frozen.head_output());
+      u[token] = W_U[word];
+      const at::Tensor row = frozen.trunk().adjoint(frozen.head().adjoint(u));
       double sum = (row * frozen.input()).sum(1).sum().item<double>();
       sum += (frozen.head_bias()[token] * W_U[word]).sum().item<double>();
       if (b_U.defined()) sum += b_U[word].item<double>();
@@ -96,9 +98,9 @@ TEST(Frozen, DenseRowsEqualRowSlices) {
     const at::Tensor T = dense(frozen.trunk(), m.batch.tokens(), m.spec.width);  // [N d, N d]
     for (const int64_t token : {0, 4})
       for (const int64_t channel : {0, 17}) {
-        at::Tensor u = at::zeros({m.spec.width}, at::kDouble);
-        u[channel] = 1.0;
-        const at::Tensor row = frozen.row_slice(token, u).flatten();
+        at::Tensor u = at::zeros_like(frozen.output());
+        u[token][channel] = 1.0;
+        const at::Tensor row = frozen.trunk().adjoint(u).flatten();
         EXPECT_LE((row - T[token * m.spec.width + channel]).abs().max().item<double>(),
                   1e-12 * T.abs().max().item<double>());
       }

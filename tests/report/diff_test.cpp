@@ -89,6 +89,27 @@ TEST(Diff, GeometricMeansKeepTheirOwnError) {
   EXPECT_NEAR(c.stderr_, c.delta * arithmetic_mean(logs).stderr_, 1e-14);
 }
 
+TEST(Diff, ASampleThatOneScanHasNoValueForIsLeftOutOfBoth) {
+  // NaN for the last sample: the difference of the rows would be that of two means over different samples.
+  const SavedResults a = scan("a", {1, 1, 1, 100}, 8), b = scan("b", {1.1, 1, 1.05}, 8);
+  const ScanDiff diff = compare(a, b), back = compare(b, a);
+  for (const char* metric : {"cosine", "residual"}) {
+    const Change &c = of(diff, metric), &d = of(back, metric);
+    EXPECT_DOUBLE_EQ(c.a, 1) << metric;
+    EXPECT_NEAR(c.b, metric == std::string("cosine") ? 3.15 / 3 : std::cbrt(1.1 * 1.05), 1e-15) << metric;
+    EXPECT_EQ(c.delta, c.b - c.a) << metric;
+    EXPECT_EQ(c.n, 3) << metric;
+    EXPECT_EQ(c.unpaired, 1) << metric;
+    EXPECT_LT(c.errors(), 2) << metric;  // nothing is clear here
+    EXPECT_EQ(d.delta, -c.delta) << metric;
+  }
+  std::ostringstream out;
+  print_diff(compare(scan("a", {1, 2, 1, 100}, 8), scan("b", {3, 4, 3.1}, 8)), 1, {}, out);
+  EXPECT_NE(out.str().find("      of the 3 samples for which both are defined\n"), std::string::npos)
+      << out.str();
+  EXPECT_EQ(compare(scan("a", {}, 8), b).changes.size(), 1u);  // no value at all: nothing to compare
+}
+
 TEST(Diff, TheSurestChangeComesFirstAndWeightsBehindWhatIsClear) {
   const ScanDiff diff = compare(scan("a", {1, 5, 2, 9}, 8), scan("b", {1.1, 5.12, 2.09, 9.11}, 6));
   ASSERT_EQ(diff.changes.size(), 3u);

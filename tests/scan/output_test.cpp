@@ -1,9 +1,11 @@
 // What variants do to the output, and how layers, lenses and thresholds are chosen.
 #include "pass/output.h"
 
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "pass/running_softmax.h"
 #include "scan/fixture_request.h"
 #include "scan/pass_run.h"
 
@@ -46,6 +48,39 @@ TEST(Output, KlIsThatOfTheDistributions) {
   ASSERT_NE(row, nullptr);
   EXPECT_NEAR(row->value, sum / 5, 1e-12 * sum);
   EXPECT_GT(row->value, 0);
+}
+
+TEST(RunningSoftmax, OfTilesIsThatOfTheWhole) {
+  at::manual_seed(1);
+  const at::Tensor a = 5 * at::randn({3, 100}, at::kDouble), b = 5 * at::randn({3, 100}, at::kDouble);
+  const RunningSoftmax p = RunningSoftmax::of(3, a), q = RunningSoftmax::of(3, a);
+  const at::Tensor weighted = at::zeros({3}, at::kDouble);
+  for (int64_t first = 0; first < 100; first += 30) {
+    const auto tile = [&](const at::Tensor& t) {
+      return t.narrow(1, first, std::min<int64_t>(30, 100 - first));
+    };
+    RunningSoftmax::Tile of_b = q.add(tile(b));
+    add_difference(weighted, p.add(tile(a)), of_b);
+  }
+  EXPECT_LT((p.log_z() - a.logsumexp(1)).abs().max().item<double>(), 1e-13);
+  const at::Tensor log_p = at::log_softmax(a, 1), log_q = at::log_softmax(b, 1);
+  EXPECT_LT((kl_of(p, q, weighted) - (log_p.exp() * (log_p - log_q)).sum(1)).abs().max().item<double>(),
+            1e-12);
+}
+
+// The sum of so many floats is off by more in float32: 1e-7 of it.
+TEST(RunningSoftmax, SumsFloatsInDouble) {
+  at::Tensor x = at::full({1, 4096}, -1.0, at::kFloat);
+  x[0][0] = 0.0;
+  const RunningSoftmax p = RunningSoftmax::of(1, x), q = RunningSoftmax::of(1, x);
+  const RunningSoftmax::Tile a = p.add(x);
+  const double small = a.p[0][1].item<double>(), sum = 1 + 4095 * small;
+  EXPECT_NEAR(p.sum.item<double>(), sum, 1e-12 * sum);
+  const at::Tensor weighted = at::zeros({1}, at::kDouble);
+  RunningSoftmax::Tile b = q.add(x - 0.7f);
+  const double apart = (x[0][1] - b.x[0][1]).item<double>(), first = (x[0][0] - b.x[0][0]).item<double>();
+  add_difference(weighted, a, b);
+  EXPECT_NEAR(weighted.item<double>(), first + 4095.0 * static_cast<float>(apart * small), 1e-12 * sum);
 }
 
 TEST(Output, IsTheRelativeErrorOfTheHiddenStateWithoutAHead) {

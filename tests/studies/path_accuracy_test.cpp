@@ -86,6 +86,14 @@ TEST_F(PathsOfARandomNetwork, SumsOverAllPathsAreSumsOverTheList) {
   }
 }
 
+// Those of one network train once: in two stacks, two workers would train it in the same folder.
+TEST(PathAccuracyTrials, OfOneNetworkGoTogether) {
+  const Runner& runner = runner_path_accuracy;
+  const auto key = [&](Config given) { return runner.stack_key(complete(runner.keys, given, "test")); };
+  EXPECT_EQ(key({{"draws", int64_t{5}}, {"length", int64_t{1}}}), key({{"draws", int64_t{2}}}));
+  EXPECT_NE(key({{"seed", int64_t{1}}}), key({{"seed", int64_t{2}}}));
+}
+
 // Two tokens (a, b) and (a, -b) have the residual b / sqrt(a^2 + b^2).
 TEST(PathResidual, IsTheGeometricMeanOverSequences) {
   const at::Tensor x = at::tensor({3.0, 4.0, 3.0, -4.0, 12.0, 5.0, 12.0, -5.0}, at::kDouble).view({4, 2});

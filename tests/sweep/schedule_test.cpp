@@ -45,6 +45,14 @@ TEST(Schedule, WorkersShareAStackThatOneCouldTake) {
             (std::vector<size_t>{1, 1, 1}));
 }
 
+TEST(Schedule, ATrainingThatTrialsShareIsNotDoneByEveryWorker) {
+  Runner runner = fake_runner();
+  runner.shared_flops = [](const Config&) { return 1e9; };
+  std::vector<TrialJob> all = jobs("rank=1,2,4", "d=32", 1);
+  for (const TrialJob& job : jobs("rank=1,2,4", "d=16", 1)) all.push_back(job);
+  EXPECT_EQ(sizes(plan_stacks(runner, all, "", 3)), (std::vector<size_t>{3, 3}));  // two networks
+}
+
 TEST(Schedule, EveryTrialRunsOnceAndIsRecorded) {
   const TempFolder folder;
   Store store(folder.path(), true);
@@ -101,6 +109,18 @@ TEST(Schedule, ATrialThatThrowsFailsAloneAndTheRestOfItsStackFinishes) {
       EXPECT_EQ(trial.values.at("test_mse"), fake_sum(config));
     }
   }
+}
+
+TEST(Schedule, AReasonHasOneLineAndNoStackTrace) {
+  const TempFolder folder;
+  Store store(folder.path(), true);
+  fill(store, fake_study(1, 5, 0));
+  Runner runner = fake_runner();
+  runner.run = [](std::span<const TrialJob>, const RunContext&) {  // as torch words it
+    throw std::runtime_error("the sizes 3 and 4 do not match\nException raised from mul\nframe #0: f");
+  };
+  EXPECT_EQ(run_study(store, runner, {}, {}).failed, 4);
+  for (const StoredTrial& trial : store.trials()) EXPECT_EQ(trial.reason, "the sizes 3 and 4 do not match");
 }
 
 TEST(Schedule, AMissingDeviceFailsNothing) {

@@ -46,6 +46,13 @@ TEST(Study, TheGridTurnsItsLastAxisFastestAndSeedsLast) {
                                       "unit r1 h16 s0", "unit r1 h16 s1", "unit r8 h2 s0", "unit r8 h2 s1"}));
 }
 
+TEST(Study, AGridInOneLineHasTheOrderInWhichItIsWritten) {
+  const Study s = study("runner = \"fake\"\ngrid = { steps = [3, 5], rank = [1, 2], d = [16, 8] }\n");
+  std::vector<std::string> names;
+  for (const Axis& axis : s.grid) names.push_back(axis.names.front());
+  EXPECT_EQ(names, (std::vector<std::string>{"steps", "rank", "d"}));
+}
+
 TEST(Study, AnOverridePicksCoupledPointsOrReplacesTheirValue) {
   EXPECT_EQ(written_points({given("rank=8"), given("norm=unit"), given("seed=5")}),
             (std::vector<std::string>{"unit r8 h2 s5"}));

@@ -55,6 +55,8 @@ TEST_F(Input, TablesGiveTheColumnThatIsNamed) {
   EXPECT_EQ(csv[0].text, "one, two");
   EXPECT_EQ(csv[1].text, "");
   EXPECT_FALSE(csv[0].line);
+  for (const std::string text : {"'= is a sign", "'@home", "'-- he said", "'+1 for that"})
+    EXPECT_EQ(read_text(file("a.csv", "text\n" + text + "\n"), false, "").front().text, text);
   const auto tsv = read_text(file("a.tsv", "id\tbody\r\n1\tsay \"yes\"\r\n"), false, "body");
   ASSERT_EQ(tsv.size(), 1u);
   EXPECT_EQ(tsv[0].text, "say \"yes\"");

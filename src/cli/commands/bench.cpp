@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <memory>
+#include <ostream>
 
 #include "base/error.h"
 #include "base/files.h"

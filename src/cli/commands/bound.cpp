@@ -5,8 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <memory>
+#include <ostream>
 
 #include "base/error.h"
 #include "base/json.h"

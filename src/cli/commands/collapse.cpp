@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <memory>
+#include <ostream>
 
 #include "cli/command.h"
 #include "cli/engine.h"

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
+#include <ostream>
 
 #include "base/json.h"
 #include "cli/builtin.h"

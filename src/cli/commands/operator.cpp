@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <numeric>
+#include <ostream>
 
 #include "checkpoint/safetensors.h"
 #include "cli/command.h"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <memory>
+#include <ostream>
 
 #include "base/error.h"
 #include "base/suggest.h"

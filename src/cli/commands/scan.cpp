@@ -10,9 +10,9 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <optional>
+#include <ostream>
 
 #include "base/error.h"
 #include "base/progress.h"

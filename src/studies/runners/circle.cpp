@@ -11,7 +11,6 @@
 #include "studies/support/token_config.h"
 #include "tasks/support/circle.h"
 #include "tensors/torch_compat.h"
-#include "train/export.h"
 #include "train/plain_forward.h"
 
 namespace rankscope {
@@ -170,8 +169,8 @@ void run_circle(std::span<const TrialJob> jobs, const RunContext& context) {
 
 void export_circle(const TrialJob& job, const std::filesystem::path& folder) {
   const TrialSpec training = circle_training(job.config);
-  const Finished trained = load_shared(training, shared_folder(job, kCircle, circle_network(job.config)));
-  TrainedModel(training, trained.parameters, training.set.get()).write(kCircle, folder);
+  export_shared(training, shared_folder(job, kCircle, circle_network(job.config)), kCircle,
+                training.set.get(), folder);
 }
 
 }  // namespace

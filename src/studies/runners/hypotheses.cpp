@@ -137,10 +137,9 @@ double shared_hypotheses_flops(const Config& c) {
 void export_hypotheses(const TrialJob& job, const std::filesystem::path& folder) {
   const TokenTrial t = token_trial_of(job.config);
   const TokenData data = t.task->make(t.data);
-  const TrialSpec training = scaled_training(job.config, t, data);
-  const Finished trained =
-      load_shared(training, shared_folder(job, kHypotheses, hypotheses_network(job.config)));
-  TrainedModel(training, trained.parameters, &data.test).write(std::string(t.task->name), folder);
+  export_shared(scaled_training(job.config, t, data),
+                shared_folder(job, kHypotheses, hypotheses_network(job.config)), std::string(t.task->name),
+                &data.test, folder);
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include "tasks/support/backcopy.h"
 #include "tensors/torch_compat.h"
 #include "train/data.h"
-#include "train/export.h"
 #include "train/plain_forward.h"
 
 namespace rankscope {
@@ -182,8 +181,8 @@ double shared_kinds_flops(const Config& c) {
 void export_kinds(const TrialJob& job, const std::filesystem::path& folder) {
   const TokenData data = draws_points(job.config) ? TokenData() : token_data(job.config);
   const TrialSpec training = kind_training(job.config, data);
-  const Finished trained = load_shared(training, shared_folder(job, kKinds, kinds_network(job.config)));
-  TrainedModel(training, trained.parameters).write(text(job.config, "task"), folder);
+  export_shared(training, shared_folder(job, kKinds, kinds_network(job.config)), text(job.config, "task"),
+                nullptr, folder);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "studies/support/path_accuracy.h"
 
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 #include "parts/parameters.h"
@@ -105,9 +106,12 @@ void run_path_accuracy(std::span<const TrialJob> jobs, const RunContext& context
   if (trained->failed) return fail_all(jobs, context, *trained);
   // Paths are read in float64: a length that carries little is a small difference of large sums.
   TrainedModel model(training, trained->parameters, &data.test);
-  PathAccuracy paths(model, data.test, draws_of(config, t));
+  std::map<int64_t, PathAccuracy> by_draws;
   for (size_t i = 0; i < jobs.size() && !context.stop->load(); ++i) {
-    Outcome out = path_accuracy_outcome(jobs[i].config, t, data, paths);
+    const Config& c = jobs[i].config;
+    PathAccuracy& paths =
+        by_draws.try_emplace(integer(c, "draws"), model, data.test, draws_of(c, t)).first->second;
+    Outcome out = path_accuracy_outcome(c, t, data, paths);
     describe(*trained, out);
     context.finished(i, out);
   }
@@ -116,10 +120,8 @@ void run_path_accuracy(std::span<const TrialJob> jobs, const RunContext& context
 void export_path_accuracy(const TrialJob& job, const std::filesystem::path& folder) {
   const TokenTrial t = token_trial_of(job.config);
   const TokenData data = t.task->make(t.data);
-  const TrialSpec training = training_of(t, data);
-  const Finished trained =
-      load_shared(training, shared_folder(job, kPathAccuracy, path_accuracy_network(job.config)));
-  TrainedModel(training, trained.parameters, &data.test).write(std::string(t.task->name), folder);
+  export_shared(training_of(t, data), shared_folder(job, kPathAccuracy, path_accuracy_network(job.config)),
+                std::string(t.task->name), &data.test, folder);
 }
 
 }  // namespace
@@ -130,10 +132,7 @@ extern const Runner runner_path_accuracy{
     .keys = path_accuracy_keys(),
     .check = check_path_accuracy,
     .flops = path_accuracy_flops,
-    .stack_key =
-        [](const Config& c) {
-          return fmt::format("{} {}", canonical(path_accuracy_network(c)), integer(c, "draws"));
-        },
+    .stack_key = [](const Config& c) { return canonical(path_accuracy_network(c)); },
     .stack_limit = [](const Config&, const std::string&) -> int64_t { return 100000; },
     .run = run_path_accuracy,
     .export_model = export_path_accuracy,

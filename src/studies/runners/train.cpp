@@ -100,12 +100,7 @@ void run_part(const Part& part, const RunContext& context, int64_t& done) {
 void run_train(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   int64_t done = 0;
-  try {
-    run_part({jobs, 0}, context, done);
-  } catch (const c10::Error& e) {
-    const std::string text = e.what_without_backtrace();
-    throw Error(fmt::format("torch: {}", text.substr(0, text.find('\n'))));
-  }
+  run_part({jobs, 0}, context, done);
 }
 
 void export_train(const TrialJob& job, const std::filesystem::path& folder) {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/held_folder.h"
+#include "train/export.h"
 
 namespace rankscope {
 namespace {
@@ -42,9 +43,11 @@ std::optional<TrainOutcome> train_shared(const TrialSpec& training, const std::f
   return out;
 }
 
-Finished load_shared(const TrialSpec& training, const std::filesystem::path& folder) {
-  if (auto done = load_finished(folder / kModel, training)) return std::move(*done);
-  throw Error("the trial's network is not there").in(folder.string()).hint("run the trial again");
+void export_shared(const TrialSpec& training, const std::filesystem::path& from, const std::string& task,
+                   const TokenSet* words, const std::filesystem::path& folder) {
+  const auto done = load_finished(from / kModel, training);
+  if (!done) throw Error("the trial's network is not there").in(from.string()).hint("run the trial again");
+  TrainedModel(training, done->parameters, words).write(task, folder);
 }
 
 void describe(const TrainOutcome& trained, Outcome& outcome) {

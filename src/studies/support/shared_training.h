@@ -23,8 +23,10 @@ std::filesystem::path shared_folder(const TrialJob& job, std::string_view runner
 std::optional<TrainOutcome> train_shared(const TrialSpec& training, const std::filesystem::path& folder,
                                          const RunContext& context);
 
-/// The trained network of a folder; an error where there is none.
-Finished load_shared(const TrialSpec& training, const std::filesystem::path& folder);
+/// Writes the network trained in `from` as a folder that `scan` reads, an error where there is none; `task`
+/// and `words` are what TrainedModel (train/export.h) wants to know.
+void export_shared(const TrialSpec& training, const std::filesystem::path& from, const std::string& task,
+                   const TokenSet* words, const std::filesystem::path& folder);
 
 /// What every trial says about its training.
 void describe(const TrainOutcome& trained, Outcome& outcome);
