@@ -24,7 +24,7 @@ trained fig1-protocols --x rank --by protocol,width --log-x --where layers=1
 trained fig1-precision --x rank --by layers,precision --log-x --where seed=0
 trained figN --x rank --by n --log-x --where warmup=0.05 --where d=64 --where width=64
 trained positions --x rank --by positions,lr --log-x --where layers=3 --where warmup=0.5
-trained positions-small --x rank --by positions,width,protocol --log-x
+trained positions-small --x rank --by positions,width,protocol --log-x --where seed=0 --where seed=1
 draw fig1-deaths --x layers --y answer_gain --by lr,warmup --where norm=unit --where norm_place=post
 trained fig1-memorise --x layers --by protocol
 trained fig1-warmup --x rank --by warmup,seed --log-x
