@@ -140,15 +140,16 @@ class Margins : public Measurement, public LongMeasurement {
     const auto put = [&](MarginsMetric m, const at::Tensor& value) { out.select(-1, m).copy_(value); };
     put(kMargin, found.median);
     put(kMass, found.mass);
-    // Least squares of the margin on log t over the queries that see the key, of margins that are no bounds;
-    // not defined where t is one number.
-    const at::Tensor known = (found.margins == found.margins) & found.bounds.logical_not(),
-                     weight = known.to(at::kDouble), count = weight.sum(-1, true),
+    // Least squares of the margin on log t over the queries that see the key; not defined where t is one
+    // number, and where a margin is only a bound.
+    const at::Tensor known = found.margins == found.margins, weight = known.to(at::kDouble),
+                     count = weight.sum(-1, true), bounded = (known & found.bounds).any(-1),
                      m = at::where(known, found.margins, at::zeros_like(weight));
     const at::Tensor log_t = keys.clamp_min(1).log().expand_as(m),
                      t_mean = (log_t * weight).sum(-1, true) / count, t = (log_t - t_mean) * weight,
                      var = t.square().sum(-1);
-    put(kSlope, at::where(var > 1e-9 * count.squeeze(-1), (t * m).sum(-1) / var, at::full_like(var, kNone)));
+    put(kSlope, at::where((var > 1e-9 * count.squeeze(-1)) & bounded.logical_not(), (t * m).sum(-1) / var,
+                          at::full_like(var, kNone)));
     const at::Tensor off = (found.margins - found.median.unsqueeze(-1)).abs();
     put(kScatter, std::get<0>(off.nanmedian(-1)));
     const at::Tensor valid = found.median == found.median;
@@ -264,7 +265,7 @@ extern const Lens lens_margins{
           .version = 2},
          {.name = "sink_slope",
           .formula =
-              "slope of those margins in log t over the queries, without those whose 1 - a is below 2^-44",
+              "slope of those margins in log t over the queries, of samples where no 1 - a is below 2^-44",
           .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass",
           .low = -1e9,
           .high = 1e9,

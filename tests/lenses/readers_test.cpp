@@ -1,8 +1,10 @@
 // The lens readers against loops, and against what its numbers must not depend on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "lenses/support/some_places.h"
 #include "support/lens_run.h"
 
 namespace rankscope::testing {
@@ -51,12 +53,12 @@ TEST(Readers, SpreadIsWhatTellsTokensOfASampleApartBesideTheCorpus) {
   EXPECT_EQ(got.total("spread").n, 3);
 }
 
-/// docs/CONVENTIONS.md: of 32 equal parts one token each, where in its part by the golden ratio.
+/// docs/CONVENTIONS.md: of 32 equal parts one token each, where in its part by the square of its number.
 std::vector<int64_t> one_of_each_of_32_parts(int64_t n) {
   std::vector<int64_t> out;
   for (int64_t i = 0; i < 32; ++i) {
     const int64_t start = i * n / 32, width = (i + 1) * n / 32 - start;
-    const double turns = static_cast<double>(i) * (std::sqrt(5.0) - 1) / 2;
+    const double turns = static_cast<double>(i * i) * (std::sqrt(5.0) - 1) / 2;
     out.push_back(start + static_cast<int64_t>((turns - std::floor(turns)) * static_cast<double>(width)));
   }
   return out;
@@ -74,6 +76,20 @@ TEST(Readers, LongerSamplesAreReadAtOneTokenOfEachOf32Parts) {
                 plain_spread(read, {32, 32}), kSums)
         << n;
   }
+}
+
+// Drawn places would have three quarters of 32 in one of two classes three times in a thousand, and of more
+// classes less often.
+TEST(SomePlaces, AreHardlyEverMostlyOfOneClassOfAPeriod) {
+  int lengths = 0, mostly_one = 0;
+  for (int64_t n = 33; n <= 2048; ++n)
+    for (int64_t p = 2; p <= 8; ++p) {
+      std::vector<int64_t> in_class(static_cast<size_t>(p));
+      for (const int64_t place : some_places(n, 32)) ++in_class[static_cast<size_t>(place % p)];
+      ++lengths, mostly_one += *std::max_element(in_class.begin(), in_class.end()) >= 24;
+      EXPECT_LE(*std::max_element(in_class.begin(), in_class.end()), 28) << n << " tokens, period " << p;
+    }
+  EXPECT_LE(mostly_one, lengths * 3 / 1000);
 }
 
 TEST(Readers, TextsThatRepeatThemselvesEveryFewTokensAreReadAtAllOfThem) {

@@ -4,10 +4,12 @@
 
 #include <cstdlib>
 
+#include "base/files.h"
 #include "checkpoint/load.h"
 #include "pass/pass.h"
 #include "pass/variants.h"
 #include "scan/scan.h"
+#include "support/source_tree.h"
 #include "support/temporary_folder.h"
 #include "text/tokenizer.h"
 
@@ -111,6 +113,21 @@ TEST_F(MiniLm, KeepsItsRankThroughTheSkipsAndLosesItDoublyExponentiallyWithout) 
   }
   EXPECT_LT(ratio, 0.5);
   EXPECT_EQ(result.manifest["input"]["samples"], 3);
+}
+
+/// The README shows what this scan says, shortened with three dots.
+TEST_F(MiniLm, HasTheSinksThatTheReadmeShows) {
+  const std::string page = read_file(test::source_tree() / "README.md");
+  const size_t from = page.find("  sink      ") + 12, to = page.find("...", from);
+  ASSERT_LT(to, page.size());
+  ScanRequest request;
+  request.model = model();
+  request.texts = {(test::source_tree() / "models" / "builtin" / "demo.txt").string()};
+  request.lenses = {"margins"};
+  std::string said;
+  for (const Finding& finding : scan(request, {}).verdict)
+    if (finding.topic == "sink" && said.empty()) said = finding.sentence;
+  EXPECT_EQ(said.substr(0, to - from), page.substr(from, to - from));
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ TEST_F(Verdict, AHeadThatIsASinkInHalfOfTheSamplesIsNotCountedAsOne) {
                                 s, s % 2 == 0 ? often : else_});
   };
   in_samples(1, 8, 2);
-  EXPECT_EQ(said("sink").front().substr(0, 53), "no head is a sink in most samples: the strongest is L");
+  EXPECT_EQ(said("sink").front().substr(0, 68),
+            "no head is a sink in three quarters of the samples: the strongest is");
   EXPECT_EQ(
       said("sink").back(),
       "a sink in some samples and not in others: L1H0 with margin 5 ± 0.005 nats, above 3 in 4 of 8 samples");
@@ -101,7 +102,11 @@ TEST_F(Verdict, WithoutSinksTheStrongestHeadIsNamed) {
 
 TEST_F(Verdict, OfAMarginThatMayBeABoundItIsSaidThatItIsAtLeastThat) {
   sink(0, 0, 34);
+  head(0, 0, "sink_slope", 1).n = 1;  // of one sample of many
+  head(0, 0, "sink_scatter", 0.1);
   EXPECT_NE(said("sink").front().find("L0H0 with margin of at least 34 "), std::string::npos);
+  EXPECT_EQ(said("sink").front().find("slope"), std::string::npos);
+  EXPECT_EQ(said("sink").front().find("scatter"), std::string::npos);
 }
 
 TEST_F(Verdict, AMarginThatKeysInRandomOrderReachIsNoSink) {

@@ -1,6 +1,6 @@
-// Which tokens or queries of a long sample are read: one of each of so many equal parts. Where in its part
-// goes by the golden ratio, since evenly spaced ones of a text that repeats itself every few tokens (a table,
-// a list) would all be the same word.
+// Which tokens or queries of a long sample are read: one of each of so many equal parts, at a place in it
+// that looks drawn. Evenly spaced ones of a text that repeats itself every few tokens (a table, a list) could
+// all be the same word, and so, at some lengths, could places that turn by the same angle from part to part.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline std::vector<int64_t> some_places(int64_t n, int64_t most) {
   std::vector<int64_t> out;
   for (int64_t i = 0; i < parts; ++i) {
     const int64_t start = i * n / parts, width = (i + 1) * n / parts - start;
-    const uint64_t turn = (static_cast<uint64_t>(i) * kGolden) >> 32;  // the fraction of i turns, of 2^32
+    const uint64_t turn = (static_cast<uint64_t>(i * i) * kGolden) >> 32;  // fraction of i^2 turns, of 2^32
     out.push_back(start + static_cast<int64_t>((turn * static_cast<uint64_t>(width)) >> 32));
   }
   return out;

@@ -56,11 +56,14 @@ std::string described(const Case& c, const Row& r) {
                                  number(c.limit("sink_margin")));
   if (const Row* null = c.evidence.of_head("full", "sink_margin_null", r.layer, r.head))
     text += fmt::format("; keys in random order: {}", number(null->value));
-  if (const Row* slope = c.evidence.of_head("full", "sink_slope", r.layer, r.head))
+  // Samples in which margins are bounds have no slope; the others would not speak for them.
+  if (const Row* slope = c.evidence.of_head("full", "sink_slope", r.layer, r.head);
+      slope != nullptr && (slope->n == r.n || r.value < kBound / 2))
     text += fmt::format("; slope in log length {}", with_error(*slope));
   if (const Row* slope = c.evidence.of_head("full", "sink_slope_lengths", r.layer, r.head))
     text += fmt::format("; slope in log length {}, over halved texts", with_error(*slope));
-  if (const Row* scatter = c.evidence.of_head("full", "sink_scatter", r.layer, r.head))
+  if (const Row* scatter = c.evidence.of_head("full", "sink_scatter", r.layer, r.head);
+      scatter != nullptr && r.value < kBound)
     text += fmt::format("; queries scatter by {}", number(scatter->value));
   if (const Row* value = c.evidence.of_head("full", "sink_drained", r.layer, r.head))
     text += fmt::format("; its value writes {} of what others do", with_error(*value));
@@ -155,7 +158,7 @@ void judge_sinks(Case& c) {
                          std::count(theirs.begin(), theirs.end(), Side::above));
   }
   if (strongest == nullptr) strongest = &largest;
-  const char* none = !mixed.empty()    ? "a sink in most samples"
+  const char* none = !mixed.empty()    ? "a sink in three quarters of the samples"
                      : unclear.empty() ? "a sink"
                                        : "clearly a sink";
   Finding& f = c.say(
