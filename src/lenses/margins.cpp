@@ -41,9 +41,8 @@ enum MarginsMetric : int64_t {  // as they are declared below
 constexpr int64_t kMarginQueries = 64;  // of longer samples, all over them
 constexpr int64_t kNullEvery = 8;       // the null is taken of every eighth sample
 constexpr double kLeast = 1e-30;        // attention below this is rounding
-constexpr double kLeastRest =
-    0x1p-44;                    // and so is what the other keys have together, as a difference of sums
-constexpr int64_t kNoKey = -1;  // in samples where no key is seen by enough queries
+constexpr double kLeastRest = 0x1p-44;  // so is what all other keys have, as a difference of sums
+constexpr int64_t kNoKey = -1;          // in samples where no key is seen by enough queries
 
 /// What a head's strongest key is and how strong, from patterns p [S, H, Q, K]. `sees` [Q, K], `keys` [Q].
 struct Strongest {

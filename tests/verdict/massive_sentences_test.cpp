@@ -97,6 +97,13 @@ TEST_F(Verdict, WhereMostActivationsAreZeroNothingIsSaidOfMassiveOnes) {
       said("massive").back(),
       "? not known at blocks.5.hook_resid_post: more than half of the activations are zero there, and so "
       "is their median");
+  // In some samples alone: a mean over the others says nothing of them.
+  add("full", "blocks.5.hook_resid_post", 5, -1, "massive_ratio", 40).n = 1;
+  table_.rows[2].n = 4;
+  EXPECT_EQ(
+      said("massive").back(),
+      "? not known at blocks.5.hook_resid_post in 3 of 4 samples: more than half of the activations are "
+      "zero there, and so is their median");
 }
 
 }  // namespace

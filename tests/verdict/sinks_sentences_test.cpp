@@ -36,6 +36,9 @@ TEST_F(Verdict, AHeadThatIsASinkInHalfOfTheSamplesIsNotCountedAsOne) {
   in_samples(1, 8, 2);
   EXPECT_EQ(said("sink").front().substr(0, 68),
             "no head is a sink in three quarters of the samples: the strongest is");
+  sink(3, 0, 3.001);  // and one of which that is not known
+  EXPECT_EQ(said("sink").front().substr(0, 25), "no head is clearly a sink");
+  table_.rows.resize(table_.rows.size() - 2);
   EXPECT_EQ(
       said("sink").back(),
       "a sink in some samples and not in others: L1H0 with margin 5 ± 0.005 nats, above 3 in 4 of 8 samples");

@@ -42,21 +42,17 @@ std::string place_at(const Case& c, const std::string& site) {
              : fmt::format("{}, token {}, channel {}", site, token->value, channel->value);
 }
 
-/// Samples whose activations are mostly zero have no ratio and are in no mean.
-std::string of_samples(const Case& c, const Row& r) {
-  const Row* all = c.evidence.at_site("full", "residual_fro", r.site.str(), "all");
-  if (all == nullptr || all->n <= r.n) return "";
-  return fmt::format("; of the {} of {} samples that have a median, since in the others most are zero", r.n,
-                     all->n);
-}
-
 /// Where more than half of the activations are zero nothing is large beside the median.
 void say_without_ratio(Case& c) {
   std::vector<std::string> without;
-  for (const Row* r : c.evidence.all("full", "residual_fro"))
-    if (of_the_stream(*r) && r->tokens == "all" &&
-        c.evidence.at_site("full", "massive_ratio", r->site.str(), "all") == nullptr)
+  for (const Row* r : c.evidence.all("full", "residual_fro")) {
+    if (!of_the_stream(*r) || r->tokens != "all") continue;
+    const Row* ratio = c.evidence.at_site("full", "massive_ratio", r->site.str(), "all");
+    if (ratio == nullptr)
       without.push_back(r->site.str());
+    else if (ratio->n < r->n)
+      without.push_back(fmt::format("{} in {} of {} samples", r->site.str(), r->n - ratio->n, r->n));
+  }
   if (!without.empty())
     c.say("massive",
           fmt::format("not known at {}: more than half of the activations are zero there, and so is their "
@@ -93,10 +89,8 @@ void judge_massive(Case& c) {
       c.evidence.baseline().empty()
           ? nullptr
           : c.evidence.at_site(c.evidence.baseline(), "massive_ratio", site, largest->tokens.str());
-  const std::string measured =
-      fmt::format("{} times the median at {}; threshold {}{}", with_error(*largest), place_at(c, site),
-                  number(c.limit("massive")), c.beside(baseline)) +
-      of_samples(c, *largest);
+  const std::string measured = fmt::format("{} times the median at {}; threshold {}{}", with_error(*largest),
+                                           place_at(c, site), number(c.limit("massive")), c.beside(baseline));
   std::sort(layers.begin(), layers.end());
   Side answer = side(*largest, c.limit("massive"));
   const Alone samples = alone(c);

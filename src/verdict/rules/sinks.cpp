@@ -158,9 +158,9 @@ void judge_sinks(Case& c) {
                          std::count(theirs.begin(), theirs.end(), Side::above));
   }
   if (strongest == nullptr) strongest = &largest;
-  const char* none = !mixed.empty()    ? "a sink in three quarters of the samples"
-                     : unclear.empty() ? "a sink"
-                                       : "clearly a sink";
+  const char* none = !unclear.empty() ? "clearly a sink"
+                     : !mixed.empty() ? "a sink in three quarters of the samples"
+                                      : "a sink";
   Finding& f = c.say(
       "sink",
       count == 0 ? fmt::format("no head is {}: the strongest is {}{}", none, described(c, *strongest), beside)
