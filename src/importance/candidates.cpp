@@ -25,7 +25,7 @@ void add_ranks(const Checkpoint& checkpoint, const std::string& map, std::vector
       continue;
     }
     for (const int64_t part : {8, 4, 2}) {
-      const int64_t rank = full_rank(block, map) / part;
+      const int64_t rank = full_rank(spec, block, map) / part;
       if (rank < 1) continue;
       const Candidate c{.layer = l, .map = map, .rank = rank};
       if (saved_beside({}, c, spec) > 0) out.push_back(c);
@@ -77,8 +77,10 @@ std::string Candidate::what() const {
 
 Variation Candidate::alone(const ModelSpec& spec) const {
   if (head >= 0) return {layer, Unit{UnitKind::head, layer, head}, Replacement::zero, {}};
-  return {
-      layer, {}, Replacement::zero, {{layer, cut_to(spec.blocks[static_cast<size_t>(layer)], map, rank)}}};
+  return {layer,
+          {},
+          Replacement::zero,
+          {{layer, cut_to(spec, spec.blocks[static_cast<size_t>(layer)], map, rank)}}};
 }
 
 std::vector<Candidate> candidates_of(const Checkpoint& checkpoint, std::vector<std::string>& notes) {

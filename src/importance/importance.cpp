@@ -108,7 +108,7 @@ class Importance {
   RankCurve asked_for(const std::string& words) {
     RankCurve curve = parse_curve(words);
     int64_t whole = 0;
-    for (const BlockSpec& b : spec().blocks) whole = std::max(whole, full_rank(b, curve.map));
+    for (const BlockSpec& b : spec().blocks) whole = std::max(whole, full_rank(spec(), b, curve.map));
     if (whole == 0 || curve.ranks.back() <= whole) return curve;
     notes_.push_back(fmt::format(
         "the {} maps of this network have rank {} at most: larger ones are taken for it", curve.map, whole));

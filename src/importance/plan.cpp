@@ -279,9 +279,9 @@ class Planner {
       const BlockSpec& block = spec().blocks[static_cast<size_t>(l)];
       if (block.attention_branch() == nullptr) continue;
       PlannedLayer layer{.layer = l, .heads = block.attention().heads};
-      layer.full_qk = full_rank(block, "qk");
-      layer.full_ov = full_rank(block, "ov");
-      layer.full_kv = full_rank(block, "kv");
+      layer.full_qk = full_rank(spec(), block, "qk");
+      layer.full_ov = full_rank(spec(), block, "ov");
+      layer.full_kv = full_rank(spec(), block, "kv");
       layer.shares = shared_.count(l) > 0;
       for (const auto& [cost, sharer] : sharers_) layer.can_share = layer.can_share || sharer == l;
       const FactoredSize before = factored_size(*block.attention_branch(), 0, spec().width);

@@ -14,6 +14,7 @@
 #include "parts/parameters.h"
 #include "pass/output.h"
 #include "pass/readout.h"
+#include "spec/edit.h"
 
 namespace rankscope {
 namespace {
@@ -33,7 +34,7 @@ class HeadCosts {
   std::vector<std::vector<double>> of(const std::string& map, int64_t rank) {
     const c10::NoGradGuard no_grad;
     const BlockSpec& block = e_.spec.blocks[static_cast<size_t>(layer_)];
-    BlockEdit edit = cut_to(block, map, rank);
+    BlockEdit edit = cut_to(e_.spec, block, map, rank);
     const Weights changed = edited_weights(edit, weights_);
     const AttentionSpec& a = block.attention();
     std::vector<std::vector<double>> out(static_cast<size_t>(a.heads),
@@ -140,16 +141,16 @@ RankCurve parse_curve(const std::string& words) {
   return out;
 }
 
-int64_t full_rank(const BlockSpec& block, const std::string& map) {
+int64_t full_rank(const ModelSpec& spec, const BlockSpec& block, const std::string& map) {
   const BranchSpec* b = block.attention_branch();
   if (b == nullptr) return 0;
   const AttentionSpec& a = *b->attention();
-  return map == "qk" ? a.d_qk : map == "ov" ? a.d_v : a.d_qk + a.d_v;
+  return highest_rank(map == "qk" ? a.d_qk : map == "ov" ? a.d_v : a.d_qk + a.d_v, spec);
 }
 
-BlockEdit cut_to(const BlockSpec& block, const std::string& map, int64_t rank) {
+BlockEdit cut_to(const ModelSpec& spec, const BlockSpec& block, const std::string& map, int64_t rank) {
   BlockEdit edit{block, 0};
-  if (rank >= full_rank(block, map)) return edit;
+  if (rank >= full_rank(spec, block, map)) return edit;
   if (map == "qk") edit.spec.attention().truncate_qk = rank;
   if (map == "ov") edit.spec.attention().truncate_ov = rank;
   if (map == "kv") edit.kv_rank = rank;
@@ -170,8 +171,8 @@ void add_rank_curve(const RankCurve& curve, Evaluator& evaluator, const WriteGra
     for (int64_t only = -1; only < spec.depth(); ++only) {
       Variation v;
       for (int64_t l = 0; l < spec.depth(); ++l)
-        if ((only < 0 || only == l) && rank < full_rank(spec.blocks[static_cast<size_t>(l)], curve.map))
-          v.edits[l] = cut_to(spec.blocks[static_cast<size_t>(l)], curve.map, rank);
+        if ((only < 0 || only == l) && rank < full_rank(spec, spec.blocks[static_cast<size_t>(l)], curve.map))
+          v.edits[l] = cut_to(spec, spec.blocks[static_cast<size_t>(l)], curve.map, rank);
       v.first = v.edits.empty() ? spec.depth() - 1 : v.edits.begin()->first;
       bound += readout_flops(spec) / all;
       for (size_t l = static_cast<size_t>(std::max<int64_t>(0, only)); l < cost.size(); ++l)

@@ -21,8 +21,8 @@ struct RankCurve {
 RankCurve parse_curve(const std::string& words);
 
 /// The widest rank of that map in a block, and the block with it cut; nothing is cut at that width.
-int64_t full_rank(const BlockSpec& block, const std::string& map);
-BlockEdit cut_to(const BlockSpec& block, const std::string& map, int64_t rank);
+int64_t full_rank(const ModelSpec& spec, const BlockSpec& block, const std::string& map);
+BlockEdit cut_to(const ModelSpec& spec, const BlockSpec& block, const std::string& map, int64_t rank);
 
 /// Rows of a curve: all layers at once, one layer at a time, and single heads by the estimate where gradients
 /// are given; and the smallest rank whose cost stays below `epsilon` by two standard errors.

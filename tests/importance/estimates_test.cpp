@@ -172,5 +172,17 @@ TEST(RankCorrelation, KnowsOrderReverseTiesAndNothing) {
   EXPECT_EQ(ranks_of(std::vector<double>{3, 1, 3, 0}), (std::vector<double>{2.5, 1, 2.5, 0}));
 }
 
+TEST(RankCurves, OfHeadsWiderThanTheStreamEndAtTheStreamsWidth) {
+  ModelSpec wide = tiny_spec();
+  for (BlockSpec& b : wide.blocks) b.attention().d_qk = b.attention().d_v = 128;
+  const BlockSpec& block = wide.blocks.front();
+  for (const char* map : {"qk", "ov", "kv"}) {
+    EXPECT_EQ(full_rank(wide, block, map), wide.width) << map;
+    EXPECT_EQ(cut_to(wide, block, map, wide.width).spec, block) << map;  // there is nothing to cut
+    EXPECT_EQ(cut_to(wide, block, map, wide.width).kv_rank, 0) << map;
+  }
+  EXPECT_EQ(cut_to(wide, block, "qk", wide.width - 1).spec.attention().truncate_qk, wide.width - 1);
+}
+
 }  // namespace
 }  // namespace rankscope
