@@ -210,11 +210,11 @@ class Margins : public Measurement, public LongMeasurement {
   at::Tensor finish() override {
     if (positions_.empty()) return {};
     const int64_t heads = positions_.front().size(1);
-    at::Tensor out = at::full({heads + 1, kMarginsMetrics, 3}, kNone, at::TensorOptions().dtype(at::kDouble))
-                         .to(positions_.front().device());
+    at::Tensor out = at::full({heads + 1, kMarginsMetrics, 3}, kNone, at::TensorOptions().dtype(at::kDouble));
     const auto common = [&](const std::vector<at::Tensor>& seen, MarginsMetric which, MarginsMetric share) {
       if (seen.empty()) return;
-      const at::Tensor all = at::cat(seen), known = all != kNoKey, n = known.sum(0);  // [samples, H], [H]
+      // On the host: of equals CUDA's mode is any.
+      const at::Tensor all = at::cat(seen).cpu(), known = all != kNoKey, n = known.sum(0);  // [samples, H], [H]
       // Samples without a key differ from all others, and lie above them: of equals the least is the mode.
       const at::Tensor others = all.max() + 1 + at::arange(all.size(0), all.options()).unsqueeze(1);
       const at::Tensor mode = std::get<0>(at::where(known, all, others).mode(0));
@@ -229,7 +229,7 @@ class Margins : public Measurement, public LongMeasurement {
     };
     common(positions_, kKeyPosition, kPositionShare);
     common(tokens_, kKeyToken, kTokenShare);
-    return out;
+    return out.to(positions_.front().device());
   }
 
   uint64_t seed_;
