@@ -29,11 +29,13 @@ Estimate arithmetic_mean(std::span<const double> x) {
 }
 
 Estimate geometric_mean(std::span<const double> x) {
+  double least = 0x1p-20;  // what rounding leaves of float32
+  bool any = false;
+  for (const double v : x)
+    if (v != 0) least = std::min(least, v), any = true;
+  if (!any && !x.empty()) return {0.0, kNan};
   std::vector<double> logs;
-  for (const double v : x) {
-    if (v == 0) return {0.0, kNan};
-    logs.push_back(std::log(v));
-  }
+  for (const double v : x) logs.push_back(std::log(v == 0 ? least : v));
   const Estimate e = arithmetic_mean(logs);
   return {std::exp(e.value), std::exp(e.value) * e.stderr_};
 }

@@ -13,7 +13,9 @@ struct Estimate {
 /// Samples that are not finite are left out by the caller; an empty span gives NaN.
 Estimate arithmetic_mean(std::span<const double> x);
 
-/// exp(mean(log x)); its standard error by the delta method. A zero sample makes the mean zero.
+/// exp(mean(log x)); its standard error by the delta method. Zeros among numbers that are not count as the
+/// least of these, as 2^-20 at most: one sample of zero says nothing of the others. Of zeros alone the mean
+/// is zero.
 Estimate geometric_mean(std::span<const double> x);
 
 /// Median; the mean of the middle two for an even count.

@@ -124,7 +124,7 @@ extern const Lens lens_normed{
           .meaning = "share of the tokens' size that tells them apart: near 0 is collapse",
           .mean = Mean::geometric,
           .high = 1.0 + 1e-5,
-          .version = 5},
+          .version = 6},
          {.name = "normed_channels",
           .formula =
               "channels whose rms over content tokens exceeds 20 times the median of those that are not "

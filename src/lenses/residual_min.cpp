@@ -105,17 +105,20 @@ extern const Lens lens_residual_min{
     .metrics = {{.name = "residual_l1_min",
                  .formula = "min_x ||X - 1 x^T||_1, attained at the median of every channel",
                  .meaning = "never above the same norm at the mean, never below half of it",
-                 .mean = Mean::geometric},
+                 .mean = Mean::geometric,
+                 .version = 2},
                 {.name = "residual_l1inf_min",
                  .formula =
                      "the smallest sqrt(||R||_1 ||R||_inf), R = X - 1 x^T, that a descent over x finds",
                  .meaning = "beside residual_l1inf: how much of the residual is the choice of the mean",
-                 .mean = Mean::geometric},
+                 .mean = Mean::geometric,
+                 .version = 2},
                 {.name = "residual_l1inf_min_bound",
                  .formula =
                      "sqrt(min_x ||R||_1 max_i ||x_i - x_f||_1 / 2), f the token furthest from the median",
                  .meaning = "no x goes below this; the true minimum lies between it and residual_l1inf_min",
-                 .mean = Mean::geometric}},
+                 .mean = Mean::geometric,
+                 .version = 2}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> {
       return std::make_unique<ResidualMin>();
     },

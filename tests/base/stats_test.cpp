@@ -1,0 +1,30 @@
+// Means over samples.
+#include "base/stats.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace rankscope {
+namespace {
+
+TEST(GeometricMean, IsTheExponentialOfTheMeanLogarithm) {
+  const Estimate e = geometric_mean(std::vector<double>{0.5, 2, 8});
+  EXPECT_NEAR(e.value, 2, 1e-15);
+  EXPECT_NEAR(e.stderr_, 2 * std::log(4.0) / std::sqrt(3.0), 1e-14);
+}
+
+// A sample whose tokens are all one has a residual of exactly 0, and says nothing of the others.
+TEST(GeometricMean, TakesAZeroAmongOtherNumbersForTheLeastOfThem) {
+  EXPECT_NEAR(geometric_mean(std::vector<double>{0, 1, 1, 1}).value, std::exp2(-5), 1e-16);  // 2^(-20 / 4)
+  EXPECT_NEAR(geometric_mean(std::vector<double>{0, 1e-10, 1}).value, std::pow(1e-20, 1.0 / 3), 1e-20);
+}
+
+TEST(GeometricMean, OfZerosAloneIsZero) {
+  EXPECT_EQ(geometric_mean(std::vector<double>{0, 0}).value, 0);
+  EXPECT_TRUE(std::isnan(geometric_mean(std::vector<double>{}).value));
+}
+
+}  // namespace
+}  // namespace rankscope
