@@ -272,7 +272,7 @@ extern const Lens lens_margins{
          {.name = "sink_scatter",
           .formula =
               "median distance of those margins from their median (either the lower of two in the middle)",
-          .meaning = "0: the sink takes the same from every query",
+          .meaning = "0: half of the queries, or more, give it the same; the others may not look at it",
           .version = 2},
          {.name = "sink_key_mass",
           .formula = "mean of a over those queries",

@@ -76,7 +76,12 @@ SampleSums look(const at::Tensor& rows, bool causal) {
   const at::Tensor a = c * scale.to(c.scalar_type()).unsqueeze(1), gram = wide(at::bmm(a, a.transpose(1, 2)));
   // 0 / 0 where nothing differs: not defined.
   out.rank = gram.diagonal(0, 1, 2).sum(1).square() / gram.square().sum(at::IntArrayRef{1, 2});
-  out.difference = std::get<0>((own / all).sqrt().median(1));
+  // A unit that is one number whatever it reads (its weights are zero) reads nothing, and says nothing of the
+  // rest.
+  const at::Tensor constant = rows.amax(1) == rows.amin(1), every = constant.all(1, true);
+  const at::Tensor each = (own / all).sqrt();
+  out.difference =
+      std::get<0>(at::where(constant & every.logical_not(), at::full_like(each, kNone), each).nanmedian(1));
   return out;
 }
 
@@ -188,10 +193,10 @@ extern const Lens lens_readers{
          {.name = "unit_sd_rel",
           .formula =
               "median over units (the lower of two in the middle) of sd / rms over the tokens of a sample; "
-              "the tokens of spread",
+              "the tokens of spread; without units that are one number for all of them, unless every unit is",
           .meaning = "0: every unit reads the same from every token; 1: no part of it is common to all",
           .high = 1.0 + 1e-5,
-          .version = 3}},
+          .version = 4}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Readers>(context);
     }};

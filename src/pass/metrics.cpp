@@ -37,9 +37,13 @@ const std::vector<MetricInfo>& metrics_without_lens() {
            "E (x - m)^T G (x - m) / E (x - mu)^T G (x - mu) in front of the layer's MLP, G = E g g^T, g the "
            "gradient of log p(y) there, y drawn from the output; m the mean over the sample's tokens "
            "(causal: "
-           "over those up to this one), mu that over all samples; content tokens",
-       .meaning = "0: what tells the tokens of a sample apart does not reach the output; tokens drawn "
-                  "independently of their sample give 1 - 1/n"},
+           "over those up to this one), mu that over all samples; at most 32 content tokens of a sample, "
+           "those "
+           "of spread",
+       .meaning =
+           "0: of what reaches the output nothing tells the tokens of a sample apart, beside what tells "
+           "samples apart; tokens drawn independently of their sample give 1 - 1/n",
+       .version = 2},
       {.name = "fisher_passes",
        .formula = "floating-point operations of spread_fisher over those of all blocks once",
        .meaning = "what it cost, in forward passes"},

@@ -9,25 +9,25 @@
 #include <cmath>
 
 #include "importance/output_scores.h"
+#include "lenses/support/some_places.h"
 #include "pass/output.h"
 
 namespace rankscope {
 namespace {
 
 constexpr int kDraws = 8;
-constexpr int64_t kMostTokens = 32;    // evenly spaced ones of a longer sample, as for the cheap spread
+constexpr int64_t kMostTokens = 32;    // of a longer sample, those that the cheap spread reads
 constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
 
 using at::Tensor;
 
-/// Evenly spaced content tokens of a sample, as rows of its batch.
+/// The content tokens of a sample that are looked at, as rows of its batch.
 std::vector<int64_t> content_rows(const Batch& batch, size_t s) {
   std::vector<int64_t> all, some;
   for (int64_t i = batch.offsets[s]; i < batch.offsets[s + 1]; ++i)
     if (batch.content[static_cast<size_t>(i)]) all.push_back(i);
-  const auto n = static_cast<int64_t>(all.size()),
-             step = std::max<int64_t>(1, (n + kMostTokens - 1) / kMostTokens);
-  for (int64_t i = 0; i < n; i += step) some.push_back(all[static_cast<size_t>(i)]);
+  for (const int64_t i : some_places(static_cast<int64_t>(all.size()), kMostTokens))
+    some.push_back(all[static_cast<size_t>(i)]);
   return some;
 }
 

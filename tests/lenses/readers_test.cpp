@@ -112,6 +112,21 @@ TEST(Readers, WhereNothingDiffersAtAllTheSpreadIsZero) {
   EXPECT_EQ(see_residual("readers", x, Packed({20, 20})).total("spread").value, 0);
 }
 
+// A pruned unit holds its bias alone, whatever it is.
+TEST(Readers, UnitsThatAreOneNumberForAllTokensSayNothingOfHowFarTheOthersDiffer) {
+  at::manual_seed(9);
+  const std::vector<int64_t> lengths{20, 25};
+  const at::Tensor x = tokens(lengths, 1.5, 0.7), pruned = at::zeros({45, 2 * kUnits + 1}, at::kDouble);
+  pruned.narrow(1, 3, kUnits).copy_(x);
+  pruned.narrow(1, 0, 2).fill_(4);
+  const auto difference = [&](const at::Tensor& t) {
+    return see_residual("readers", t, Packed(lengths)).content("unit_sd_rel");
+  };
+  EXPECT_GT(difference(x), 0.1);
+  EXPECT_EQ(difference(pruned), difference(x));
+  EXPECT_EQ(difference(at::ones_like(x)), 0);  // where all are so, that is what the layer reads
+}
+
 TEST(Readers, TokensThatDoNotDependOnTheirSampleSpreadAsFarAsAMeanOfTheirsAllows) {
   at::manual_seed(2);
   const std::vector<int64_t> lengths(64, 25);
