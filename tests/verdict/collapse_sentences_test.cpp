@@ -23,12 +23,14 @@ TEST_F(Verdict, ACollapseNamesItsLayersItsNumberItsThresholdAndItsBaseline) {
   EXPECT_EQ(f.threshold, 0.1);
 }
 
-TEST_F(Verdict, TokensThatAreAlikeButReadHaveNotCollapsed) {
+// A few samples far from the rest make spread small, however much the tokens of each differ.
+TEST_F(Verdict, TokensThatUnitsTellApartAreOnlyOutweighedByHowFarSamplesDiffer) {
   reads(0, 0.8);
   reads(1, 0.02, 0.3);
   EXPECT_EQ(
       said("collapse"),
-      (Lines{"the tokens of a sample are nearly all alike in the MLP of layer 1: spread 0.02 ± 2e-05 in the "
+      (Lines{"the tokens of a sample differ by next to nothing beside how far samples differ in the MLP of "
+             "layer 1, though units tell them apart: spread 0.02 ± 2e-05 in the "
              "MLP of "
              "layer 1, threshold 0.1, no baseline; its units differ by 0.3 ± 0.0003 of what they read, "
              "threshold 0.1",
@@ -54,8 +56,8 @@ TEST_F(Verdict, ASentenceCarriesTheClaimsOfItsOwnPlaces) {
   EXPECT_FALSE(says(findings[1], "alike 1")) << findings[1].sentence;  // not known whether that is unusual
   EXPECT_TRUE(says(findings[2], "unseen 0")) << findings[2].sentence;
   EXPECT_EQ(findings[2].sentence,
-            "next to nothing of what tells the tokens of a sample apart reaches the output from layer 0: "
-            "spread_fisher 0.02 ± 2e-05 in front of the MLP of layer 0, threshold 0.1");
+            "of the differences between tokens that reach the output from layer 0 next to nothing lies "
+            "within samples: spread_fisher 0.02 ± 2e-05 in front of the MLP of layer 0, threshold 0.1");
   EXPECT_EQ(findings[3].sentence,
             "not known whether what tells tokens apart reaches the output from layer 1: within two standard "
             "errors of 0.1");
@@ -241,11 +243,12 @@ TEST_F(Verdict, ANumberThatIsNoNumberIsNoEvidence) {
 
 TEST_F(Verdict, SetThresholdsAreTheOnesUsedAndPrinted) {
   limits_.set("spread", 0.45);
+  limits_.set("read", 0.7);  // which the units are too near
   reads(0, 0.4);
   EXPECT_EQ(said("collapse").front(),
             "the tokens of a sample are nearly all alike in the MLP of layer 0: spread 0.4 ± 0.0004 in the "
             "MLP of layer 0, "
-            "threshold 0.45, no baseline; its units differ by 0.7 ± 0.0007 of what they read, threshold 0.1");
+            "threshold 0.45, no baseline; its units differ by 0.7 ± 0.0007 of what they read, threshold 0.7");
 }
 
 TEST_F(Verdict, ShortTextsDecideNothing) {

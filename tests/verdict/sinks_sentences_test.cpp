@@ -19,8 +19,8 @@ TEST_F(Verdict, ASinkIsNamedByItsKindItsMarginAndItsSlope) {
   EXPECT_EQ(said("sink"), Lines{"3 of 4 heads are sinks (2 in layer 1, 1 in layer 4): the strongest is L4H1 "
                                 "with margin 7 ± 0.007 nats on "
                                 "the first token (threshold 3; keys in random order: 0.4; slope in log "
-                                "length -0.25; queries scatter by 0.3; its value writes 0.02 ± 2e-05 of what "
-                                "others do; mass 0.8 at "
+                                "length -0.25; half of the queries are within 0.3 of the median; its value "
+                                "writes 0.02 ± 2e-05 of what others do; mass 0.8 at "
                                 "this length)"});
   EXPECT_EQ(all("sink").front().layer, 4);
   EXPECT_EQ(all("sink").front().head, 1);
@@ -52,6 +52,54 @@ TEST_F(Verdict, AHeadThatIsASinkInHalfOfTheSamplesIsNotCountedAsOne) {
   in_samples(1, 8, 2, "baseline");
   in_samples(2, 5, 4, "baseline");
   EXPECT_NE(said("sink").front().find("; baseline: 1"), std::string::npos) << said("sink").front();
+}
+
+// Whatever the mean is: three samples of eight at 4 nats and five at -8 have one of -3.5.
+TEST_F(Verdict, AHeadThatIsASinkInSomeSamplesIsNamedThoughItsMeanIsFarBelow) {
+  const auto in_samples = [&](int head, int often, double else_) {
+    table_.rows.push_back({"full", "blocks.0.attn", 0, head, "sink_margin",
+                           (4.0 * often + else_ * (8 - often)) / 8, 0.001, 8, 1, "all"});
+    for (int64_t s = 0; s < 8; ++s)
+      table_.samples.push_back(
+          {"full", "blocks.0.attn", 0, head, "sink_margin", "all", s, s < often ? 4 : else_});
+  };
+  in_samples(0, 3, -8);
+  in_samples(1, 7, -20);  // in nearly all, and one outweighs them
+  in_samples(2, 1, 0);    // one sample is chance
+  in_samples(3, 0, 1);
+  EXPECT_EQ(said("sink").front().substr(0, 56), "no head is a sink in three quarters of the samples: the ");
+  EXPECT_EQ(said("sink").back(),
+            "a sink in some samples and not in others: L0H1 with margin 1 ± 0.001 nats, above 3 in 7 of 8 "
+            "samples, L0H0 with margin -3.5 ± 0.001 nats, above 3 in 3 of 8 samples");
+}
+
+TEST_F(Verdict, OfHeadsWithoutAMarginItIsSaidWhatAMarginNeeds) {
+  sink(0, 0, 5);
+  for (const int h : {0, 1}) head(0, h, "head_output_rel", 0.2);
+  EXPECT_NE(said("sink").front().find("(1 in layer 0), of the 1 of 2 heads that have a number: "),
+            std::string::npos);
+  EXPECT_EQ(said("sink").back(),
+            "? not known for L0H1: a margin needs shares of attention, and a key that a quarter of the "
+            "queries see");
+}
+
+TEST_F(Verdict, AKeyThatIsTheFirstTokenInMostSamplesAndAPositionInMoreIsNamedByThePosition) {
+  const auto says = [&](double first, double position, const char* words) {
+    table_.rows.clear();
+    sink(0, 0, 5);
+    head(0, 0, "sink_first", first);
+    head(0, 0, "sink_key_position", 0);
+    head(0, 0, "sink_key_position_share", position);
+    EXPECT_NE(said("sink").front().find(words), std::string::npos) << said("sink").front();
+  };
+  says(0.6, 0.6, "on the first token in 60 % of the samples (");
+  says(0.97, 1.0, "on the first token (");
+  table_.rows.clear();
+  sink(0, 0, 5);
+  head(0, 0, "sink_special", 0.6);  // of which some are another token
+  head(0, 0, "sink_key_token", 7);
+  head(0, 0, "sink_key_token_share", 0.9);
+  EXPECT_NE(said("sink").front().find("on token 7 in 90 % of the samples ("), std::string::npos);
 }
 
 TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {

@@ -93,7 +93,7 @@ std::string list_places(const std::vector<const Seen*>& all) {
   return text;
 }
 
-enum class Kind { healthy, collapsed, alike, needed, unread, usual, unclear };
+enum class Kind { healthy, collapsed, alike, outweighed, needed, unread, usual, unclear };
 
 // What tells these tokens apart is rounding, and spread is a ratio of roundings. Most units may be constant,
 // and the median of what they read zero, where tokens differ: the residual has to say so, too.
@@ -114,9 +114,16 @@ Kind kind_of(const Case& c, const Seen& s) {
                                         : Side::unclear;
   if (low == Side::unclear || (s.use != nullptr && read == Side::unclear)) return Kind::unclear;
   if (low == Side::below)
-    return read == Side::below ? Kind::collapsed : s.use != nullptr ? Kind::needed : Kind::alike;
+    return read == Side::below   ? Kind::collapsed
+           : s.use != nullptr    ? Kind::needed
+           : read == Side::above ? Kind::outweighed
+                                 : Kind::alike;
   if (s.read != nullptr && read == Side::unclear) return Kind::unclear;
   return read == Side::below ? Kind::unread : Kind::healthy;
+}
+
+bool alike(Kind k) {
+  return k == Kind::collapsed || k == Kind::alike || k == Kind::outweighed || k == Kind::needed;
 }
 
 const Seen& least(const std::vector<const Seen*>& all, const Row* Seen::*row) {
@@ -178,7 +185,7 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
                                                                 : yes              ? Claim::Answer::yes
                                                                                    : Claim::Answer::no});
     };
-    claim("alike", k == Kind::collapsed || k == Kind::alike || k == Kind::needed);
+    claim("alike", alike(k));
     if (s.use != nullptr)
       claim("unused", k == Kind::collapsed || k == Kind::unread);
     else if (s.read != nullptr)
@@ -198,9 +205,12 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
   say(Kind::collapsed, "the tokens of a sample have collapsed to one",
       ", and nothing there tells them apart");
   say(Kind::alike, "the tokens of a sample are nearly all alike", "");
+  // A few samples that lie far from the others are enough for that.
+  say(Kind::outweighed, "the tokens of a sample differ by next to nothing beside how far samples differ",
+      ", though units tell them apart");
   say(Kind::needed, "the tokens of a sample are nearly all alike",
       ", but the output reads what tells them apart");
-  if (by_kind.contains(Kind::collapsed) || by_kind.contains(Kind::alike) || by_kind.contains(Kind::needed))
+  if (std::ranges::any_of(by_kind, [](const auto& k) { return alike(k.first); }))
     if (c.evidence.baseline().empty())
       c.say("collapse",
             "not known whether that is unusual: there is nothing to hold it against; scan with --null or "
@@ -284,10 +294,11 @@ void seen_by_output(Case& c) {
                                        with_error(*least), least->layer, number(limit));
   const size_t first = c.findings.size();
   if (!low.empty())
-    about(c.say("collapse", fmt::format("next to nothing of what tells the tokens of a sample apart reaches "
-                                        "the output from layer{} {}: {}",
-                                        low.size() > 1 ? "s" : "", ranges(low), text)),
-          *least, limit);
+    about(
+        c.say("collapse", fmt::format("of the differences between tokens that reach the output from layer{} "
+                                      "{} next to nothing lies within samples: {}",
+                                      low.size() > 1 ? "s" : "", ranges(low), text)),
+        *least, limit);
   else if (unclear.empty())
     about(
         c.say("collapse",

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numbers>
 #include <tuple>
@@ -31,11 +32,12 @@ Kind kind_of(const Case& c, const Row& r) {
         share >= kNearlyAll ? std::string(always) : fmt::format(" in {:.0f} % of the samples", 100 * share);
     return Kind{name, std::move(words)};
   };
+  const double position = value("sink_key_position_share"), token = value("sink_key_token_share");
   for (const auto& [name, metric, words] : {std::tuple{"first", "sink_first", "the first token"},
                                             {"last", "sink_last", "the last token"},
                                             {"special", "sink_special", "special tokens"}})
-    if (value(metric) > kMost) return often(name, value(metric), words);
-  const double position = value("sink_key_position_share"), token = value("sink_key_token_share");
+    if (value(metric) >= kNearlyAll || (value(metric) > kMost && value(metric) >= std::max(position, token)))
+      return often(name, value(metric), words);
   const std::string at = fmt::format("position {}", number(value("sink_key_position"))),
                     is = fmt::format("token {}", number(value("sink_key_token")));
   if (position > kMost && position >= token) return often("position", position, at);
@@ -64,7 +66,7 @@ std::string described(const Case& c, const Row& r) {
     text += fmt::format("; slope in log length {}, over halved texts", with_error(*slope));
   if (const Row* scatter = c.evidence.of_head("full", "sink_scatter", r.layer, r.head);
       scatter != nullptr && r.value < kBound)
-    text += fmt::format("; queries scatter by {}", number(scatter->value));
+    text += fmt::format("; half of the queries are within {} of the median", number(scatter->value));
   if (const Row* value = c.evidence.of_head("full", "sink_drained", r.layer, r.head))
     text += fmt::format("; its value writes {} of what others do", with_error(*value));
   if (const Row* mass = c.evidence.of_head("full", "sink_key_mass", r.layer, r.head))
@@ -72,30 +74,33 @@ std::string described(const Case& c, const Row& r) {
   return text + ")";
 }
 
-constexpr double kMostSamples =
-    0.75;  // a head that is a sink in fewer is one in some samples and not in others
+// A head that is a sink in fewer samples than the one share, and in as many as the other, is one in some
+// samples and not in others, whatever its mean is: more samples would not make it one or the other.
+constexpr double kMostSamples = 0.75, kSomeSamples = 0.1;
 
 /// In how many samples a head's margin is above the limit; nothing where single samples were not kept.
 struct InSamples {
   size_t above = 0, all = 0;
-  bool mixed() const { return static_cast<double>(above) < kMostSamples * static_cast<double>(all); }
+  bool in_most() const { return static_cast<double>(above) >= kMostSamples * static_cast<double>(all); }
+  bool in_some() const {
+    return above > 1 && static_cast<double>(above) >= kSomeSamples * static_cast<double>(all);
+  }
 };
 
 /// Of every head of a variant, in the order of its rows: whether it is a sink.
 struct Decided {
-  std::vector<Side> sides;         // unclear, too, where some samples say so and others do not
-  std::vector<InSamples> samples;  // of such heads; all = 0 of the others
+  std::vector<Side> sides;         // unclear, too, where the mean is above and most samples are not
+  std::vector<InSamples> samples;  // of heads that are sinks in some samples; all = 0 of the others
 };
 
 Decided decide(const Case& c, std::string_view variant, const std::vector<const Row*>& rows, double limit) {
   Decided out{sides_of(rows, limit), std::vector<InSamples>(rows.size())};
   const auto samples = c.evidence.samples_of_heads(variant, "sink_margin");
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (out.sides[i] != Side::above) continue;
     // What the largest of many keys reaches by chance is no sink, however large.
     const Row* null = c.evidence.of_head(variant, "sink_margin_null", rows[i]->layer, rows[i]->head);
     if (null != nullptr && rows[i]->value <= null->value) {
-      out.sides[i] = Side::below;
+      if (out.sides[i] == Side::above) out.sides[i] = Side::below;
       continue;
     }
     const auto kept = samples.find({rows[i]->layer, rows[i]->head});
@@ -104,7 +109,10 @@ Decided decide(const Case& c, std::string_view variant, const std::vector<const 
     const InSamples in{
         static_cast<size_t>(std::ranges::count_if(margins, [&](double m) { return m > limit; })),
         margins.size()};
-    if (in.mixed()) out.sides[i] = Side::unclear, out.samples[i] = in;
+    const bool below = out.sides[i] == Side::below;
+    if (in.in_most() && !below) continue;
+    if (!below) out.sides[i] = Side::unclear;
+    if (in.in_some() || rows[i]->value > limit) out.samples[i] = in;
   }
   return out;
 }
@@ -126,14 +134,14 @@ void judge_sinks(Case& c) {
   const Decided decided = decide(c, "full", rows, limit);
   const std::vector<Side>& sides = decided.sides;
   std::map<int, int> by_layer;
-  std::vector<std::string> unclear, mixed;
+  std::vector<std::string> unclear;
+  std::vector<size_t> mixed;
   std::vector<Claim> claims, mixed_claims;
   const Row* strongest = nullptr;  // of those that are sinks, or of all where none is
   int count = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (const InSamples& in = decided.samples[i]; in.all > 0) {
-      mixed.push_back(fmt::format("{} with margin {} nats, above {} in {} of {} samples", label(*rows[i]),
-                                  with_error(*rows[i]), number(limit), in.above, in.all));
+    if (decided.samples[i].all > 0) {
+      mixed.push_back(i);
       mixed_claims.push_back({fmt::format("sink in some {}", label(*rows[i])), Claim::Answer::yes});
     } else if (sides[i] == Side::unclear) {
       unclear.push_back(label(*rows[i]));
@@ -161,22 +169,36 @@ void judge_sinks(Case& c) {
   const char* none = !unclear.empty() ? "clearly a sink"
                      : !mixed.empty() ? "a sink in three quarters of the samples"
                                       : "a sink";
-  Finding& f = c.say(
-      "sink",
-      count == 0 ? fmt::format("no head is {}: the strongest is {}{}", none, described(c, *strongest), beside)
-                 : fmt::format("{} of {} heads are sinks ({}): the strongest is {}{}", count, rows.size(),
-                               list_of(layers), described(c, *strongest), beside));
+  Finding& f =
+      c.say("sink", count == 0 ? fmt::format("no head is {}{}: the strongest is {}{}", none,
+                                             c.of_those("sink_margin"), described(c, *strongest), beside)
+                               : fmt::format("{} of {} heads are sinks ({}){}: the strongest is {}{}", count,
+                                             rows.size(), list_of(layers), c.of_those("sink_margin"),
+                                             described(c, *strongest), beside));
   about(f, *strongest, limit);
   f.claims = std::move(claims);
-  if (!mixed.empty())
-    c.say("sink", fmt::format("a sink in some samples and not in others: {}", list_of(mixed))).claims =
+  if (!mixed.empty()) {
+    std::ranges::stable_sort(mixed, std::greater{}, [&](size_t i) { return decided.samples[i].above; });
+    std::vector<std::string> heads;
+    for (const size_t i : mixed)
+      heads.push_back(fmt::format("{} with margin {} nats, above {} in {} of {} samples", label(*rows[i]),
+                                  with_error(*rows[i]), number(limit), decided.samples[i].above,
+                                  decided.samples[i].all));
+    c.say("sink", fmt::format("a sink in some samples and not in others: {}", list_of(heads))).claims =
         std::move(mixed_claims);
+  }
   if (!unclear.empty())
     c.say(
         "sink",
         fmt::format("not known for {}: margins too near {} nats for their errors; more samples would decide",
                     list_of(unclear), number(limit)),
         false);
+  if (const std::vector<std::string> without = c.heads_without("sink_margin"); !without.empty())
+    c.say("sink",
+          fmt::format("not known for {}: a margin needs shares of attention, and a key that a quarter of the "
+                      "queries see",
+                      list_of(without)),
+          false);
 }
 
 }  // namespace
