@@ -181,11 +181,13 @@ void judge_sinks(Case& c) {
     std::ranges::stable_sort(mixed, std::greater{}, [&](size_t i) { return decided.samples[i].above; });
     std::vector<std::string> heads;
     for (const size_t i : mixed)
-      heads.push_back(fmt::format("{} with margin {} nats, above {} in {} of {} samples", label(*rows[i]),
-                                  with_error(*rows[i]), number(limit), decided.samples[i].above,
-                                  decided.samples[i].all));
-    c.say("sink", fmt::format("a sink in some samples and not in others: {}", list_of(heads))).claims =
-        std::move(mixed_claims);
+      heads.push_back(fmt::format("{} in {} of {}{}", label(*rows[i]), decided.samples[i].above,
+                                  decided.samples[i].all, heads.empty() ? " samples" : ""));
+    Finding& some = c.say("sink", fmt::format("sinks in some samples and not in others, by margins above {} "
+                                              "nats: {}",
+                                              number(limit), list_of(heads)));
+    about(some, *rows[mixed.front()], limit);
+    some.claims = std::move(mixed_claims);
   }
   if (!unclear.empty())
     c.say(
