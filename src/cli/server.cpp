@@ -51,8 +51,8 @@ struct Connection {
     stays = keep;
     deadline = Clock::now() + kToTake;
   }
-  void say(int status, const std::string& text, bool keep = false) {
-    answer(status, "text/plain; charset=utf-8", std::make_shared<std::string>(text + "\n"), keep, true);
+  void say(int status, const std::string& text, bool keep = false, bool with_body = true) {
+    answer(status, "text/plain; charset=utf-8", std::make_shared<std::string>(text + "\n"), keep, with_body);
   }
 };
 
@@ -126,7 +126,8 @@ class Server {
     std::array<char, 4096> piece;
     for (int pieces = 0; pieces < kPiecesAtOnce; ++pieces) {
       const ssize_t got = ::recv(c.socket.fd, piece.data(), piece.size(), 0);
-      if (got < 0) return errno == EAGAIN || errno == EINTR;
+      if (got < 0 && errno != EAGAIN && errno != EINTR) return false;
+      if (got < 0) break;  // all there is was read, which a piece that came back full does not say
       if (got == 0) return false;
       if (c.leaving) continue;  // what it still says is of no interest
       c.heard.append(piece.data(), static_cast<size_t>(got));
@@ -139,35 +140,38 @@ class Server {
     HttpReading reading = read_http(c.heard);
     if (!reading.whole) return true;
     c.heard.erase(0, reading.used);
+    const bool get = reading.request.method == "GET";  // HEAD takes the same answer without its body
     if (reading.status != 0)
       c.say(reading.status, reading.complaint);
     else
       try {
         show(c, reading.request);
       } catch (const Error& e) {
-        c.say(503, e.render(),
-              reading.request.stays);  // a table that is being written: the next may find it whole
+        // A table that is being written: the next may find it whole.
+        c.say(503, e.render(), reading.request.stays, get);
       } catch (const std::exception&) {
-        c.say(500, "this cannot be shown");
+        c.say(500, "this cannot be shown", false, get);
       }
     return send(c);
   }
 
   void show(Connection& c, const HttpRequest& request) {
     // A page of elsewhere must not reach us under a name that it made resolve to loopback.
-    if (!is_loopback(request.host, port_)) return c.say(403, "this server answers to 127.0.0.1 only");
+    const bool get = request.method == "GET";
+    if (!is_loopback(request.host, port_))
+      return c.say(403, "this server answers to 127.0.0.1 only", false, get);
     const bool data = request.path == "/data.json";
     const auto folder = request.query.find("folder");
     const std::string name = folder == request.query.end() ? "" : folder->second;
     FolderPages::Answer found;
     if (data) found = pages_.data(name);
     if (request.path == "/") found = pages_.page(name);
-    if (!found.text) return c.say(404, "there are no such results", request.stays);
+    if (!found.text) return c.say(404, "there are no such results", request.stays, get);
     const std::string tag = fmt::format("ETag: {}\r\n", found.tag);
     const char* const type = data ? "application/json" : "text/html; charset=utf-8";
     if (data && found.tag == request.known_tag)
       return c.answer(304, type, nullptr, request.stays, false, tag);
-    c.answer(200, type, found.text, request.stays, request.method == "GET", tag);
+    c.answer(200, type, found.text, request.stays, get, tag);
   }
 
   bool send(Connection& c) {

@@ -108,6 +108,20 @@ test("it listens on loopback alone and answers to its own name alone", async () 
     assert.match(await raw(`GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`), /^HTTP\/1.1 403/, host);
 });
 
+test("a request that fills whole pieces of what is read at once is answered", async () => {
+  const start = `GET /none HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\nCookie: `;
+  for (const size of [4095, 4096, 4097, 8192]) {
+    const head = `${start}${"a".repeat(size - start.length - 4)}\r\n\r\n`;
+    assert.match(await raw(head), /^HTTP\/1.1 404/, `${head.length} bytes`);
+  }
+});
+
+test("HEAD gets no body, of what is not there neither, so that the next answer is the next", async () => {
+  const name = `Host: 127.0.0.1:${port}`;
+  const text = await raw(`HEAD /none HTTP/1.1\r\n${name}\r\n\r\nHEAD / HTTP/1.1\r\n${name}\r\nConnection: close\r\n\r\n`);
+  assert.match(text, /^HTTP\/1.1 404[^]*\r\n\r\nHTTP\/1.1 200[^]*\r\n\r\n$/);
+});
+
 test("malformed and oversized requests are refused, and the server lives", async () => {
   const name = `Host: 127.0.0.1:${port}`;
   const bad = [
