@@ -178,6 +178,7 @@ Checkpoint::Place placed(const Parameter& parameter, const Source& source, const
 
 // The tensors below the first one, each with its shape and type; a missing one is named in `missing`.
 void place_more(Checkpoint::Place& place, const Finder& finder, std::vector<std::string>& missing) {
+  const int64_t each = place.rows;
   for (const std::string& tensor : place.source.more) {
     const Source one{.tensor = tensor, .outside_base = place.source.outside_base};
     const auto [name, located] = finder.find(one);
@@ -191,7 +192,7 @@ void place_more(Checkpoint::Place& place, const Finder& finder, std::vector<std:
           .in(fmt::format("{}, tensor \"{}\"", located->file->path().string(), name))
           .hint("check config.json");
     place.more.push_back({located->file, located->entry, name});
-    place.rows += place.rows / static_cast<int64_t>(place.more.size());
+    place.rows += each;
   }
 }
 

@@ -32,21 +32,13 @@ inline std::vector<bool> dense_layers(const JsonObject& config, int64_t depth) {
   return out;
 }
 
-inline int64_t experts_of(const BranchSpec& branch) {
-  const auto it = branch.part.options.find("experts");
-  if (it != branch.part.options.end()) return static_cast<int64_t>(it->second);
-  for (const PartOption& o : part_named("experts").options)
-    if (o.name == "experts") return static_cast<int64_t>(o.otherwise);
-  return 0;
-}
-
 /// Experts "<module>.<e>.gate_proj", or all in "<module>.gate_up_proj" with the gates first; `older` is what
 /// Mixtral's folders call the module, with w1, w2 and w3 for gate, out and in.
 inline void expert_weights(WeightList& list, const BlockSpec& block, int64_t width, const std::string& b,
                            const std::string& module, const std::string& older = {}) {
   const BranchSpec* branch = block.mlp_branch();
   if (branch == nullptr || branch->part.name != "experts") return;
-  const int64_t count = experts_of(*branch);
+  const auto count = static_cast<int64_t>(option_of(branch->part, "experts"));
   const int64_t hidden = branch->mlp()->width;
   for (int64_t e = 0; e < count; ++e) {
     const std::string to = fmt::format("{}mlp.experts.{}.W_", b, e), from = fmt::format("{}.{}.", module, e);

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "parts/program.h"
 
 namespace rankscope {
 namespace {
@@ -31,9 +32,7 @@ int64_t count_of(const BlockSpec& block, UnitKind kind) {
   const BranchSpec* b = block.mlp_branch();
   if (b == nullptr) return 0;
   if (kind == UnitKind::mlp) return b->skip || block.parallel ? 1 : 0;
-  const auto count = b->part.options.find("experts");
-  return b->part.name == "experts" && count != b->part.options.end() ? static_cast<int64_t>(count->second)
-                                                                     : 0;
+  return b->part.name == "experts" ? static_cast<int64_t>(option_of(b->part, "experts")) : 0;
 }
 
 }  // namespace

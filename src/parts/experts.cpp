@@ -30,7 +30,8 @@ Sharing sharing_of(PartBuilder& b, int64_t experts) {
                     s.groups, s.active_groups, s.active))
         .hint("groups of equal size, and fewer experts taken than the chosen groups hold");
   for (const int64_t e : s.off)
-    if (e >= experts) throw usage_error(fmt::format("there is no expert {} to be off", e));
+    if (e >= experts)
+      throw usage_error(fmt::format("there is no expert {}: there are {}, counted from 0", e, experts));
   return s;
 }
 

@@ -110,6 +110,8 @@ struct Part {
 /// Every part, alphabetically (generated from the file names).
 const std::vector<const Part*>& parts();
 const Part& part_named(std::string_view name);
+/// What the part goes by: its default where the spec does not say it.
+double option_of(const PartSpec& part, std::string_view name);
 
 /// Refuses an option that the part does not declare, a value out of its range, words of the other kind.
 void check_part(const BranchSpec& branch);

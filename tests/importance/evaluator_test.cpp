@@ -203,6 +203,18 @@ TEST(Evaluator, WhatEqualTokensCarryIsItsOwnMeanAndResample) {
   EXPECT_GT(zero.kl.front(), 1e-6);
 }
 
+// An option at its part's default is left out of a spec: four experts are as many as any other number.
+TEST(Units, ExpertsAreCountedWhereTheirNumberIsTheDefault) {
+  ModelSpec spec = tiny_spec();
+  const auto experts = [&](std::map<std::string, double> options) {
+    spec.blocks[1].mlp_branch()->part.name = "experts";
+    spec.blocks[1].mlp_branch()->part.options = std::move(options);
+    return units_of(spec, UnitKind::expert).size();
+  };
+  EXPECT_EQ(experts({}), 4u);
+  EXPECT_EQ(experts({{"experts", 5}}), 5u);
+}
+
 TEST(Evaluator, AMaskedModelIsJudgedWhereItIsAsked) {
   Bench b(tiny_spec(NormPlace::post), 0, 49);
   ASSERT_EQ(b.questions.kind, LossKind::masked);

@@ -115,7 +115,7 @@ TEST_F(Verdict, AMapOfAHeadThatIsWiderThanTheStreamIsHeldAgainstTheStream) {
 }
 
 TEST_F(Verdict, AMapThroughALatentIsHeldAgainstTheLatent) {
-  spec_.blocks[0].branches[0].part.options = {{"kv_rank", 4}};
+  spec_.blocks[0].branches[0].part.name = "latent_attention";  // whose own kv_rank is 4
   head(0, 0, "ov_effective_rank", 3);
   EXPECT_TRUE(said("rank").back().starts_with(
       "no OV map is low in rank: the lowest is L0H0 with effective rank 3 of 4 "))

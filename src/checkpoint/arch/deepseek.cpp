@@ -81,15 +81,12 @@ std::vector<int64_t> rotated_first(int64_t others, int64_t rotated) {
 void latent_weights(WeightList& list, const BranchSpec& branch, const std::string& b,
                     const std::string& module) {
   const AttentionSpec& a = *branch.attention();
-  const auto option = [&](const char* name, int64_t otherwise) {
-    const auto it = branch.part.options.find(name);
-    return it == branch.part.options.end() ? otherwise : static_cast<int64_t>(it->second);
-  };
-  const int64_t rotated = option("rotated", 2), latent = option("kv_rank", 4), own = a.d_qk - rotated;
+  const auto option = [&](const char* name) { return static_cast<int64_t>(option_of(branch.part, name)); };
+  const int64_t rotated = option("rotated"), latent = option("kv_rank"), own = a.d_qk - rotated;
   const std::string attn = b + "attn.";
   list.linear(attn, "Q_latent", module + ".q_a_proj");
   list.norm(attn + "q_latent_norm", module + ".q_a_layernorm");
-  list.linear(attn, "Q", module + (option("q_rank", 0) > 0 ? ".q_b_proj" : ".q_proj"),
+  list.linear(attn, "Q", module + (option("q_rank") > 0 ? ".q_b_proj" : ".q_proj"),
               {.groups = a.heads, .order = rotated_first(own, rotated)});
   list.linear(attn, "KV_latent", module + ".kv_a_proj_with_mqa", {.stored_rows = latent + rotated});
   list.linear(attn, "K_rotated", module + ".kv_a_proj_with_mqa",

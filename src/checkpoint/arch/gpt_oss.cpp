@@ -70,7 +70,7 @@ WeightMap gpt_oss_weights(const ModelSpec& s) {
     list.linear(b + "mlp.", "router", layer + "mlp.router");
     const BranchSpec* mlp = block.mlp_branch();
     if (mlp == nullptr) continue;
-    const int64_t count = experts_of(*mlp);
+    const auto count = static_cast<int64_t>(option_of(mlp->part, "experts"));
     for (int64_t e = 0; e < count; ++e)
       alternating(list, b, layer + "mlp.experts", e, count, mlp->mlp()->width, s.width);
   }

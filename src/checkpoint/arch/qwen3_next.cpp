@@ -143,8 +143,7 @@ Source either(const std::string& fused, int64_t row, int64_t rows, int64_t group
 void delta_weights(WeightList& list, const BranchSpec& branch, const std::string& b,
                    const std::string& module) {
   const AttentionSpec& a = *branch.attention();
-  const auto kernel = branch.part.options.find("kernel");
-  const int64_t taps = kernel == branch.part.options.end() ? 4 : static_cast<int64_t>(kernel->second);
+  const auto taps = static_cast<int64_t>(option_of(branch.part, "kernel"));
   const int64_t each = a.heads / a.kv_heads, key = a.d_qk, value = each * a.d_v;  // of one group
   const int64_t keys = a.kv_heads * key, values = a.kv_heads * value, all = 2 * keys + values;
   const std::string attn = b + "attn.", qkvz = module + ".in_proj_qkvz.weight",

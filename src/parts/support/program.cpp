@@ -92,13 +92,15 @@ Program program_of(const BranchSpec& branch, int64_t width, int64_t other_width)
 PartBuilder::PartBuilder(const BranchSpec& branch, int64_t width, int64_t other_width)
     : branch_(branch), width_(width), other_width_(other_width) {}
 
-double PartBuilder::option(std::string_view name) const {
-  const auto set = branch_.part.options.find(std::string(name));
-  if (set != branch_.part.options.end()) return set->second;
-  for (const PartOption& o : part_named(branch_.part.name).options)
+double option_of(const PartSpec& part, std::string_view name) {
+  const auto set = part.options.find(std::string(name));
+  if (set != part.options.end()) return set->second;
+  for (const PartOption& o : part_named(part.name).options)
     if (o.name == name) return o.otherwise;
-  throw Error(fmt::format("the part {} declares no option {}", branch_.part.name, name));
+  throw Error(fmt::format("the part {} declares no option {}", part.name, name));
 }
+
+double PartBuilder::option(std::string_view name) const { return option_of(branch_.part, name); }
 
 int64_t PartBuilder::width_of(Value value) const {
   return value == kInput ? width_ : value == kOther ? other_width_ : program_.made(value).width;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "parts/program.h"
 #include "verdict/rule.h"
 
 namespace rankscope::verdict {
@@ -14,9 +15,10 @@ constexpr double kOneDirection = 1.05;  // effective rank of a map that has no s
 /// there is one through a latent, each of which may be the narrowest.
 int64_t most_rank(const ModelSpec& spec, const BlockSpec& block, int64_t head_width, const char* latent) {
   const BranchSpec& branch = *block.attention_branch();
-  const auto width = branch.part.options.find(latent);
-  const bool narrows = width != branch.part.options.end() && width->second > 0;
-  return std::min({head_width, spec.width, narrows ? static_cast<int64_t>(width->second) : head_width});
+  const bool may = std::ranges::any_of(part_named(branch.part.name).options,
+                                       [&](const PartOption& o) { return o.name == latent; });
+  const auto width = may ? static_cast<int64_t>(option_of(branch.part, latent)) : 0;
+  return std::min({head_width, spec.width, width > 0 ? width : head_width});
 }
 
 template <class Width>
