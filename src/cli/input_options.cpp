@@ -156,6 +156,21 @@ void fill_in_request(InputOptions& o, Io& io) {
   check_out(o.out, o.force, io);
 }
 
+void write_report(const std::string& folder, const ScanResult& result, const std::function<void()>& also) {
+  Results results(result);
+  results.name = folder_name(folder);
+  write_results(folder, results, [&] {
+    if (!result.arrays.empty()) write_arrays(std::filesystem::path(folder) / kArraysFile, result.arrays);
+    if (also) also();
+  });
+}
+
+void say_written(const std::string& folder, Io& io) {
+  if (!io.quiet)
+    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n",
+                          printable(folder, 400));
+}
+
 int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const ProgressCallback&)>& work,
                    const std::function<void(const ScanResult&, std::ostream&)>& table,
                    const std::function<void()>& also) {
@@ -168,14 +183,7 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
         work([&](int64_t done, int64_t total, const std::string& what) { line.update(done, total, what); });
   }
   result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
-  if (!o.out.empty()) {
-    Results results(result);
-    results.name = folder_name(o.out);
-    write_results(o.out, results, [&] {
-      if (!result.arrays.empty()) write_arrays(std::filesystem::path(o.out) / kArraysFile, result.arrays);
-      if (also) also();
-    });
-  }
+  if (!o.out.empty()) write_report(o.out, result, also);
   const TextSink sink = [&](std::string_view text) { io.out << text; };
   if (o.format == "json")
     write_json(result, sink);
@@ -183,9 +191,7 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
     write_metrics_csv(result.table, sink);
   else
     table(result, io.out);
-  if (!o.out.empty() && !io.quiet)
-    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n",
-                          printable(o.out, 400));
+  if (!o.out.empty()) say_written(o.out, io);
   return 0;
 }
 

@@ -47,6 +47,11 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
                    const std::function<void(const ScanResult&, std::ostream&)>& table,
                    const std::function<void()>& also = {});
 
+/// The page and its tables in a folder, with the arrays behind them and what `also` writes.
+void write_report(const std::string& folder, const ScanResult& result,
+                  const std::function<void()>& also = {});
+void say_written(const std::string& folder, Io& io);
+
 /// --text takes all that follows it, so a model named last would be read as a text.
 void refuse_folders(const std::vector<std::string>& texts);
 /// Before the work, not after it: whether --out can be written, and replaces nobody else's results.

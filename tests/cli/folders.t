@@ -25,6 +25,8 @@ Of several snapshots the one that a hub's cache calls its own; what it says is n
     try  hub/models--x--y/snapshots/abc, hub/models--z/snapshots/def
   $ rankscope scan download --random-tokens --samples 1 --lens residual --quiet | head -1 | cut -d' ' -f1
   full
+  $ rankscope plan download --random-tokens --samples 1 2>&1 >/dev/null | head -1
+  the model is one folder down: download/model
   $ rankscope inspect several
   error: this folder holds 2 models, and it is not clear which one is meant
     in   several

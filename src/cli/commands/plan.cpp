@@ -12,13 +12,11 @@
 
 #include "base/error.h"
 #include "base/suggest.h"
-#include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
 #include "cli/input_options.h"
 #include "cli/options.h"
 #include "report/columns.h"
-#include "report/read.h"
 #include "report/terminal.h"
 #include "report/text.h"
 #include "report/write.h"
@@ -27,9 +25,9 @@ namespace rankscope {
 namespace {
 
 struct Options {
-  PlanRequest request;
-  std::string model, token_ids, pixels, budget, write, out;
-  bool json = false, force = false;
+  InputOptions input;
+  double nats = PlanRequest().budget;
+  std::string budget, write;
 };
 
 // A label and its text, as many lines as it needs.
@@ -81,7 +79,7 @@ void check_write(const Options& o) {
   const auto whole = [](const std::string& folder) {
     return (std::filesystem::absolute(folder) / "").lexically_normal();
   };
-  if (!o.out.empty() && whole(o.write) == whole(o.out))
+  if (!o.input.out.empty() && whole(o.write) == whole(o.input.out))
     throw usage_error("the model and the report need a folder each").in("--write " + o.write);
 }
 
@@ -100,45 +98,35 @@ std::unique_ptr<ResultFolder> folder_for(const std::string& option, const std::s
 }
 
 int run(Options& o, Io& io) {
-  ScanRequest& r = o.request.scan;
-  r.model = o.model.empty() ? builtin_model() : std::filesystem::path(o.model);
-  if (!o.token_ids.empty()) r.token_ids = o.token_ids;
-  if (!o.pixels.empty()) r.pixels = o.pixels;
-  const bool input = !r.texts.empty() || r.token_ids || r.pixels || r.random_tokens;
-  if (o.model.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
-  if (!parse_positive(o.budget, o.request.budget))
+  if (!parse_not_negative(o.budget, o.nats))
     throw usage_error("--budget must be a number of nats, 0 or more");
-  set_batch_size(r);
-  refuse_folders(r.texts);
-  check_out(o.out, o.force, io);
+  fill_in_request(o.input, io);
+  const PlanRequest request{o.input.request, o.nats};
+  const std::string& to = o.input.out;
   if (!o.write.empty()) check_write(o);
-  const auto for_model = folder_for("--write", o.write), for_report = folder_for("--out", o.out);
+  const auto for_model = folder_for("--write", o.write), for_report = folder_for("--out", to);
   InputOptions shown;
   PlanResult plan;
   // First the plan is printed and then it is written: a full disk does not lose it.
   return run_and_report(
       shown, io,
       [&](const ProgressCallback& progress) {
-        plan = engine().plan(o.request, progress);
+        plan = engine().plan(request, progress);
         return std::move(plan.report);
       },
       [&](const ScanResult& report, std::ostream& out) {
-        if (o.json)
+        if (o.input.json)
           out << report.manifest.at("plan").dump(1) << '\n';
         else
           print_plan(plan, report, out);
         out.flush();
-        if (!o.out.empty()) {
-          Results results(report);
-          results.name = folder_name(o.out);
-          write_results(o.out, results);
-          if (!io.quiet)
-            io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n",
-                                  printable(o.out, 400));
+        if (!to.empty()) {
+          write_report(to, report);
+          say_written(to, io);
         }
         if (o.write.empty()) return;
         plan.write(o.write);
-        if (!o.json)
+        if (!o.input.json)
           say("wrote",
               fmt::format("{}; rankscope verify {} --against {}/activations.safetensors", o.write,
                           to_copy(o.write, "FOLDER"), to_copy(o.write, "FOLDER")),
@@ -148,10 +136,10 @@ int run(Options& o, Io& io) {
 
 std::function<int(Io&)> prepare(CLI::App& app) {
   auto o = std::make_shared<Options>();
-  ScanRequest& r = o->request.scan;
-  app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
-  add_sample_options(app, r, o->token_ids, o->pixels);
-  o->budget = fmt::format("{}", o->request.budget);
+  ScanRequest& r = o->input.request;
+  app.add_option("FOLDER", o->input.model, "Hugging Face folder; the built-in model when left out");
+  add_sample_options(app, r, o->input.token_ids, o->input.pixels);
+  o->budget = fmt::format("{}", o->nats);
   app.add_option("--budget", o->budget, "How much the loss may rise, in nats a token")
       ->type_name("NATS")
       ->capture_default_str();
@@ -162,8 +150,8 @@ std::function<int(Io&)> prepare(CLI::App& app) {
       ->type_name("TYPE")
       ->capture_default_str();
   add_run_options(app, r, "random tokens and of what is hidden from masked models");
-  add_out_options(app, o->out, o->force);
-  app.add_flag("--json", o->json, "The plan as JSON");
+  add_out_options(app, o->input.out, o->input.force);
+  app.add_flag("--json", o->input.json, "The plan as JSON");
   return [o](Io& io) { return run(*o, io); };
 }
 

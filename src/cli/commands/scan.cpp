@@ -2,7 +2,6 @@
 #include "scan/scan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,13 +10,9 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <ostream>
 
 #include "base/error.h"
-#include "base/progress.h"
-#include "cli/arrays.h"
-#include "cli/builtin.h"
 #include "cli/command.h"
 #include "cli/engine.h"
 #include "cli/input_options.h"
@@ -25,12 +20,8 @@
 #include "cli/options.h"
 #include "cli/parity.h"
 #include "cli/threshold_option.h"
-#include "report/csv.h"
-#include "report/json.h"
 #include "report/loss_line.h"
-#include "report/read.h"
 #include "report/terminal.h"
-#include "report/write.h"
 #include "verdict/verdict.h"
 
 namespace rankscope {
@@ -68,11 +59,9 @@ std::string thresholds_in_words() {
 }
 
 struct ScanOptions {
-  ScanRequest request;
-  std::string model, out, format = "table";
-  std::string lenses, baseline, token_ids, pixels, against, sink_shift;
+  InputOptions input;
+  std::string lenses, baseline, against, sink_shift;
   std::vector<std::string> thresholds;
-  bool json = false, force = false;
 };
 
 // Each dose, and the same mass moved to no key, to all, and to a random one.
@@ -91,43 +80,22 @@ void add_sink_shifts(const std::string& doses, ScanRequest& r) {
   }
 }
 
-// What the model and the input are when nothing was said: the built-in ones.
 void fill_in(ScanOptions& o, Io& io) {
-  ScanRequest& r = o.request;
-  const bool input =
-      !r.texts.empty() || !o.token_ids.empty() || !o.pixels.empty() || r.features || r.random_tokens;
-  if (!r.init.empty()) {
-    r.model = o.model;  // refused further down
-    r.random_tokens = r.random_tokens || !input;
-    if (!o.against.empty()) throw usage_error("--verify compares a checkpoint, and --init has none");
-  } else {
-    r.model = o.model.empty() ? builtin_model() : model_folder(o.model, io);
-  }
+  fill_in_request(o.input, io);
+  ScanRequest& r = o.input.request;
+  r.init = o.input.init;
+  if (!r.init.empty() && !o.against.empty())
+    throw usage_error("--verify compares a checkpoint, and --init has none");
   if (!o.baseline.empty()) r.baseline = model_folder(o.baseline, io);
-  if (!o.token_ids.empty()) r.token_ids = o.token_ids;
-  if (!o.pixels.empty()) r.pixels = o.pixels;
   if (!o.lenses.empty()) r.lenses = split_commas("--lens", o.lenses);
   if (!o.sink_shift.empty()) add_sink_shifts(o.sink_shift, r);
   for (const std::string& text : o.thresholds) set_threshold(r.thresholds, text);
-  if (o.model.empty() && r.init.empty() && !input) r.texts = {(builtin_model() / "demo.txt").string()};
-  set_batch_size(r);
-  if (o.json) o.format = "json";
-  require_format(o.format);
-  refuse_folders(r.texts);
-  check_out(o.out, o.force, io);
-}
-
-void print_scan(const ScanResult& result, const std::string& format, Io& io) {
-  const TextSink sink = [&](std::string_view text) { io.out << text; };
-  if (format == "json") return write_json(result, sink);
-  if (format == "csv") return write_metrics_csv(result.table, sink);
-  print_results(result, terminal_style(STDOUT_FILENO), io.out);
 }
 
 // Before the work: a network that is computed wrongly is not worth scanning in silence.
 Json parity(const ScanOptions& o) {
   if (o.against.empty()) return parity_not_checked();
-  const ScanRequest& r = o.request;
+  const ScanRequest& r = o.input.request;
   const std::vector<LayerError> errors = engine().verify({r.model, o.against, r.dtype, r.device, r.threads});
   return parity_of(errors, kParityTolerance, o.against);
 }
@@ -144,44 +112,33 @@ void note_parity(ScanResult& result) {
 int run_scan(ScanOptions& o, Io& io) {
   fill_in(o, io);
   const Json agreement = parity(o);
-  std::optional<ResultFolder> folder;  // made before the work: the exact attention is written as it passes
-  if (!o.out.empty()) {
-    folder.emplace(o.out);
-    o.request.show = true;
-    o.request.patterns = std::filesystem::path(o.out) / "patterns.safetensors";
+  ScanRequest& r = o.input.request;
+  if (!o.input.out.empty()) {  // the exact attention is written as it passes
+    r.show = true;
+    r.patterns = std::filesystem::path(o.input.out) / "patterns.safetensors";
   }
-  ScanResult result;
-  {
-    Progress line(io.err, progress_wanted(io.quiet));
-    result = engine().scan(o.request, [&](int64_t done, int64_t total, const std::string& what) {
-      line.update(done, total, what);
-    });
-  }
-  result.manifest["parity"] = agreement;
-  note_parity(result);
-  if (const std::string loss = loss_line(result.table); !loss.empty()) result.manifest["loss"] = loss;
-  result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
-  if (!o.out.empty()) {
-    Results results(result);
-    results.name = folder_name(o.out);
-    write_results(o.out, results,
-                  [&] { write_arrays(std::filesystem::path(o.out) / kArraysFile, result.arrays); });
-  }
-  print_scan(result, o.format, io);
-  if (!o.out.empty() && !io.quiet)
-    io.err << fmt::format("wrote {}/report.html, metrics.csv, samples.csv, manifest.json\n",
-                          printable(o.out, 400));
-  return 0;
+  return run_and_report(
+      o.input, io,
+      [&](const ProgressCallback& progress) {
+        ScanResult result = engine().scan(r, progress);
+        result.manifest["parity"] = agreement;
+        note_parity(result);
+        if (const std::string loss = loss_line(result.table); !loss.empty()) result.manifest["loss"] = loss;
+        return result;
+      },
+      [](const ScanResult& result, std::ostream& out) {
+        print_results(result, terminal_style(STDOUT_FILENO), out);
+      });
 }
 
 std::function<int(Io&)> prepare_scan(CLI::App& app) {
   auto o = std::make_shared<ScanOptions>();
-  ScanRequest& r = o->request;
-  app.add_option("FOLDER", o->model, "Hugging Face folder; the built-in model when left out");
-  app.add_option("--init", r.init,
+  ScanRequest& r = o->input.request;
+  app.add_option("FOLDER", o->input.model, "Hugging Face folder; the built-in model when left out");
+  app.add_option("--init", o->input.init,
                  "A shape at random initialisation instead: bert-base, gpt2, ..., or a config.json")
       ->type_name("SHAPE");
-  add_sample_options(app, r, o->token_ids, o->pixels);
+  add_sample_options(app, r, o->input.token_ids, o->input.pixels);
   app.add_option("--off", r.off,
                  "A variant without these parts: skip, skip+mlp, head:L5H3 (below); repeat for more")
       ->type_name("PARTS")
@@ -234,11 +191,11 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
       ->type_name("TYPE")
       ->capture_default_str();
   add_run_options(app, r, "random tokens, null models and sampled rows");
-  add_out_options(app, o->out, o->force);
-  const auto format = app.add_option("--format", o->format, "What is printed: table, csv or json")
+  add_out_options(app, o->input.out, o->input.force);
+  const auto format = app.add_option("--format", o->input.format, "What is printed: table, csv or json")
                           ->type_name("NAME")
                           ->capture_default_str();
-  app.add_flag("--json", o->json, "The same as --format json")->excludes(format);
+  app.add_flag("--json", o->input.json, "The same as --format json")->excludes(format);
   app.footer(fmt::format("{}\n{}\n{}", kBelowScan, thresholds_in_words(), app.get_footer()));
   return [o](Io& io) { return run_scan(*o, io); };
 }
