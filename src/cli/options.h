@@ -46,15 +46,15 @@ inline CLI::Validator size_in_bytes() {
 }
 
 /// Finite and not below zero; in decimal digits.
-inline bool parse_positive(const std::string& text, double& value) {
+inline bool parse_not_negative(const std::string& text, double& value) {
   const auto [rest, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
   return fault == std::errc{} && rest == text.data() + text.size() && std::isfinite(value) && value >= 0;
 }
 
-inline CLI::Validator positive_number(double least = 0, double most = INFINITY) {
+inline CLI::Validator number_from(double least = 0, double most = INFINITY) {
   const auto check = [least, most](std::string& text) -> std::string {
     double value = 0;
-    if (parse_positive(text, value) && value >= least && value <= most) return {};
+    if (parse_not_negative(text, value) && value >= least && value <= most) return {};
     return std::isinf(most)
                ? fmt::format("expected a number of at least {}, but got \"{}\"", least, printable(text))
                : fmt::format("expected a number from {} to {}, but got \"{}\"", least, most, printable(text));
@@ -73,7 +73,7 @@ inline CLI::Validator some_name() {
 inline CLI::Validator between_zero_and_one() {
   const auto check = [](std::string& text) -> std::string {
     double value = 0;
-    if (parse_positive(text, value) && value <= 1) return {};
+    if (parse_not_negative(text, value) && value <= 1) return {};
     return fmt::format("expected a number from 0 to 1, but got \"{}\"", printable(text));
   };
   return {check, ""};

@@ -52,28 +52,49 @@ void count_by(CellTable& table, std::string_view metric, double limit) {
       row[value] = *number >= limit ? "1" : "0";
 }
 
-// "residual" as the table of `scan` means it: the metric, the place and the tokens that it was read from.
-void spell_out_heading(CellTable& table, const std::string& heading, NamedFigure& f) {
-  const ShortName* known = short_name(heading);
-  if (known == nullptr || table.find(heading) || has_metric(table, heading)) return;
-  const auto measured = std::find_if(known->metrics.begin(), known->metrics.end(),
-                                     [&](std::string_view metric) { return has_metric(table, metric); });
-  if (measured == known->metrics.end()) return;
-  f.request.y = *measured;
-  if (!known->threshold.empty()) {
-    count_by(table, *measured, Thresholds()[known->threshold]);
-    if (f.style.y_label.empty()) f.style.y_label = fmt::format("{} (share of heads)", heading);
+// The metric that a heading means in every table that measures it; none where a table has the name itself.
+std::string_view metric_of(const ShortName& known, const std::vector<CellTable>& tables) {
+  std::vector<const CellTable*> measure;
+  for (const CellTable& table : tables) {
+    if (table.find(known.name) || has_metric(table, known.name)) return {};
+    if (std::ranges::any_of(known.metrics, [&](std::string_view m) { return has_metric(table, m); }))
+      measure.push_back(&table);
   }
+  if (measure.empty()) return {};
+  for (const std::string_view metric : known.metrics)
+    if (std::ranges::all_of(measure, [&](const CellTable* t) { return has_metric(*t, metric); }))
+      return metric;
+  throw Error(fmt::format("these tables measure {} by different metrics", known.name))
+      .hint(fmt::format("--y NAME, one of {}", fmt::join(known.metrics, ", ")));
+}
+
+// "residual" as the table of `scan` means it: the metric, the place and the tokens that it was read from.
+void spell_out_heading(std::vector<CellTable>& tables, NamedFigure& f) {
+  const ShortName* known = short_name(f.request.y);
+  if (known == nullptr) return;
+  const std::string_view metric = metric_of(*known, tables);
+  if (metric.empty()) return;
+  if (!known->threshold.empty()) {
+    for (CellTable& table : tables)
+      if (has_metric(table, metric)) count_by(table, metric, Thresholds()[known->threshold]);
+    if (f.style.y_label.empty()) f.style.y_label = fmt::format("{} (share of heads)", f.request.y);
+  }
+  f.request.y = metric;
   if (known->where == ShortName::Where::anywhere) return;
+  const auto any_site = [&](std::string_view end) {
+    return std::ranges::any_of(tables, [&](const CellTable& t) { return has_site(t, end); });
+  };
   if (known->where == ShortName::Where::attention) {
     if (f.request.site.empty())
-      f.request.site = has_site(table, ".attn.hook_mixer") ? "attn.hook_mixer" : "attn.hook_pattern";
+      f.request.site = any_site(".attn.hook_mixer") ? "attn.hook_mixer" : "attn.hook_pattern";
     return;
   }
   const bool judged = known->where == ShortName::Where::judged;
   if (f.request.site.empty())
-    f.request.site = judged && has_site(table, ".ln1.hook_normalized") ? "ln1.hook_normalized" : "resid_post";
-  if (judged && f.tokens.empty() && has_tokens(table, *measured, "content")) f.tokens = "content";
+    f.request.site = judged && any_site(".ln1.hook_normalized") ? "ln1.hook_normalized" : "resid_post";
+  if (judged && f.tokens.empty() &&
+      std::ranges::any_of(tables, [&](const CellTable& t) { return has_tokens(t, metric, "content"); }))
+    f.tokens = "content";
 }
 
 // "head_zero_passes is one number and no curve: 30.3", with the variants where there are several.
@@ -148,11 +169,7 @@ void require_names(const std::vector<CellTable>& tables, const FigureRequest& re
 
 void spell_out(std::vector<CellTable>& tables, NamedFigure& f) {
   require_names(tables, f.request);
-  const std::string asked = f.request.y, label = f.style.y_label;
-  for (CellTable& table : tables) {
-    f.request.y = asked, f.style.y_label = label;
-    spell_out_heading(table, asked, f);
-  }
+  spell_out_heading(tables, f);
   const std::string& metric = f.request.y;
   const auto any = [&](auto has) { return std::any_of(tables.begin(), tables.end(), has); };
   const auto with_numbers = [&](std::string_view column) {

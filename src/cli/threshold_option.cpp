@@ -59,7 +59,7 @@ void set_threshold(Thresholds& thresholds, const std::string& text) {
   const size_t at = text.find('=');
   const std::string name = threshold_of(text.substr(0, at));
   double value = thresholds[name];  // an error where there is none of that name
-  if (at == std::string::npos || !parse_positive(text.substr(at + 1), value))
+  if (at == std::string::npos || !parse_not_negative(text.substr(at + 1), value))
     throw usage_error(fmt::format("expected a threshold as {}=0.05, but got \"{}\"", name, printable(text)))
         .in("--threshold");
   thresholds.set(name, value);

@@ -246,6 +246,9 @@ void check_ways(const ScanRequest& request, const ModelSpec& first, bool streams
   if (request.features && streams && !words)
     throw usage_error("the sounds are there, but nothing for the decoder to read")
         .hint("--text FILE or --token-ids FILE, one sample for each sound");
+  if (request.features && !streams && words)
+    throw usage_error("this encoder reads sounds alone: there is no decoder to read a text")
+        .hint("--features FILE without --text or --token-ids");
 }
 
 std::string described(const ScanRequest& request, size_t samples) {

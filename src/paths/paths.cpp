@@ -288,6 +288,11 @@ ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& pr
         .hint("--semantics rerun");
   if (!request.chained && request.chains != usual.chains)
     throw usage_error("--chains is of --chained").hint("--chained --chains 100");
+  if (!request.chained && request.reference_order)
+    throw usage_error("--reference-order is of --chained").hint("--chained --reference-order");
+  if (!request.chained && (request.grade_mlp || request.grade_norm) &&
+      (semantics != Semantics::frozen || request.by != "length"))
+    throw usage_error("--grade-mlp and --grade-norm are of frozen paths by length");
   if (request.chained &&
       (semantics != Semantics::frozen || request.by != "length" || request.grade_mlp || request.grade_norm))
     throw usage_error(

@@ -129,6 +129,7 @@ std::string read_bytes(const std::string& path) {
 std::string read_all(const std::string& path) {
   std::string content = read_bytes(path);
   refuse_binary(content, path);
+  if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);  // a byte order mark is no text
   return content;
 }
 

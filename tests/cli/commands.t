@@ -57,6 +57,10 @@ inspect: what a checkpoint is, without its weights and without torch.
   unembed.b_U                [97]             F32   cls.predictions.bias
   $ . ./no_torch; rankscope inspect --architectures | grep -A1 '^qwen3_next ' | grep -o 'differs.*'
   differs from the published formulas by 1.4e-06 in float32, 2.4e-15 in float64
+  $ rankscope inspect "$TREE/models/builtin" --architectures 2>&1 | head -1
+  error: FOLDER excludes --architectures
+  $ rankscope lenses --sites --attention 2>&1 | head -1
+  error: --sites excludes --attention
   $ . ./no_torch; rankscope inspect --architectures | grep -A1 '^qwen3 '
   qwen3       Qwen3: Llama's block with normed queries and keys
               model_type qwen3; differs from the original by 6.4e-07 in float32, 1.3e-15 in float64

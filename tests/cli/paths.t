@@ -168,6 +168,13 @@ What is wrong is said in a line or two.
   error: --chains is of --chained
     try  --chained --chains 100
   [2]
+  $ rankscope paths bert --token-ids ids.txt --reference-order
+  error: --reference-order is of --chained
+    try  --chained --reference-order
+  [2]
+  $ rankscope paths bert --token-ids ids.txt --by head --grade-mlp
+  error: --grade-mlp and --grade-norm are of frozen paths by length
+  [2]
   $ rankscope paths bert --token-ids ids.txt --paths 5
   error: --paths and --repeats are of paths that are drawn, and frozen paths are summed exactly
     try  --semantics rerun

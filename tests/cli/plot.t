@@ -22,6 +22,18 @@ The headings of scan's table are names, too: the same metric, place and tokens.
   $ rankscope plot ranks.csv --y eff.rank | head -1; rm ranks.csv
   effective_rank_rel
 
+Of several tables it is the metric that all of them have, in whatever order they come.
+
+  $ row='full,blocks.1.ln1.hook_normalized,1,,residual_fro_rel'; head -1 metrics.csv | tee one.csv > other.csv
+  > for d in 1 2; do echo "${row}_trimmed,0.5,0.1,4,$d,content"; echo "$row,0.$d,0.1,4,$d,content"; done >> one.csv
+  > for d in 1 2; do echo "$row,0.$d,0.1,4,$d,content"; done >> other.csv
+  $ rankscope plot one.csv other.csv --y residual | head -1; rankscope plot other.csv one.csv --y residual | head -1
+  residual_fro_rel
+  residual_fro_rel
+  $ sed -i '/residual_fro_rel,/d' one.csv; rankscope plot other.csv one.csv --y residual; rm one.csv other.csv
+  error: these tables measure residual by different metrics
+    try  --y NAME, one of residual_fro_rel_trimmed, residual_fro_rel
+
 A metric of content tokens alone, one without a depth: what is there is drawn. One number is no curve.
 
   $ (cat metrics.csv; for l in 1 2; do echo "full,blocks.$l.mlp.hook_pre,$l,,unit_rank,5,0.1,4,$l,content"; echo "full,blocks.$l.hook_mlp_out,$l,,mlp_zero_kl,0.$l,0.1,4,,all"; done; echo "full,unembed.hook_out,,,prune_passes,11.5,,8,,all") > more.csv

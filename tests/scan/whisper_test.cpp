@@ -91,6 +91,12 @@ TEST_F(WhisperTest, WhatItCannotHearIsRefusedByName) {
             }),
             "there are 2 sounds and 1 samples for the decoder");
   EXPECT_EQ(said([&](ScanRequest& r) {
+              r.model = model_ / "encoder";
+              r.features = sounds_;
+              r.token_ids = folder_.path() / "one.txt";
+            }),
+            "this encoder reads sounds alone: there is no decoder to read a text");
+  EXPECT_EQ(said([&](ScanRequest& r) {
               const std::vector<float> few(2 * 5 * 3);
               write_safetensors(
                   folder_.path() / "few.safetensors",

@@ -44,7 +44,7 @@ TEST_F(Input, PlainTextHasOneSamplePerLineThatIsNotEmpty) {
 }
 
 TEST_F(Input, PlainTextCanBeReadWhole) {
-  const auto samples = read_text(file("a.txt", "one\n\ntwo\n"), true);
+  const auto samples = read_text(file("a.txt", "\xEF\xBB\xBFone\n\ntwo\n"), true);
   ASSERT_EQ(samples.size(), 1u);
   EXPECT_EQ(samples[0].text, "one\n\ntwo\n");
 }

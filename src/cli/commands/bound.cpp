@@ -31,7 +31,7 @@ struct BoundOptions {
 
 double parse_heads(const std::string& text) {
   double value = 0;
-  if (!parse_positive(text, value))
+  if (!parse_not_negative(text, value))
     throw usage_error(fmt::format("expected a number of heads, but got \"{}\"", printable(text)))
         .in("--heads");
   return value;
@@ -240,7 +240,7 @@ std::function<int(Io&)> prepare_bound(CLI::App& app) {
   const CLI::Option* message =
       app.add_option("--message", options->message, "Bits: heads times width times bits of a number")
           ->default_val(1024)
-          ->check(positive_number(2, 1e300));
+          ->check(number_from(2, 1e300));
   app.add_flag("--json", options->json, "One JSON object instead of lines");
   std::vector<CLI::Option*> of_layer = needed;
   of_layer.insert(of_layer.end(), {target, points});

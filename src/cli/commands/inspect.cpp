@@ -227,11 +227,15 @@ OrderedJson inspect_json(const Checkpoint& checkpoint, const InspectOptions& opt
 
 std::function<int(Io&)> prepare_inspect(CLI::App& app) {
   const auto options = std::make_shared<InspectOptions>();
-  app.add_option("FOLDER", options->folder, "Hugging Face folder: config.json and *.safetensors");
+  CLI::Option* const folder =
+      app.add_option("FOLDER", options->folder, "Hugging Face folder: config.json and *.safetensors");
   app.add_flag("--json", options->json, "One JSON object instead of lines");
+  CLI::Option* const tensors =
+      app.add_flag("--tensors", options->tensors, "List every parameter and the tensor it comes from");
   app.add_flag("--architectures", options->architectures,
-               "List what is read, what makes each different, and how far it is from the original");
-  app.add_flag("--tensors", options->tensors, "List every parameter and the tensor it comes from");
+               "List what is read, what makes each different, and how far it is from the original")
+      ->excludes(folder)
+      ->excludes(tensors);
   return [options](Io& io) {
     if (options->architectures) {
       print_architectures(options->json, io.out);

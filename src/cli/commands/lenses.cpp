@@ -125,14 +125,15 @@ struct LensOptions {
 std::function<int(Io&)> prepare_lenses(CLI::App& app) {
   auto o = std::make_shared<LensOptions>();
   app.add_flag("--json", o->json, "One JSON array instead of text");
-  const CLI::Option* sites =
+  CLI::Option* const sites =
       app.add_option(
              "--sites", o->model,
              "Instead: what of a model (none: the built-in one) can be looked at, and which lenses do")
           ->expected(0, 1)
           ->type_name("FOLDER");
   app.add_flag("--attention", o->attention,
-               "Instead: the kinds of attention, for studies and --replace, with options and promises");
+               "Instead: the kinds of attention, for studies and --replace, with options and promises")
+      ->excludes(sites);
   return [o, sites](Io& io) {
     if (sites->count() > 0) {
       const std::vector<SiteLine> list =

@@ -148,7 +148,7 @@ std::function<int(Io&)> prepare_operator(CLI::App& app) {
       ->check(whole_number(2, 1'000'000))
       ->capture_default_str();
   app.add_option("--tolerance", o->request.tolerance, "Relative residual they should have")
-      ->check(positive_number())
+      ->check(number_from())
       ->capture_default_str();
   app.add_option("--probes", o->request.probes, "Random vectors behind the ranks of the unfoldings")
       ->check(whole_number(3, 100'000))

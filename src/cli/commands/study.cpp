@@ -29,7 +29,7 @@ void device_options(CLI::App& app, StudyOptions& o) {
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--lease", o.lease, "Seconds of silence after which a process counts as dead")
-      ->check(positive_number(1, 1'000'000))  // eleven days
+      ->check(number_from(1, 1'000'000))  // eleven days
       ->capture_default_str();
   app.add_flag("--tensorboard", o.tensorboard, "Event files in tensorboard/ for every finished trial");
 }

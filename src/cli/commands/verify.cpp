@@ -53,7 +53,7 @@ std::function<int(Io&)> prepare_verify(CLI::App& app) {
       ->type_name("FILE")
       ->required();
   app.add_option("--tolerance", o->tolerance, "Largest error over largest value that passes")
-      ->check(positive_number())
+      ->check(number_from())
       ->capture_default_str();
   app.add_option("--dtype", o->request.dtype, "float32 or float64")->capture_default_str();
   app.add_option("--device", o->request.device, "cpu, cuda or cuda:N")->capture_default_str();
