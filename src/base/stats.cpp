@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
+#include <utility>
 #include <vector>
 
 namespace rankscope {
 namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-}
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+}  // namespace
 
 Estimate arithmetic_mean(std::span<const double> x) {
   const auto n = static_cast<double>(x.size());
@@ -28,15 +31,21 @@ Estimate arithmetic_mean(std::span<const double> x) {
   return {mean, unit * std::sqrt(squares / (n - 1) / n)};
 }
 
+std::vector<double> finite_logs(std::vector<double> logs) {
+  const auto known = [](double log) { return log != -kInfinite; };
+  if (std::none_of(logs.begin(), logs.end(), known)) return logs;
+  double least = -20 * std::numbers::ln2;  // what rounding leaves of float32
+  for (const double log : logs)
+    if (known(log)) least = std::min(least, log);
+  for (double& log : logs)
+    if (!known(log)) log = least;
+  return logs;
+}
+
 Estimate geometric_mean(std::span<const double> x) {
-  double least = 0x1p-20;  // what rounding leaves of float32
-  bool any = false;
-  for (const double v : x)
-    if (v != 0) least = std::min(least, v), any = true;
-  if (!any && !x.empty()) return {0.0, kNan};
   std::vector<double> logs;
-  for (const double v : x) logs.push_back(std::log(v == 0 ? least : v));
-  const Estimate e = arithmetic_mean(logs);
+  for (const double v : x) logs.push_back(std::log(v));
+  const Estimate e = arithmetic_mean(finite_logs(std::move(logs)));
   return {std::exp(e.value), std::exp(e.value) * e.stderr_};
 }
 

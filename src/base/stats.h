@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 namespace rankscope {
 
@@ -13,9 +14,12 @@ struct Estimate {
 /// Samples that are not finite are left out by the caller; an empty span gives NaN.
 Estimate arithmetic_mean(std::span<const double> x);
 
-/// exp(mean(log x)); its standard error by the delta method. Zeros among numbers that are not count as the
-/// least of these, as 2^-20 at most: one sample of zero says nothing of the others. Of zeros alone the mean
-/// is zero.
+/// Logarithms of numbers of which some are zero: a zero counts as the least of the others, as 2^-20 at most,
+/// so that one sample of zero says nothing of the rest. Zeros alone stay minus infinity.
+std::vector<double> finite_logs(std::vector<double> logs);
+
+/// exp(mean(log x)) over finite_logs; its standard error by the delta method. Of zeros alone the mean is
+/// zero.
 Estimate geometric_mean(std::span<const double> x);
 
 /// Median; the mean of the middle two for an even count.

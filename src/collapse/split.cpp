@@ -35,7 +35,7 @@ void write(const std::string& variant, int depth, const Logs& logs, const std::v
                           e.stderr_, static_cast<int64_t>(n), depth, "all"});
   };
   const auto geometric = [&](const char* metric, const std::vector<double>& values) {
-    const Estimate mean = arithmetic_mean(values);  // of logarithms
+    const Estimate mean = arithmetic_mean(finite_logs(values));
     row(metric, {std::exp(mean.value), mean.stderr_ * std::exp(mean.value)}, values.size());
     for (size_t s = 0; s < values.size(); ++s)
       table.samples.push_back({variant,
@@ -53,7 +53,7 @@ void write(const std::string& variant, int depth, const Logs& logs, const std::v
   geometric("residual_l1inf_rel", logs.l1inf_rel);
   geometric("residual_fro", logs.fro);
   geometric("residual_fro_rel", logs.fro_rel);
-  const Estimate mean = arithmetic_mean(logs.l1inf_rel);
+  const Estimate mean = arithmetic_mean(finite_logs(logs.l1inf_rel));
   row("residual_l1inf_rel_log10", {mean.value * kTenth, mean.stderr_ * kTenth}, logs.l1inf_rel.size());
 }
 

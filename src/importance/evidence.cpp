@@ -4,24 +4,13 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/special.h"
 #include "pass/readout.h"
-#include "verdict/statistics.h"
 
 namespace rankscope {
 namespace {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-
-// P(T > t) = level, by halving: the tail falls with t.
-double student_quantile(double level, double freedom) {
-  double low = 0, high = 1;
-  while (verdict::student_tail(high, freedom) > level && high < 1e9) high *= 2;
-  for (int i = 0; i < 200 && high - low > 1e-12 * high; ++i) {
-    const double middle = (low + high) / 2;
-    (verdict::student_tail(middle, freedom) > level ? low : high) = middle;
-  }
-  return high;
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/special.h"
 #include "base/stats.h"
 #include "report/text.h"
 
@@ -100,17 +101,19 @@ struct Pairs {
 };
 
 // The standard error of b - a over pairs of samples. For geometric means to first order: each sample moves
-// a = exp(mean log a_i) by a log(a_i) / n.
+// a = exp(mean log a_i) by a log(a_i) / n, and nothing where all are zero.
 double paired_error(const Change& c, const Pairs& pairs, bool geometric, int64_t& n) {
-  std::vector<double> parts;
-  for (size_t i = 0; i < pairs.a.size(); ++i) {
-    const double x = pairs.a[i], y = pairs.b[i];
-    if (!geometric)
-      parts.push_back(y - x);
-    else if (x > 0 && y > 0)
-      parts.push_back(c.b * std::log(y) - c.a * std::log(x));
-  }
-  n = static_cast<int64_t>(parts.size());
+  n = static_cast<int64_t>(pairs.a.size());
+  const auto shares = [&](double mean, std::vector<double> values) {
+    if (!geometric) return values;
+    for (double& v : values) v = std::log(v);
+    values = finite_logs(std::move(values));
+    for (double& v : values) v = mean == 0 ? 0 : mean * v;
+    return values;
+  };
+  std::vector<double> parts = shares(c.b, pairs.b);
+  const std::vector<double> of_a = shares(c.a, pairs.a);
+  for (size_t i = 0; i < parts.size(); ++i) parts[i] -= of_a[i];
   return arithmetic_mean(parts).stderr_;
 }
 
@@ -133,20 +136,8 @@ std::string place_of(const Change& c) {
 // Clear changes of paired samples, then what is read from the weights, then the rest.
 int standing(const Change& c) { return std::isinf(c.errors()) ? 1 : c.errors() >= kClear ? 0 : 2; }
 
-// How often a difference of nothing but noise is `errors` standard errors or more, for a mean of n: the two
-// tails of Student's distribution, whose series ends for a whole number of degrees of freedom.
-double by_chance(double errors, int64_t n) {
-  const int64_t freedom = std::min<int64_t>(n - 1, 400);  // then it is the normal one
-  const double angle = std::atan(errors / std::sqrt(static_cast<double>(freedom)));
-  const double cosine = std::cos(angle), sine = std::sin(angle);
-  const bool odd = freedom % 2 == 1;
-  double term = odd ? cosine : 1, sum = 0;
-  for (int64_t k = odd ? 1 : 0; k < freedom - 1; k += 2) {
-    sum += term;
-    term *= cosine * cosine * static_cast<double>(k + 1) / static_cast<double>(k + 2);
-  }
-  return odd ? 1 - (angle + sine * sum) * 2 / M_PI : 1 - sine * sum;
-}
+// How often a difference of nothing but noise is `errors` standard errors or more, for a mean of n.
+double by_chance(double errors, int64_t n) { return 2 * student_tail(errors, static_cast<double>(n - 1)); }
 
 }  // namespace
 

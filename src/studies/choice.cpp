@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <map>
 
 #include "base/csv.h"
 #include "base/error.h"
+#include "base/special.h"
 #include "studies/builtin.h"
 #include "theory/lower_bound.h"
 
@@ -19,11 +19,10 @@ namespace {
 constexpr double kProxyWidth = 64;
 constexpr double kSame = 0.05;  // bounds nearer than this, relative, decide nothing
 
-// Student's t: 95 % of it lies within this many standard errors, by number of seeds (2, 3, ...).
+// 95 % of Student's t lies within this many standard errors of a mean over so many seeds.
 double student(int64_t seeds) {
-  constexpr double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
-  constexpr auto last = static_cast<int64_t>(std::size(table)) - 1;
-  return seeds < 2 ? std::numeric_limits<double>::infinity() : table[std::min(seeds - 2, last)];
+  return seeds < 2 ? std::numeric_limits<double>::infinity()
+                   : student_quantile(0.025, static_cast<double>(seeds - 1));
 }
 
 // rank -> error, from the summary that `study export` wrote of the proxy's trials. The standard error there

@@ -7,11 +7,6 @@ namespace rankscope {
 
 using std::numbers::pi;
 
-double log_gamma(double x) {
-  int sign = 0;
-  return ::lgamma_r(x, &sign);
-}
-
 double log_harmonic_count(int64_t d, int64_t l) {
   if (l == 0) return 0;
   const auto n = static_cast<double>(d), k = static_cast<double>(l);

@@ -9,10 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace rankscope {
+#include "base/special.h"
 
-/// log Gamma for positive x. std::lgamma writes a global sign, which threads would race for.
-double log_gamma(double x);
+namespace rankscope {
 
 /// Logarithm of N(d, l), the dimension of the harmonics of degree l.
 double log_harmonic_count(int64_t d, int64_t l);

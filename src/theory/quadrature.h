@@ -53,9 +53,6 @@ double mean_over_latitude(int64_t d, double scale, const Function& f) {
   return c * sum;
 }
 
-/// Regularised incomplete beta function I_x(a, b).
-double incomplete_beta(double a, double b, double x);
-
 /// Standard normal distribution function.
 double normal_cdf(double x);
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/special.h"
 #include "verdict/rule.h"
 #include "verdict/statistics.h"
 

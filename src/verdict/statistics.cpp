@@ -1,18 +1,9 @@
 #include "verdict/statistics.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
-#include "theory/quadrature.h"
-
 namespace rankscope::verdict {
-
-double student_tail(double t, double freedom) {
-  if (std::isinf(t)) return t > 0 ? 0.0 : 1.0;
-  const double half = 0.5 * incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t));
-  return t > 0 ? half : 1 - half;
-}
 
 std::vector<bool> benjamini_hochberg(std::span<const double> p, double level) {
   std::vector<size_t> order(p.size());

@@ -6,9 +6,6 @@
 
 namespace rankscope::verdict {
 
-/// P(T > t) for Student's t with `freedom` degrees of freedom.
-double student_tail(double t, double freedom);
-
 /// Benjamini and Hochberg (1995): which of the hypotheses with these p-values are rejected, so that on
 /// average no more than `level` of the rejected ones are true.
 std::vector<bool> benjamini_hochberg(std::span<const double> p, double level);

@@ -21,6 +21,11 @@ TEST(GeometricMean, TakesAZeroAmongOtherNumbersForTheLeastOfThem) {
   EXPECT_NEAR(geometric_mean(std::vector<double>{0, 1e-10, 1}).value, std::pow(1e-20, 1.0 / 3), 1e-20);
 }
 
+TEST(GeometricMean, TakesLogarithmsBelowWhatADoubleHoldsAsTheyAre) {
+  EXPECT_EQ(finite_logs({-INFINITY, -1e6, 0}), (std::vector<double>{-1e6, -1e6, 0}));
+  EXPECT_EQ(finite_logs({-INFINITY}), std::vector<double>{-INFINITY});
+}
+
 TEST(GeometricMean, OfZerosAloneIsZero) {
   EXPECT_EQ(geometric_mean(std::vector<double>{0, 0}).value, 0);
   EXPECT_TRUE(std::isnan(geometric_mean(std::vector<double>{}).value));

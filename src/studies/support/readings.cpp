@@ -49,7 +49,15 @@ size_t metric_named(const Lens& lens, std::string_view name) {
 at::Tensor over_samples(const at::Tensor& x, Mean mean) {
   constexpr int64_t kSamples[] = {0};
   const at::IntArrayRef samples(kSamples);
-  return mean == Mean::geometric ? at::nanmean(x.log(), samples).exp() : at::nanmean(x, samples);
+  if (mean == Mean::arithmetic) return at::nanmean(x, samples);
+  const at::Tensor own = x.to(at::kCPU, at::kDouble), out = at::empty({x.size(1)}, own.options());
+  for (int64_t h = 0; h < x.size(1); ++h) {
+    std::vector<double> known;
+    for (int64_t s = 0; s < x.size(0); ++s)
+      if (const double v = own[s][h].item<double>(); !std::isnan(v)) known.push_back(v);
+    out[h] = geometric_mean(known).value;
+  }
+  return out.to(x.device());
 }
 
 // One lens, shown a site once.
