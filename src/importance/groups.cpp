@@ -16,6 +16,15 @@
 namespace rankscope {
 namespace {
 
+/// The block without the branches of which a step has run before step `next`.
+BlockSpec not_begun(BlockSpec block, const BlockPlan& plan, size_t next) {
+  auto begun = static_cast<int64_t>(block.branches.size());
+  if (next < plan.steps.size())
+    begun = plan.steps[next].branch + (plan.steps[next].kind == Step::Kind::read ? 0 : 1);
+  block.branches.erase(block.branches.begin(), block.branches.begin() + begun);
+  return block;
+}
+
 constexpr int64_t kGroupOnCpu = int64_t{1} << 30;
 constexpr size_t kMlpSteps = 3;    // of a branch in front of its join: read, run, write
 constexpr uint32_t kResample = 4;  // the stream of random numbers, beside those of pass/
@@ -165,11 +174,7 @@ class Group {
     size_t next = subtract ? at.attended : at.before_mlp;
     if (subtract) state.value = state.value - lost(v, l, weights, b, at.scale);
     if (unit.kind == UnitKind::mlp) next = silence(v, plan, context, state, next, b);
-    BlockSpec rest = own;
-    rest.branches.erase(rest.branches.begin(),
-                        rest.branches.begin() + (next < plan.steps.size() ? plan.steps[next].branch : 0) +
-                            (next < plan.steps.size() && plan.steps[next].kind != Step::Kind::read ? 1 : 0));
-    e_.flops += e_.block_cost(rest, e_.batches[b]);
+    e_.flops += e_.block_cost(not_begun(own, plan, next), e_.batches[b]);
     for (; next < plan.steps.size(); ++next) run_step(plan.steps[next], context, state, true);
     return state.stream;
   }

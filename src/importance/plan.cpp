@@ -313,7 +313,9 @@ class Planner {
   void add_pattern(int64_t l, const BlockEdit& edit) {
     const AttentionSpec& a = edit.spec.attention();
     const StoredRanks ranks = stored_ranks(a, edit.kv_rank, spec().width);
-    const bool out = !a.heads_off.empty(), unread = kv_heads_read(a)<a.kv_heads, latent = edit.kv_rank> 0;
+    const bool out = !a.heads_off.empty();
+    const bool unread = kv_heads_read(a) < a.kv_heads;
+    const bool latent = edit.kv_rank > 0;
     struct Stored {
       bool q = false, k = false, v = false, o = false, changed = false;
     };

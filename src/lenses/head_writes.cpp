@@ -10,6 +10,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/on_device.h"
 #include "lenses/support/some_tokens.h"
+#include "spectral/batch.h"
 
 namespace rankscope {
 namespace {
@@ -58,7 +59,7 @@ class HeadWrites : public Measurement {
       own_ = map_.view({heads, d_v, heads, d_v}).diagonal(0, 0, 2).permute({2, 0, 1});
       filled_.assign(kWriteGroups, false);
     }
-    epsilon_ = view.z.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
+    epsilon_ = epsilon_of(view.z);
     const at::Tensor numbers = at::full({1, samples, heads + 1, kHeadWritesMetrics}, kNone, wide);
     const at::Tensor varied = numbers[0].narrow(1, 0, heads).select(2, kVaried);  // [samples, H]
     for (const SomeTokens& some : some_tokens(view.packing, Take::all, kMostWrites, view.z, map_.numel())) {

@@ -5,6 +5,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/host.h"
 #include "lenses/support/numbers.h"
+#include "spectral/batch.h"
 #include "spectral/rows.h"
 
 namespace rankscope {
@@ -13,8 +14,7 @@ namespace {
 class Latent : public Measurement {
   at::Tensor whole(const WholeView& view) override {
     const at::Tensor x = host(view.x.to(at::kDouble));
-    const double epsilon =
-        view.x.scalar_type() == at::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07;
+    const double epsilon = epsilon_of(view.x);
     const int64_t width = x.size(1), samples = view.packing.count();
     Numbers numbers(samples, 0, 3);
     for (int64_t s = 0; s < samples; ++s) {

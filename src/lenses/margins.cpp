@@ -18,6 +18,7 @@
 #include "lenses/support/on_device.h"
 #include "lenses/support/some_places.h"
 #include "lenses/support/tile_rows.h"
+#include "spectral/batch.h"
 
 namespace rankscope {
 namespace {
@@ -67,7 +68,7 @@ Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tenso
   const at::Tensor a = p.gather(3, column).squeeze(-1).to(at::kDouble);  // [S, H, Q]
   // 1 - a would be rounding of a's last digit where a is nearly 1. What all keys have, summed in double, is
   // not; what is missing of 1 beyond rounding went to a sink that is no key.
-  const double epsilon = p.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
+  const double epsilon = epsilon_of(p);
   const at::Tensor all = p.sum(-1, false, at::kDouble), missing = 1 - all,
                    rest = all - a + missing * (missing > 16 * epsilon);
   const at::Tensor odds = a.clamp_min(kLeast).log() - rest.clamp_min(kLeastRest).log();
@@ -214,7 +215,8 @@ class Margins : public Measurement, public LongMeasurement {
     const auto common = [&](const std::vector<at::Tensor>& seen, MarginsMetric which, MarginsMetric share) {
       if (seen.empty()) return;
       // On the host: of equals CUDA's mode is any.
-      const at::Tensor all = at::cat(seen).cpu(), known = all != kNoKey, n = known.sum(0);  // [samples, H], [H]
+      const at::Tensor all = at::cat(seen).cpu(), known = all != kNoKey,
+                       n = known.sum(0);  // [samples, H], [H]
       // Samples without a key differ from all others, and lie above them: of equals the least is the mode.
       const at::Tensor others = all.max() + 1 + at::arange(all.size(0), all.options()).unsqueeze(1);
       const at::Tensor mode = std::get<0>(at::where(known, all, others).mode(0));
@@ -296,7 +298,9 @@ extern const Lens lens_margins{
           .high = 1.0,
           .version = 2},
          {.name = "sink_key_position",
-          .formula = "the position that is the strongest key in most samples, of those that have one",
+          .formula = "the position that is the strongest key in more samples than any other (of equals the "
+                     "least), of "
+                     "those that have one",
           .meaning = "beside sink_key_position_share",
           .version = 2},
          {.name = "sink_key_position_share",
@@ -305,7 +309,9 @@ extern const Lens lens_margins{
           .high = 1.0,
           .version = 2},
          {.name = "sink_key_token",
-          .formula = "the token id that is the strongest key in most samples, of those that have one",
+          .formula = "the token id that is the strongest key in more samples than any other (of equals the "
+                     "least), of "
+                     "those that have one",
           .meaning = "beside sink_key_token_share",
           .version = 2},
          {.name = "sink_key_token_share",

@@ -11,6 +11,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/on_device.h"
 #include "lenses/support/some_tokens.h"
+#include "spectral/batch.h"
 
 namespace rankscope {
 namespace {
@@ -38,10 +39,6 @@ struct SampleSums {
   at::Tensor sum, squares, within;  // [S, U]; within: squares about the sample's (causal: the prefix's) mean
   at::Tensor rank, difference;      // [S]
 };
-
-double epsilon_of(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? std::ldexp(1.0, -52) : std::ldexp(1.0, -23);
-}
 
 /// Tokens [S, n, U]. In their own precision, sums in double. The mean is taken off before anything is
 /// squared.

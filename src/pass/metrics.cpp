@@ -62,9 +62,8 @@ const std::vector<MetricInfo>& metrics_without_lens() {
                   "to 32 tokens",
        .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass"},
       {.name = "sink_drained",
-       .formula = "|W_O (v_k - u)| / median over tokens of |W_O (v - u)|, k the strongest key, u what biases "
-                  "alone make of a "
-                  "value",
+       .formula = "|W_O (v_k - u)| / median over tokens of |W_O (v - u)|, k the key that the head has in "
+                  "most samples, u what biases alone make of a value",
        .meaning = "near 0: attention that goes to the sink writes nothing"},
       {.name = "part_zero_kl",
        .formula = "KL(p_full || p) with the part writing zero, nats; mean over tokens",

@@ -156,7 +156,7 @@ class OperatorMeasure {
     map.in = copy(in);
     map.in_out = copy(in_out);
     put("map_effective_rank",
-        effective_rank(spectrum_of(map.in.data(), map.tokens, map.tokens, 2.220446049250313e-16)));
+        effective_rank(spectrum_of(map.in.data(), map.tokens, map.tokens, 0x1p-52)));
     if (request_.scan.show && sample_ == kShownSample)
       for (const auto& [name, values] : {std::pair{"in", &map.in}, {"in_out", &map.in_out}})
         out.scan.arrays.push_back(pooled(fmt::format("operator.map.{}", name), *values, map.tokens));

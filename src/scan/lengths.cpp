@@ -15,6 +15,7 @@
 #include "model/head_means.h"
 #include "pass/pass.h"
 #include "pass/variants.h"
+#include "verdict/sink_key.h"
 
 namespace rankscope {
 namespace {
@@ -131,23 +132,26 @@ class Lengths {
 
   const ModelSpec& spec() const { return a_.source.spec(); }
 
-  /// Where the head's key stands in a sample: nothing where it is another one in each.
+  /// Where the key stands that the head has in most samples: nothing where it has another one in each.
   std::optional<int64_t> key_of(int64_t layer, int64_t head, const Batch& batch, int64_t s) const {
     const auto value = [&](std::string_view metric) {
       for (const Row& r : table_.rows)
         if (r.variant == "full" && r.metric == metric && r.layer == layer && r.head == head) return r.value;
       return 0.0;
     };
-    constexpr double kMost = 0.5;
     const int64_t first = batch.offsets[static_cast<size_t>(s)], n = batch.length(s);
-    if (value("sink_first") > kMost) return first;
-    if (value("sink_last") > kMost) return first + n - 1;
-    const double position = value("sink_key_position_share"), token = value("sink_key_token_share");
-    if (position > kMost && position >= token) {
+    SinkShares shares{value("sink_first"), value("sink_last"), value("sink_special"),
+                      value("sink_key_position_share"), value("sink_key_token_share")};
+    // Which special token it is the shares of positions and tokens say.
+    if (sink_key(shares) == "special") shares.special = 0;
+    const std::string_view key = sink_key(shares);
+    if (key == "first") return first;
+    if (key == "last") return first + n - 1;
+    if (key == "position") {
       const auto at = static_cast<int64_t>(value("sink_key_position"));
       return at < n ? std::optional(first + at) : std::nullopt;
     }
-    if (token <= kMost || batch.ids.empty()) return {};
+    if (key != "token" || batch.ids.empty()) return {};
     const auto begin = batch.ids.begin() + first, end = begin + n;
     const auto found = std::find(begin, end, static_cast<int64_t>(value("sink_key_token")));
     return found == end ? std::nullopt : std::optional(first + (found - begin));

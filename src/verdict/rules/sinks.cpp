@@ -5,9 +5,9 @@
 #include <functional>
 #include <map>
 #include <numbers>
-#include <tuple>
 
 #include "verdict/rule.h"
+#include "verdict/sink_key.h"
 
 namespace rankscope::verdict {
 namespace {
@@ -24,28 +24,25 @@ Kind kind_of(const Case& c, const Row& r) {
     const Row* row = c.evidence.of_head("full", metric, r.layer, r.head);
     return row == nullptr ? 0.0 : row->value;
   };
-  constexpr double kMost = 0.5, kNearlyAll = 0.95;
-  // Of what is not so in nearly every sample, in how many it is.
-  const auto often = [&](std::string_view name, double share, std::string words,
-                         std::string_view always = "") {
-    words +=
-        share >= kNearlyAll ? std::string(always) : fmt::format(" in {:.0f} % of the samples", 100 * share);
-    return Kind{name, std::move(words)};
-  };
-  const double position = value("sink_key_position_share"), token = value("sink_key_token_share");
-  for (const auto& [name, metric, words] : {std::tuple{"first", "sink_first", "the first token"},
-                                            {"last", "sink_last", "the last token"},
-                                            {"special", "sink_special", "special tokens"}})
-    if (value(metric) >= kNearlyAll || (value(metric) > kMost && value(metric) >= std::max(position, token)))
-      return often(name, value(metric), words);
+  const SinkShares shares{value("sink_first"), value("sink_last"), value("sink_special"),
+                          value("sink_key_position_share"), value("sink_key_token_share")};
   const std::string at = fmt::format("position {}", number(value("sink_key_position"))),
                     is = fmt::format("token {}", number(value("sink_key_token")));
-  if (position > kMost && position >= token) return often("position", position, at);
-  if (token > kMost) return often("token", token, is, ", wherever it stands");
-  const double most = std::max(position, token);
+  // Of what is not so in nearly every sample, in how many it is.
+  const auto often = [&](double share, std::string words, std::string_view always = "") {
+    return words += share >= kNearlyAllSamples ? std::string(always)
+                                               : fmt::format(" in {:.0f} % of the samples", 100 * share);
+  };
+  const std::string_view name = sink_key(shares);
+  if (name == "first") return {name, often(shares.first, "the first token")};
+  if (name == "last") return {name, often(shares.last, "the last token")};
+  if (name == "special") return {name, often(shares.special, "special tokens")};
+  if (name == "position") return {name, often(shares.position, at)};
+  if (name == "token") return {name, often(shares.token, is, ", wherever it stands")};
+  const double most = std::max(shares.position, shares.token);
   if (most * static_cast<double>(r.n) < 1.5) return {"", "a key that is another one in each sample"};
   return {"", fmt::format("keys that change from sample to sample, {} in {:.0f} % of them",
-                          position >= token ? at : is, 100 * most)};
+                          shares.position >= shares.token ? at : is, 100 * most)};
 }
 
 // From here on a margin may be a bound: 1 - a is taken as 2^-44 at least (lenses/margins.cpp), and a is
