@@ -26,7 +26,7 @@ constexpr std::array<Judged, 10> kJudged{{{"residual", "collapse"},
                                           {"sinks", "sink_margin"},
                                           {"massive_ratio", "massive"},
                                           {"unit_rank", "dimension"},
-                                          {"unit_sd_rel", "read"},
+                                          {"unit_sd_rel_p90", "read"},
                                           {"output_kl", "epsilon"},
                                           {"output_error", "epsilon_error"},
                                           {"head_predicted", "duplicate"}}};

@@ -97,6 +97,7 @@ struct LensContext {
   double sink;      // attention on one key, above uniform, that makes a head a sink: --threshold sink=
   /// What the same lens left for itself (Measurement::left) at the last block before that it looked at.
   std::shared_ptr<const void> before = {};
+  std::string_view site = {};  // full name
 };
 
 /// One lens at one site of one state of the network: it is shown the site batch by batch, in the form it

@@ -29,6 +29,7 @@ enum MarginsMetric : int64_t {  // as they are declared below
   kSlope,
   kScatter,
   kMass,
+  kSeen,
   kFirst,
   kLast,
   kSpecial,
@@ -50,6 +51,7 @@ struct Strongest {
   at::Tensor key, margins, median;  // [S, H], [S, H, Q] (NaN: does not see it), [S, H]
   at::Tensor bounds;                // [S, H, Q] true where the margin is only a bound: the rest is rounding
   at::Tensor mass;                  // [S, H] mean attention of the queries that see it
+  at::Tensor share;                 // [S, H] which part of the queries that have a choice these are
 };
 
 Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tensor& keys) {
@@ -77,8 +79,14 @@ Strongest strongest(const at::Tensor& p, const at::Tensor& sees, const at::Tenso
   at::Tensor margins = at::where(seen, odds + (keys - 1).clamp_min(1).log(), none);
   margins = at::where((best < 0).unsqueeze(-1), none, margins);
   const at::Tensor mass = at::where(seen, a, none).nanmean(-1);
-  return {key, margins, std::get<0>(margins.nanmedian(-1)), rest <= kLeastRest,
-          at::where(best < 0, at::full_like(mass, kNone), mass)};
+  const at::Tensor share = seen.to(at::kDouble).sum(-1) / (keys > 1).sum().clamp_min(1);
+  const at::Tensor nowhere = at::full_like(mass, kNone);
+  return {key,
+          margins,
+          std::get<0>(margins.nanmedian(-1)),
+          rest <= kLeastRest,
+          at::where(best < 0, nowhere, mass),
+          at::where(best < 0, nowhere, share)};
 }
 
 class Margins : public Measurement, public LongMeasurement {
@@ -140,6 +148,7 @@ class Margins : public Measurement, public LongMeasurement {
     const auto put = [&](MarginsMetric m, const at::Tensor& value) { out.select(-1, m).copy_(value); };
     put(kMargin, found.median);
     put(kMass, found.mass);
+    put(kSeen, found.share);
     // Least squares of the margin on log t over the queries that see the key; not defined where t is one
     // number, and where a margin is only a bound.
     const at::Tensor known = found.margins == found.margins, weight = known.to(at::kDouble),
@@ -281,6 +290,10 @@ extern const Lens lens_margins{
           .meaning = "what the strongest key is given at this length of text",
           .high = 1.0 + 1e-6,
           .version = 2},
+         {.name = "sink_key_seen",
+          .formula = "share of the queries that see more than one key which see the strongest one",
+          .meaning = "whose margins those are: causal queries see no later key, windows none far back",
+          .high = 1.0 + 1e-9},
          {.name = "sink_first",
           .formula = "1 where the strongest key is the sample's first token",
           .meaning = "share of samples",

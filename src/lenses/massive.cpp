@@ -2,7 +2,10 @@
 // typical.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <vector>
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/select.h"
@@ -24,9 +27,13 @@ struct Peak {
 
 template <class T>
 Peak find_peak(const T* x, int64_t count, int64_t width) {
-  const double middle = kernels::median_magnitude(x, count * width);
-  if (!(middle > 0) || !std::isfinite(middle))
-    return {};  // more than half are zero: nothing to be large beside
+  // Channels of zeros (padding) are no measure of what is typical.
+  std::vector<T> there;
+  const bool whole = std::all_of(x, x + count * width, [](T v) { return v != 0; });
+  if (!whole) std::copy_if(x, x + count * width, std::back_inserter(there), [](T v) { return v != 0; });
+  const double middle = whole ? kernels::median_magnitude(x, count * width)
+                              : kernels::median_magnitude(there.data(), static_cast<int64_t>(there.size()));
+  if (!(middle > 0) || !std::isfinite(middle)) return {};  // nothing to be large beside
   int64_t at = 0;
   T largest = 0;
   for (int64_t i = 0; i < count * width; ++i)
@@ -43,8 +50,9 @@ class Massive : public Measurement {
     const PaddedRows rows = padded_rows(view.x, view.packing);
     const at::Tensor size = rows.x.abs().flatten(1);  // zeros behind a sample are no largest entry
     const at::Tensor behind = (1 - rows.present).unsqueeze(2).to(at::kBool).expand_as(rows.x).flatten(1);
-    const at::Tensor sorted = std::get<0>(size.masked_fill(behind, INFINITY).sort(1));
-    const at::Tensor middle = middle_of_sorted(sorted, rows.lengths * static_cast<double>(rows.x.size(2)));
+    const at::Tensor nothing = behind.logical_or(size == 0);  // channels of zeros are no measure either
+    const at::Tensor sorted = std::get<0>(size.masked_fill(nothing, INFINITY).sort(1));
+    const at::Tensor middle = middle_of_sorted(sorted, nothing.logical_not().sum(1));
     const auto [largest, index] = size.max(1);
     const at::Tensor ratio =
         at::where((middle > 0).logical_and(middle.isfinite()), largest.to(at::kDouble) / middle,
@@ -108,9 +116,11 @@ extern const Lens lens_massive{
     .cost = "about 0.02 forward passes at T = 128",
     .sites = residual_sites(),
     .metrics = {{.name = "massive_ratio",
-                 .formula = "max |x| / median |x| over all tokens and channels of a sample",
+                 .formula = "max |x| / median |x| over all tokens and channels of a sample, the median of "
+                            "those that are not 0",
                  .meaning = "tens are ordinary; hundreds or more mean one token or channel rules the norms",
-                 .low = 1.0},
+                 .low = 1.0,
+                 .version = 2},
                 {.name = "massive_token",
                  .formula = "position, from 0, of that maximum in the sample with the largest ratio",
                  .meaning = "often 0 or a delimiter; n is 1: it is one sample's"},

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/table.h"
 #include "lenses/lens.h"
 #include "lenses/support/on_device.h"
 #include "lenses/support/some_tokens.h"
 #include "spectral/batch.h"
+#include "tensors/norm.h"
 
 namespace rankscope {
 namespace {
@@ -26,6 +28,8 @@ enum ReadersMetric : int64_t {
 constexpr int64_t kReadGroups = 32;    // of samples, left out in turn for the error of the spread
 constexpr int64_t kMostRead = 32;      // of a longer sample, all over it: no number here needs more
 constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
+constexpr double kPasses = 1e-3;       // a unit whose activation lets less of it through writes nothing
+constexpr double kMostUnits = 0.9;     // nine units of ten differ by no more
 
 /// 1 / v where v is more than rounding leaves of numbers of this mean square, else 0.
 at::Tensor inverse(const at::Tensor& v, const at::Tensor& mean_square, double epsilon) {
@@ -37,12 +41,19 @@ at::Tensor inverse(const at::Tensor& v, const at::Tensor& mean_square, double ep
 struct SampleSums {
   at::Tensor count;                 // [S, 1]
   at::Tensor sum, squares, within;  // [S, U]; within: squares about the sample's (causal: the prefix's) mean
+  at::Tensor read, passed;          // [S, U] sums of squares in front of the activation and behind it
   at::Tensor rank, difference;      // [S]
 };
 
+/// Which units [.., U] write what they read; all where none does.
+at::Tensor live(const at::Tensor& read, const at::Tensor& passed) {
+  const at::Tensor some = passed > kPasses * kPasses * read;
+  return some.logical_or(some.any(-1, true).logical_not());
+}
+
 /// Tokens [S, n, U]. In their own precision, sums in double. The mean is taken off before anything is
 /// squared.
-SampleSums look(const at::Tensor& rows, bool causal) {
+SampleSums look(const at::Tensor& rows, bool causal, std::optional<Activation> activation) {
   const double epsilon = epsilon_of(rows);
   const auto wide = [](const at::Tensor& t) { return t.to(at::kDouble); };
   // Tokens far from the rest, every unit over its own variance.
@@ -70,49 +81,61 @@ SampleSums look(const at::Tensor& rows, bool causal) {
   }
   const at::Tensor own = squares / out.count, all = out.squares / out.count;
   const at::Tensor scale = inverse(own, all, epsilon).sqrt();
-  const at::Tensor a = c * scale.to(c.scalar_type()).unsqueeze(1), gram = wide(at::bmm(a, a.transpose(1, 2)));
+  out.read = wide(rows.square().sum(1));
+  out.passed = activation ? wide(apply_activation(rows.clone(), *activation).square().sum(1)) : out.read;
+  const at::Tensor writes = live(out.read, out.passed);
+  const at::Tensor a = c * (scale * writes).to(c.scalar_type()).unsqueeze(1),
+                   gram = wide(at::bmm(a, a.transpose(1, 2)));
   // 0 / 0 where nothing differs: not defined.
   out.rank = gram.diagonal(0, 1, 2).sum(1).square() / gram.square().sum(at::IntArrayRef{1, 2});
   // A unit that is one number whatever it reads (its weights are zero) reads nothing, and says nothing of the
-  // rest.
-  const at::Tensor constant = rows.amax(1) == rows.amin(1), every = constant.all(1, true);
-  const at::Tensor each = (own / all).sqrt();
-  out.difference =
-      std::get<0>(at::where(constant & every.logical_not(), at::full_like(each, kNone), each).nanmedian(1));
+  // rest; nor does one that lets nothing through.
+  at::Tensor counts = (rows.amax(1) != rows.amin(1)).logical_and(writes);
+  counts = counts.logical_or(counts.any(1, true).logical_not());
+  const at::Tensor each = at::where(counts, (own / all).sqrt(), at::full_like(own, kNone));
+  const at::Tensor at = ((counts.sum(1, true) - 1).to(at::kDouble) * kMostUnits).floor().to(at::kLong);
+  out.difference = std::get<0>(each.sort(1)).gather(1, at).squeeze(1);  // NaN is behind all numbers
   return out;
 }
 
 class Readers : public Measurement {
  public:
-  explicit Readers(const LensContext& context) : width_(context.spec.width), causal_(context.spec.causal()) {
+  explicit Readers(const LensContext& context) : causal_(context.spec.causal()) {
     const auto& blocks = context.spec.blocks;
     const bool inside = context.layer >= 0 && context.layer < context.spec.depth();
     const bool last = context.layer + 1 == context.spec.depth() && !context.spec.final_norm.there();
-    stream_too_ = !inside || last || blocks[static_cast<size_t>(context.layer)].mlp_branch() == nullptr;
+    const BranchSpec* mlp = inside ? blocks[static_cast<size_t>(context.layer)].mlp_branch() : nullptr;
+    units_ = context.site.ends_with("mlp.hook_pre");
+    if (units_ && mlp != nullptr) activation_ = mlp->mlp()->activation;
+    wanted_ = units_ || !inside || last || mlp == nullptr;
   }
 
  private:
   at::Tensor whole(const WholeView& view) override {
     const int64_t samples = view.packing.count(), units = view.x.size(1);
-    if (units == width_ && !stream_too_) return {};  // the block has an MLP, and its units tell more
+    if (!wanted_) return {};  // the block has an MLP, and its units tell more
     const auto wide = view.x.options().dtype(at::kDouble);
     if (!count_.defined()) {
       count_ = at::zeros({kReadGroups}, wide);
       sum_ = at::zeros({kReadGroups, units}, wide);
       squares_ = at::zeros_like(sum_);
       within_ = at::zeros_like(sum_);
+      read_ = at::zeros({units}, wide);
+      passed_ = at::zeros_like(read_);
       filled_.assign(kReadGroups, false);
     }
     const at::Tensor numbers = at::full({2, samples, 1, kReadersMetrics}, kNone, wide);
     const at::Tensor content = numbers[1].select(1, 0);  // [samples, metrics]
     for (const SomeTokens& some :
          some_tokens(view.packing, Take::content, kMostRead, view.x, kMostRead * view.x.size(1))) {
-      const SampleSums found = look(some.of(view.x), causal_);
+      const SampleSums found = look(some.of(view.x), causal_, activation_);
       const at::Tensor groups = some.by_group(kReadGroups);
       count_ += groups.matmul(found.count).squeeze(1);
       sum_ += groups.matmul(found.sum);
       squares_ += groups.matmul(found.squares);
       within_ += groups.matmul(found.within);
+      read_ += found.read.sum(0);
+      passed_ += found.passed.sum(0);
       for (const int64_t number : some.names) filled_[static_cast<size_t>(number % kReadGroups)] = true;
       samples_ += some.count();
       content.select(1, kUnitRank).index_copy_(0, some.samples, found.rank);
@@ -127,7 +150,7 @@ class Readers : public Measurement {
                     const at::Tensor& within) const {
     const at::Tensor n = count.unsqueeze(1), mean_square = squares / n;
     const at::Tensor total = (mean_square - (sum / n).square()).clamp_min(0);
-    const at::Tensor inv = inverse(total, mean_square, epsilon_);
+    const at::Tensor inv = inverse(total, mean_square, epsilon_) * live(read_, passed_);
     const at::Tensor units = (inv > 0).to(at::kDouble).sum(1);
     return (within / n * inv).sum(1) / units.clamp_min(1);  // 0 where no unit differs anywhere
   }
@@ -153,11 +176,12 @@ class Readers : public Measurement {
     return out;
   }
 
-  int64_t width_;  // of the stream
-  bool causal_, stream_too_;
+  bool causal_, units_ = false, wanted_ = true;
+  std::optional<Activation> activation_;  // of an MLP's units
   double epsilon_ = 0;
   int64_t samples_ = 0;
   at::Tensor count_, sum_, squares_, within_;  // [groups], [groups, U]
+  at::Tensor read_, passed_;                   // [U]
   std::vector<bool> filled_;
 };
 
@@ -175,25 +199,28 @@ extern const Lens lens_readers{
           .formula =
               "mean over units of E (x - m)^2 / E (x - mu)^2, m the mean over the sample's tokens "
               "(causal: over those up to this one), mu that over all samples; at most 32 content tokens of a "
-              "sample, without those whose squared distance from the mean, every unit over its variance, is over "
-              "20 times the median one; 0 where nothing differs at all",
+              "sample, without those whose squared distance from the mean, every unit over its variance, is "
+              "over "
+              "20 times the median one; of an MLP without units whose activation passes less than 0.001 of "
+              "what "
+              "they read (root mean squares), unless it is so of all; 0 where nothing differs at all",
           .meaning = "0: the tokens of a sample are all alike, though samples differ; tokens drawn "
                      "independently of their sample give 1 - 1/n",
           .high = 1.0 + 1e-9,
-          .version = 3},
+          .version = 4},
          {.name = "unit_rank",
           .formula = "(tr K)^2 / ||K||_F^2, K = A A^T, A the units of a sample's tokens, each without its "
-                     "mean and over its standard deviation; the tokens of spread",
+                     "mean and over its standard deviation; the tokens and units of spread",
           .meaning = "directions in which the tokens of a sample differ: 1 is dimensional collapse",
           .low = 1.0 - 1e-5,
-          .version = 3},
-         {.name = "unit_sd_rel",
+          .version = 4},
+         {.name = "unit_sd_rel_p90",
           .formula =
-              "median over units (the lower of two in the middle) of sd / rms over the tokens of a sample; "
-              "the tokens of spread; without units that are one number for all of them, unless every unit is",
-          .meaning = "0: every unit reads the same from every token; 1: no part of it is common to all",
-          .high = 1.0 + 1e-5,
-          .version = 4}},
+              "sd / rms over the tokens of a sample, that of the unit above nine tenths of the others (the "
+              "lower of two); the tokens and units of spread, without units that are one number for all "
+              "tokens, unless every unit is",
+          .meaning = "0: every unit reads the same from every token; 1: some have no part common to all",
+          .high = 1.0 + 1e-5}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {
       return std::make_unique<Readers>(context);
     }};

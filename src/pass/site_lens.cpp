@@ -74,7 +74,7 @@ SiteLenses::SiteLenses(const PassPlan& plan, const Site& site, const ModelSpec& 
           memory_->find({std::string(lens->name), variants.empty() ? "" : variants.front().str()});
       lenses_.emplace_back(*lens,
                            LensContext{spec, site.layer, plan.seed, samples, plan.sink,
-                                       before == memory_->end() ? nullptr : before->second},
+                                       before == memory_->end() ? nullptr : before->second, site.name},
                            site, variants, crossing);
     }
 }

@@ -101,6 +101,21 @@ TEST(Cases, AMassiveChannelThatANormBehindTheBlockSpreadsIsFoundBeforeThatNorm) 
   EXPECT_EQ(answer(said, "alike 0"), Claim::Answer::no);
 }
 
+// 40 units of 64 let nothing through, whatever they read: the other 24 are what the layer reads with.
+TEST(Cases, UnitsThatWriteNothingSayNothingOfWhatIsRead) {
+  const auto unread = [](double live_bias) {
+    Planted p = plain(Reads::pre_layer, false);
+    for (BlockSpec& b : p.spec.blocks) b.mlp_branch()->mlp()->activation = Activation::relu;
+    Stored& w = *p.weights;
+    const std::string in = block(0, "mlp.b_in");
+    w[in].narrow(0, 0, 40).fill_(-100);
+    w[in].narrow(0, 40, 24).fill_(live_bias);
+    return answer(ask(p), "unread 0");
+  };
+  EXPECT_EQ(unread(0), Claim::Answer::no) << "more than half are dead, the others read";
+  EXPECT_EQ(unread(300), Claim::Answer::yes) << "what is alive is nearly constant";
+}
+
 TEST(Cases, TokensOfRankOneAreADimensionalCollapseThoughTheirResidualIsLarge) {
   Planted p = plain(Reads::pre_rms, false);
   Draw draw(8, 0);

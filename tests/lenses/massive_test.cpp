@@ -33,8 +33,17 @@ TEST(Massive, OfOneSizeIsOne) {
   EXPECT_EQ(see_residual("massive", at::full({3, 4}, -2.0f)).of("massive_ratio"), 1);
 }
 
-TEST(Massive, WithMoreZerosThanNotIsNotDefined) {
-  const Collected got = see_residual("massive", at::eye(5));
+// Padding: channels of zeros are no measure of what is typical, and hide nothing.
+TEST(Massive, IsHeldAgainstTheMedianOfWhatIsNotZero) {
+  at::Tensor x = at::zeros({5, 9});
+  x.narrow(1, 0, 4).fill_(2);
+  x[3][1] = -500;
+  EXPECT_EQ(see_residual("massive", x).of("massive_ratio"), 250);
+  EXPECT_EQ(see_residual("massive", at::eye(5)).of("massive_ratio"), 1);
+}
+
+TEST(Massive, OfZerosAloneIsNotDefined) {
+  const Collected got = see_residual("massive", at::zeros({3, 4}));
   EXPECT_TRUE(got.samples.empty());
   EXPECT_TRUE(got.values.empty());
 }

@@ -60,7 +60,7 @@ class Verdict : public testing::Test {
              const std::string& variant = "full") {
     const std::string site = fmt::format("blocks.{}.mlp.hook_pre", layer);
     add(variant, site, layer, -1, "spread", spread);
-    add(variant, site, layer, -1, "unit_sd_rel", difference, "content");
+    add(variant, site, layer, -1, "unit_sd_rel_p90", difference, "content");
     add(variant, site, layer, -1, "unit_rank", directions, "content");
   }
   void spreads(const std::vector<double>& values, const std::string& variant = "full") {

@@ -8,7 +8,7 @@ import { family, isDepthRow, isReference, trackLook } from "./tracks";
 
 // Which metrics a topic speaks of, the likelier first, for the case that several rows have the same number.
 const topics: Record<string, string[]> = {
-  collapse: ["spread", "unit_sd_rel", "unit_rank", "residual_fro_rel_trimmed"],
+  collapse: ["spread", "unit_sd_rel_p90", "unit_rank", "residual_fro_rel_trimmed"],
   support: ["residual_fro_rel_trimmed", "effective_rank_centered_rel_trimmed", "residual_l1inf_rel_mean"],
   sink: ["sink_margin"],
   head: ["head_varied_rel", "head_predicted", "output_kl", "output_error"],
