@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -274,6 +277,43 @@ std::vector<std::string> Checkpoint::unused() const {
   std::vector<std::string> out;
   for (const auto& [name, located] : store_->tensors())
     if (!used.contains(name)) out.push_back(name);
+  return out;
+}
+
+namespace {
+
+// "encoder.layer." and 4 of "encoder.layer.4.output.dense.weight".
+std::optional<std::pair<std::string, int64_t>> numbered_module(std::string_view name) {
+  for (size_t at = 0; at < name.size();) {
+    const size_t end = std::min(name.find('.', at), name.size());
+    const std::string_view word = name.substr(at, end - at);
+    int64_t number = 0;
+    const auto [rest, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (!word.empty() && fault == std::errc{} && rest == word.data() + word.size())
+      return std::pair(std::string(name.substr(0, at)), number);
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> Checkpoint::unused_layers() const {
+  const std::vector<std::string> left = unused();
+  const std::set<std::string_view> not_used(left.begin(), left.end());
+  std::map<std::string, int64_t> last;  // by the module's name without its number
+  for (const auto& [name, located] : store_->tensors())
+    if (const auto module = numbered_module(name); module && !not_used.contains(name)) {
+      const auto [at, first] = last.emplace(*module);
+      at->second = std::max(at->second, module->second);
+    }
+  std::set<std::pair<std::string, int64_t>> behind;
+  for (const std::string& name : left)
+    if (const auto module = numbered_module(name))
+      if (const auto at = last.find(module->first); at != last.end() && module->second > at->second)
+        behind.insert(*module);
+  std::vector<std::string> out;
+  for (const auto& [module, number] : behind) out.push_back(fmt::format("{}{}", module, number));
   return out;
 }
 

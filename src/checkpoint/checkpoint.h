@@ -57,6 +57,9 @@ class Checkpoint {
   /// Stored tensors no parameter uses (pooler, classifier, buffers), alphabetically.
   std::vector<std::string> unused() const;
 
+  /// Of these the numbered modules behind the last that is used: "encoder.layer.4", where config.json has four.
+  std::vector<std::string> unused_layers() const;
+
   /// What the spec promised and the tensors did not keep: the head's missing tensors, when it was dropped for
   /// them.
   const std::vector<std::string>& missing_head() const { return missing_head_; }

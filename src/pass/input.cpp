@@ -281,6 +281,23 @@ void note_repeated(ScanInput& input) {
                     input.samples.size()));
 }
 
+// Tokens that are the same word are alike whatever the network does.
+void note_constant(ScanInput& input) {
+  size_t constant = 0;
+  for (const Sample& s : input.samples) {
+    std::set<int64_t> words;
+    size_t count = 0;
+    for (size_t i = 0; i < s.ids.size(); ++i)
+      if (i >= s.special.size() || s.special[i] == 0) words.insert(s.ids[i]), ++count;
+    constant += count > 1 && words.size() == 1 && s.pixels.empty();
+  }
+  if (constant > 0)
+    input.notes.push_back(
+        fmt::format("{} of {} samples {} one token repeated: residuals of all are geometric "
+                    "means, which these pull down",
+                    constant, input.samples.size(), constant == 1 ? "is" : "are"));
+}
+
 }  // namespace
 
 ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
@@ -317,8 +334,10 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
   });
   if (limit < request.max_length && reached)
     input.notes.push_back(
-        fmt::format("--max-length {} is more than the {} tokens this model is made for: {} is used",
-                    request.max_length, limit, limit));
+        request.max_length == ScanRequest().max_length
+            ? fmt::format("samples are cut to the {} tokens that this model is made for", limit)
+            : fmt::format("--max-length {} is more than the {} tokens this model is made for: {} is used",
+                          request.max_length, limit, limit));
   if (streams) StreamReader(request, spec).add_decoder(input, texts, given);
   if (streams && sounds) {
     input.encoder = std::move(heard);
@@ -330,6 +349,7 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
     input.sample_tokens = spelled(input.samples.front(), nullptr);
   input.description = described(request, input.samples.size());
   note_repeated(input);
+  note_constant(input);
   return input;
 }
 

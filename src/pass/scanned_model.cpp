@@ -1,5 +1,7 @@
 #include "pass/scanned_model.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 
 #include "base/error.h"
@@ -44,12 +46,24 @@ ScanInput ScannedModel::input() const {
         .hint(fmt::format("{}, its {} alone", (folder() / spec_.sources.front().name).string(),
                           spec_.sources.front().name));
   ScanInput input = read_input(request_, spec_);
+  note_unused_layers(input.notes);
   for (size_t i = 0; i < input.samples.size(); ++i)
     if (spec_.embedding.vocabulary > 0 && input.samples[i].ids.size() < 2)
       throw Error("a sample of one token has no rank to lose: at least two are needed")
           .in(fmt::format("sample {}", i))
           .hint(request_.max_length < 2 ? "a larger --max-length" : "a longer text");
   return input;
+}
+
+void ScannedModel::note_unused_layers(std::vector<std::string>& notes) const {
+  if (!checkpoint_) return;
+  const std::vector<std::string> left = checkpoint_->unused_layers();
+  if (left.empty()) return;
+  const std::string names = left.size() < 3 ? fmt::format("{}", fmt::join(left, " and "))
+                                            : fmt::format("{} to {}", left.front(), left.back());
+  notes.push_back(fmt::format("{} {} in the weights and not in config.json: what is looked at ends before {}",
+                              printable(names, 200), left.size() == 1 ? "is" : "are",
+                              left.size() == 1 ? "it" : "them"));
 }
 
 std::filesystem::path ScannedModel::folder() const {

@@ -52,6 +52,8 @@ std::vector<Finding> judge_streams(const ResultTable& table, const ModelSpec& sp
     const ResultTable rows = rows_of(table, name);
     Measured here = measured;
     here.not_finite.clear();
+    if (const auto own = measured.shortest_of.find(name); own != measured.shortest_of.end())
+      here.shortest = own->second;
     for (const std::string_view variant : variants_of(rows))
       if (const auto lost = measured.not_finite.find(in_stream(name, std::string(variant)));
           lost != measured.not_finite.end())

@@ -47,6 +47,7 @@ class Scan {
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
+    model_.note_unused_layers(result_.notes);
     if (!spec().sources.empty() && (asked(kTokens) || asked(kLength) || asked(kFisher)))
       throw usage_error("--off tokens, length and fisher follow one stream, and this network has several")
           .in(request.model.string())
@@ -80,9 +81,7 @@ class Scan {
                      result_.notes);
     name_stream_of_output();
     if (request_.show && request_.lenses.empty()) paths_of_report_sample();
-    result_.verdict = judge_streams(
-        result_.table, spec(), request_.thresholds,
-        {shortest_content(), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23, plan_.not_finite});
+    result_.verdict = judge_streams(result_.table, spec(), request_.thresholds, measured());
     if (request_.show && request_.lenses.empty()) theory_of_report_sample();
     if (!request_.lenses.empty())
       std::erase_if(result_.verdict, [](const Finding& f) { return !f.measured; });
@@ -370,18 +369,26 @@ class Scan {
     losses(states, plan);
   }
 
-  int64_t shortest_content() const {
+  static int64_t shortest_content(const std::vector<Batch>& batches) {
     int64_t least = INT64_MAX;
-    const auto look = [&](const std::vector<Batch>& batches) {
-      for (const Batch& b : batches)
-        for (int64_t s = 0; s < b.count(); ++s) {
-          const auto first = b.content.begin() + b.offsets[static_cast<size_t>(s)];
-          least = std::min<int64_t>(least, std::count(first, first + b.length(s), uint8_t{1}));
-        }
-    };
-    look(plan_.inputs.front());
-    for (const StreamPlan& stream : plan_.streams) look(stream.inputs.front());
+    for (const Batch& b : batches)
+      for (int64_t s = 0; s < b.count(); ++s) {
+        const auto first = b.content.begin() + b.offsets[static_cast<size_t>(s)];
+        least = std::min<int64_t>(least, std::count(first, first + b.length(s), uint8_t{1}));
+      }
     return least;
+  }
+
+  Measured measured() const {
+    Measured out{shortest_content(plan_.inputs.front()), request_.dtype == "float64" ? 0x1p-52 : 0x1p-23,
+                 plan_.not_finite};
+    // The attention of one stream to another has its own tokens for queries, and the other's for keys.
+    for (const StreamPlan& stream : plan_.streams) {
+      const int64_t heard = shortest_content(stream.inputs.front());
+      out.shortest_of[stream.name] = heard;
+      out.shortest_of[kCrossStream] = std::min(heard, out.shortest);
+    }
+    return out;
   }
 
   const ScanRequest& request_;

@@ -62,6 +62,8 @@ struct Measured {
   double epsilon = 0x1p-23;  // of the arithmetic: residuals of a few of these are rounding
   /// Variants that were followed only so far: where their activations were not finite.
   std::map<std::string, std::string, std::less<>> not_finite = {};
+  /// Of streams whose samples have other lengths: that of each, by name.
+  std::map<std::string, int64_t, std::less<>> shortest_of = {};
 };
 
 /// The verdict in words, from the table alone. Rows of variants named "-head-mean:L5H3", "-head-bare:L5H3"

@@ -1,4 +1,5 @@
 // Scans of networks with an encoder and a decoder, held against what transformers recorded.
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -153,6 +154,27 @@ TEST_P(Streams, EveryNumberIsThereOnceAndNamesItsStream) {
       EXPECT_EQ(metrics[stream].count(name), 1u) << stream << " " << name;
   for (const char* stream : {"encoder", "decoder"}) EXPECT_EQ(metrics[stream].count("residual_fro_rel"), 1u);
   EXPECT_EQ(metrics["decoder"].count("output_kl"), 1u);
+}
+
+// A short decoder's text says nothing against the encoder's, nor the other way round.
+TEST_P(Streams, EachStreamIsJudgedByItsOwnLengths) {
+  const auto said_to_be_short = [&](size_t heard, size_t read) {
+    std::ofstream file(folder_.path() / "lengths.jsonl");
+    for (size_t s = 0; s < 4; ++s)
+      file << fmt::format("{{\"input_ids\": {}, \"decoder_input_ids\": {}}}\n",
+                          std::vector<size_t>(heard, 5 + s), std::vector<size_t>(read, 6 + s));
+    file.close();
+    ScanRequest r = recorded();
+    r.token_ids = folder_.path() / "lengths.jsonl";
+    std::set<std::string> out;
+    for (const Finding& f : scan(r, {}).verdict)
+      if (f.topic == "input") out.insert(f.sentence.substr(0, f.sentence.find(':')));
+    return out;
+  };
+  EXPECT_EQ(said_to_be_short(3, 12).count("decoder"), 0u);
+  EXPECT_EQ(said_to_be_short(3, 12).count("encoder"), 1u);
+  EXPECT_EQ(said_to_be_short(12, 3).count("encoder"), 0u);
+  EXPECT_EQ(said_to_be_short(12, 3).count("decoder"), 1u);
 }
 
 TEST_P(Streams, AHeadTakenOutOfOneStreamLeavesWhatRunsBeforeItAlone) {
