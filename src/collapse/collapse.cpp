@@ -298,11 +298,17 @@ class Collapse {
       const std::string verb = middle > kMuch       ? (many ? "hold the rank up" : "holds the rank up")
                                : middle < 1 / kMuch ? (many ? "take rank away" : "takes rank away")
                                                     : (many ? "do little" : "does little");
+      // Beside rounding a residual may be any smaller.
+      constexpr double kRoundings = 8;
+      const bool at_least = middle > kMuch && floor_ > 0 && std::ranges::any_of(all, [&](const Pair& p) {
+                              return p.fallen < kRoundings * floor_;
+                            });
       f.sentence = fmt::format(
-          "{} {}: times {:.2g} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most "
+          "{} {}: times {}{:.2g} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most "
           "from {} to {} ({} and {}){}{}",
-          what, verb, middle, all.size(), many ? "them" : "it", 1 / kMuch, kMuch, residual_text(shown.fallen),
-          residual_text(shown.held), shown.without->name, shown.with->name, other_way(all, middle < 1),
+          what, verb, at_least ? "at least " : "", middle, all.size(), many ? "them" : "it", 1 / kMuch, kMuch,
+          residual_text(shown.fallen), residual_text(shown.held), shown.without->name, shown.with->name,
+          other_way(all, middle < 1),
           found.lost == 0
               ? ""
               : fmt::format("; {} more have a network that was not finite to the end", found.lost));

@@ -52,10 +52,10 @@ Further factors on request: norms whose statistics are held at the whole network
   -attention-skip+norm-statistics ~ N N
   -attention-skip+mlp-skip+norm-statistics ~ N N
   -attention-skip+mlp+norm-statistics ~ N N
-   support the attention skip holds the rank up: times N (median of N pairs
-   that differ in it alone; thresholds N and N), at most from the
-   rounding floor (N) to N (-attention-skip+mlp-skip+position
-   and -mlp-skip+position)
+   support the attention skip holds the rank up: times at least N (median of
+   N pairs that differ in it alone; thresholds N and N), at most
+   from the rounding floor (N) to N
+   (-attention-skip+mlp-skip+position and -mlp-skip+position)
    support the MLP with its skip does little: times N (median of N pairs
    that differ in it alone; thresholds N and N), at most from N to
    N (-mlp and full); N of them the other way, at most from N

@@ -145,21 +145,29 @@ Images go in as pixels, or random.
 Another attention in the place of the trained one, as a stress test.
 
   $ rankscope scan --samples 4 --max-length 40 --lens pattern_spectra --replace softmax=prefix_normalised@L1-2 --replace softmax=linear@L0 --out replaced --quiet > replaced.txt
-  $ sed -n '/replaced/,/differ/p' replaced.txt | tr -s ' \n' ' ' | sed 's/ replaced/\n/g; s/[0-9]\.[0-9e.-]*/N/g'; echo
-
-   softmax=prefix_normalised@L1-2, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ
-   softmax=linear@L0, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after. A stress test of these weights: a network trained with it may differ 
+  $ cat > said <<'END'
+  > awk '/ replaced / { on = 1; print; next } /^            / { if (on) print; next } { on = 0 }' "$1" |
+  >   tr -s ' \n' ' ' | sed 's/\(?\? replaced\)/\n\1/g; s/[0-9]\.[0-9e.-]*/N/g'
+  > END
+  $ sh said replaced.txt; echo
+  
+   replaced softmax=prefix_normalised@L1-2, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
+   replaced softmax=linear@L0, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
+   replaced a stress test of these weights: a network trained with it may differ 
   $ grep 'linear@L0,blocks.0.attn.*,effective_rank,' replaced/metrics.csv | cut -d, -f2 | sort -u
   blocks.0.attn.hook_mixer
 
 Each has a sentence with both numbers, also where the error leaves the cost open or nothing changes: none is called normal.
 
   $ rankscope scan --samples 8 --max-length 64 --lens pattern_spectra,massive --replace softmax=sigmoid@L5 --replace softmax=sigmoid@L2 --replace softmax=softmax@L1 --quiet > several.txt
-  $ grep '^  normal' several.txt; sed -n '/replaced/,/differ/p' several.txt | tr -s ' \n' ' ' | sed 's/\. A stress test/\n/g; s/[0-9]\.[0-9e.-]*/N/g' | sed -n 's/.* differ//; s/ *replaced /  /p'
+  $ grep '^  normal' several.txt; sh said several.txt; echo
     normal    no massive activations (numbers: --out, --json)
-    softmax=sigmoid@L2, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
-   ?  softmax=sigmoid@L5, without training, costs output_kl N ± N, not known whether more than epsilon N, as its error is too large; effective rank of attention there, as a share of the tokens: N before, N after
-    softmax=softmax@L1, without training, costs output_kl 0, less than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
+  
+   replaced softmax=sigmoid@L2, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
+  ? replaced softmax=sigmoid@L5, without training, costs output_kl N ± N, not known whether more than epsilon N, as its error is too large; effective rank of attention there, as a share of the tokens: N before, N after
+   replaced softmax=softmax@L1, without training, costs output_kl 0, less than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
+   replaced a stress test of these weights: a network trained with it may differ 
+
 Where a kind of attention cannot have every rank, the most it can have stands behind the rank: linear attention of heads 10 wide, on 19 tokens.
 
   $ seq -s ' ' 3 21 > long.txt; rankscope scan bert --token-ids long.txt --lens pattern_spectra --replace softmax=linear@L1 --out ceiling --quiet | sed -n '/attn.rank$/,/^$/p' | tr -s ' '

@@ -11,11 +11,11 @@ TEST_F(Verdict, ACollapseNamesItsLayersItsNumberItsThresholdAndItsBaseline) {
   spreads({0.9, 0.9, 0.9, 0.9, 0.9, 0.9}, "null:init");
   for (const int l : {0, 1, 5}) reads(l, 0.8);
   for (const int l : {2, 3, 4}) reads(l, 0.02 - 0.005 * (l == 3), 0.01);
-  EXPECT_EQ(said("collapse"), Lines{"the tokens of a sample have collapsed to one in the MLPs of layers 2-4, "
-                                    "and nothing there tells them "
-                                    "apart: spread 0.015 ± 1.5e-05 in the MLP of layer 3, threshold 0.1, "
-                                    "random initialisation 0.9; its "
-                                    "units differ by 0.01 ± 1e-05 of what they read, threshold 0.1"});
+  EXPECT_EQ(
+      said("collapse"),
+      Lines{"the tokens of a sample have collapsed to one in the MLPs of layers 2-4, and nothing there tells "
+            "them apart: spread 0.015 ± 1.5e-05 in the MLP of layer 3, threshold 0.1, random initialisation "
+            "0.9; nine of ten units differ by 0.01 ± 1e-05 of what they read or less, threshold 0.1"});
   const Finding f = all("collapse").front();
   EXPECT_EQ(f.layer, 3);
   EXPECT_EQ(f.value, 0.015);
@@ -29,13 +29,12 @@ TEST_F(Verdict, TokensThatUnitsTellApartAreOnlyOutweighedByHowFarSamplesDiffer) 
   reads(1, 0.02, 0.3);
   EXPECT_EQ(
       said("collapse"),
-      (Lines{"the tokens of a sample differ by next to nothing beside how far samples differ in the MLP of "
-             "layer 1, though units tell them apart: spread 0.02 ± 2e-05 in the "
-             "MLP of "
-             "layer 1, threshold 0.1, no baseline; its units differ by 0.3 ± 0.0003 of what they read, "
-             "threshold 0.1",
-             "? not known whether that is unusual: there is nothing to hold it against; scan with --null or "
-             "--baseline DIR"}));
+      (Lines{
+          "the tokens of a sample differ by next to nothing beside how far samples differ in the MLP of "
+          "layer 1, though units tell them apart: spread 0.02 ± 2e-05 in the MLP of layer 1, threshold 0.1, "
+          "no baseline; nine of ten units differ by 0.3 ± 0.0003 of what they read or less, threshold 0.1",
+          "? not known whether that is unusual: there is nothing to hold it against; scan with --null or "
+          "--baseline DIR"}));
 }
 
 // What stands out is told from what is normal by the claims a sentence carries.
@@ -55,9 +54,10 @@ TEST_F(Verdict, ASentenceCarriesTheClaimsOfItsOwnPlaces) {
   EXPECT_TRUE(says(findings[0], "alike 1")) << findings[0].sentence;
   EXPECT_FALSE(says(findings[1], "alike 1")) << findings[1].sentence;  // not known whether that is unusual
   EXPECT_TRUE(says(findings[2], "unseen 0")) << findings[2].sentence;
-  EXPECT_EQ(findings[2].sentence,
-            "of the differences between tokens that reach the output from layer 0 next to nothing lies "
-            "within samples: spread_fisher 0.02 ± 2e-05 in front of the MLP of layer 0, threshold 0.1");
+  EXPECT_EQ(
+      findings[2].sentence,
+      "to first order, of the differences between tokens that reach the output from layer 0 next to nothing "
+      "lies within samples: spread_fisher 0.02 ± 2e-05 in front of the MLP of layer 0, threshold 0.1");
   EXPECT_EQ(findings[3].sentence,
             "not known whether what tells tokens apart reaches the output from layer 1: within two standard "
             "errors of 0.1");
@@ -73,11 +73,10 @@ TEST_F(Verdict, WhatReachesTheOutputFromEveryLayerIsSaidSo) {
 
 TEST_F(Verdict, TokensThatDifferMayStillNotBeRead) {
   reads(0, 0.8, 0.004);
-  EXPECT_EQ(said("collapse"), Lines{"tokens differ, but next to nothing of it is read in the MLP of layer 0: "
-                                    "spread 0.8 ± 0.0008 in the MLP "
-                                    "of layer 0, threshold 0.1, no baseline; its units differ by 0.004 ± "
-                                    "4e-06 of what they read, threshold "
-                                    "0.1"});
+  EXPECT_EQ(said("collapse"),
+            Lines{"tokens differ, but next to nothing of it is read in the MLP of layer 0: spread 0.8 ± "
+                  "0.0008 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units differ by "
+                  "0.004 ± 4e-06 of what they read or less, threshold 0.1"});
 }
 
 // With --off tokens the output decides what is read, whatever the units of one layer make of it.
@@ -85,23 +84,33 @@ TEST_F(Verdict, WhatTheOutputLosesDecidesWhetherTokensAreRead) {
   for (const int l : {0, 1, 2, 3}) reads(l, l < 2 ? 0.02 : 0.8, l % 2 == 0 ? 0.7 : 0.01);
   for (const auto& [l, use] : {std::pair{0, 0.01}, {1, 0.9}, {2, 0.01}, {3, 0.9}})
     add("full", fmt::format("blocks.{}.hook_resid_mid", l), l, -1, "use", use, "content");
-  EXPECT_EQ(said("collapse"), (Lines{"the tokens of a sample have collapsed to one in the MLP of layer 0, "
-                                     "and nothing there tells them apart: spread "
-                                     "0.02 ± 2e-05 in the MLP of layer 0, threshold 0.1, no baseline; their "
-                                     "mean in their place costs the output 0.01 ± "
-                                     "1e-05 of what it has, threshold 0.1",
-                                     "the tokens of a sample are nearly all alike in the MLP of layer 1, but "
-                                     "the output reads what tells them apart: "
-                                     "spread 0.02 ± 2e-05 in the MLP of layer 1, threshold 0.1, no baseline; "
-                                     "their mean in their place costs the output "
-                                     "0.9 ± 0.0009 of what it has, threshold 0.1",
-                                     "? not known whether that is unusual: there is nothing to hold it "
-                                     "against; scan with --null or --baseline DIR",
-                                     "tokens differ, but next to nothing of it is read in the MLP of layer "
-                                     "2: spread 0.8 ± 0.0008 in the MLP of layer "
-                                     "2, threshold 0.1, no baseline; their mean in their place costs the "
-                                     "output 0.01 ± 1e-05 of what it has, threshold "
-                                     "0.1"}));
+  const std::string costs = ", threshold 0.1, no baseline; their mean in their place costs ",
+                    of = " of what one output for the whole corpus does, threshold 0.1",
+                    units = "; nine of ten units differ by ",
+                    or_less = " of what they read or less, threshold 0.1";
+  EXPECT_EQ(
+      said("collapse"),
+      (Lines{
+          "the tokens of a sample differ by next to nothing beside how far samples differ in the MLP of "
+          "layer "
+          "0, and the output hardly needs what units tell apart: spread 0.02 ± 2e-05 in the MLP of layer 0" +
+              costs + "0.01 ± 1e-05" + of + units + "0.7 ± 0.0007" + or_less,
+          "the tokens of a sample are nearly all alike in the MLP of layer 1, but the output reads what "
+          "tells "
+          "them apart: spread 0.02 ± 2e-05 in the MLP of layer 1" +
+              costs + "0.9 ± 0.0009" + of + units + "0.01 ± 1e-05" + or_less,
+          "? not known whether that is unusual: there is nothing to hold it against; scan with --null or "
+          "--baseline DIR",
+          "tokens differ, but the output hardly needs it in the MLP of layer 2: spread 0.8 ± 0.0008 in the "
+          "MLP "
+          "of layer 2" +
+              costs + "0.01 ± 1e-05" + of,
+          "the output needs what tells tokens apart in the MLPs of layers 1 and 3: use from 0.9 ± 0.0009 "
+          "(layer 1) to 0.9 ± 0.0009 (layer 3), threshold 0.1"}));
+  reads(4, 0.02, 0.01);  // nor do units tell them apart
+  add("full", "blocks.4.hook_resid_mid", 4, -1, "use", 0.01, "content");
+  EXPECT_EQ(said("collapse").front().substr(0, 71),
+            "the tokens of a sample have collapsed to one in the MLP of layer 4, and");
 }
 
 TEST_F(Verdict, AUseNearItsThresholdIsNotKnown) {
@@ -153,6 +162,15 @@ TEST_F(Verdict, WhereMassiveChannelsTellTokensApartNothingHasCollapsed) {
             "the tokens of a sample have collapsed to one at the final norm, and");
 }
 
+TEST_F(Verdict, OneDirectionThatTheBaselineHasTooIsNothingThatStandsOut) {
+  reads(0, 0.8, 0.7, 1.04);
+  reads(0, 0.8, 0.7, 1.04, "baseline");
+  EXPECT_EQ(said("collapse").back().substr(0, 84),
+            "as in baseline, most of what is read of tokens' differences lies along one direction");
+  for (const Finding& f : all("collapse"))
+    for (const Claim& claim : f.claims) EXPECT_NE(claim.answer, Claim::Answer::yes) << claim.subject;
+}
+
 TEST_F(Verdict, BesideADimensionalCollapseItIsNotSaidThatNoLayerCollapses) {
   reads(0, 0.8);
   reads(1, 0.8, 0.7, 1.04);
@@ -191,11 +209,10 @@ TEST_F(Verdict, WithoutACollapseTheLeastSpreadIsNamed) {
 TEST_F(Verdict, AModelThatIsAsLowAsItsBaselineDidNotCollapse) {
   spreads({0.05});
   spreads({0.06}, "baseline");
-  EXPECT_EQ(said("collapse"), Lines{"tokens are much alike in the MLP of layer 0, but no more than in "
-                                    "baseline: spread 0.05 ± 5e-05 in the MLP "
-                                    "of layer 0, threshold 0.1, baseline 0.06; its units differ by 0.7 ± "
-                                    "0.0007 of what they read, threshold "
-                                    "0.1"});
+  EXPECT_EQ(said("collapse"),
+            Lines{"tokens are much alike in the MLP of layer 0, but no more than in baseline: spread 0.05 ± "
+                  "5e-05 in the MLP of layer 0, threshold 0.1, baseline 0.06; nine of ten units differ by "
+                  "0.7 ± 0.0007 of what they read or less, threshold 0.1"});
 }
 
 TEST_F(Verdict, NoiseAcrossTheThresholdIsNotKnown) {
@@ -203,10 +220,8 @@ TEST_F(Verdict, NoiseAcrossTheThresholdIsNotKnown) {
   table_.rows[0].stderr_ = 0.01;
   EXPECT_EQ(said("collapse").front(),
             "? not known in the MLP of layer 0, within two standard errors of a threshold; more samples "
-            "would decide: spread "
-            "0.095 ± 0.01 in the MLP of layer 0, threshold 0.1, no baseline; its units differ by 0.7 ± "
-            "0.0007 of what they "
-            "read, threshold 0.1");
+            "would decide: spread 0.095 ± 0.01 in the MLP of layer 0, threshold 0.1, no baseline; nine of "
+            "ten units differ by 0.7 ± 0.0007 of what they read or less, threshold 0.1");
 }
 
 TEST_F(Verdict, AMissingErrorIsNotKnownAndNeverZero) {
@@ -247,8 +262,8 @@ TEST_F(Verdict, SetThresholdsAreTheOnesUsedAndPrinted) {
   reads(0, 0.4);
   EXPECT_EQ(said("collapse").front(),
             "the tokens of a sample are nearly all alike in the MLP of layer 0: spread 0.4 ± 0.0004 in the "
-            "MLP of layer 0, "
-            "threshold 0.45, no baseline; its units differ by 0.7 ± 0.0007 of what they read, threshold 0.7");
+            "MLP of layer 0, threshold 0.45, no baseline; nine of ten units differ by 0.7 ± 0.0007 of what "
+            "they read or less, threshold 0.7");
 }
 
 TEST_F(Verdict, ShortTextsDecideNothing) {

@@ -84,9 +84,7 @@ TEST_F(Verdict, HeadsThatWriteWhatOthersWriteAreNamedHoweverMuchTheyWrite) {
   head(0, 1, "head_predicted", 0.1);
   EXPECT_EQ(said("head").back(),
             "L0H0 writes nothing that other heads of the layer do not write, up to sizes and signs: the "
-            "nearest is L0H0 with R^2 0.999 ± "
-            "0.001 (threshold "
-            "0.9)");
+            "nearest is L0H0 with R^2 0.999 ± 0.001 (threshold 0.9; tokens far from the rest left out)");
 }
 
 TEST_F(Verdict, HeadsTooNearAThresholdAreNotKnown) {
@@ -96,8 +94,8 @@ TEST_F(Verdict, HeadsTooNearAThresholdAreNotKnown) {
       said("head"),
       (Lines{"? not known whether every head writes more than next to nothing: the weakest, L0H0, varies "
              "by 0.0101 ± 0.001 of what the stream varies, threshold 0.01, no baseline",
-             "? not known whether L0H0 writes what others of the layer write: the nearest is L0H0 with "
-             "R^2 0.9 ± 0.0009 (threshold 0.9)"}));
+             "? not known whether L0H0 writes what others of the layer write: the nearest is L0H0 with R^2 "
+             "0.9 ± 0.0009 (threshold 0.9; tokens far from the rest left out)"}));
 }
 
 // Three standard errors: of 8 samples as good as two of many, of 3 not.
@@ -143,8 +141,8 @@ TEST_F(Verdict, HeadsWithoutANumberAreNotCountedAsFine) {
              "varies by 0.39 ± 0.00039 of what the stream varies, threshold 0.01, no baseline",
              "? not known for L1H0, L1H1: the tokens in front of them differ by rounding alone; --dtype "
              "float64 tells what is below that",
-             "no head writes what the others of its layer write, of the 2 of 4 heads that have a number: "
-             "the nearest is L0H0 with R^2 0.2 ± 0.0002 (threshold 0.9)"}));
+             "no head writes what the others of its layer write, of the 2 of 4 heads that have a number: the "
+             "nearest is L0H0 with R^2 0.2 ± 0.0002 (threshold 0.9; tokens far from the rest left out)"}));
 }
 
 }  // namespace

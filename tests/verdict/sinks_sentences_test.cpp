@@ -45,8 +45,9 @@ TEST_F(Verdict, AHeadThatIsASinkInHalfOfTheSamplesIsNotCountedAsOne) {
     return claim.subject == "sink in some L1H0" && claim.answer == Claim::Answer::yes;
   })) << "a finding, which is told in full";
   in_samples(2, 5, 4);
-  EXPECT_EQ(said("sink").front().substr(0, 63),
-            "1 of 2 heads are sinks (1 in layer 2): the strongest is L2H0 wi");
+  EXPECT_EQ(said("sink").front().substr(0, 102),
+            "1 of 2 heads are sinks in three quarters of the samples or more (1 in layer 2): the strongest "
+            "is L2H0 ");
   // A baseline's heads are counted by the same rule: a model is its own equal.
   in_samples(1, 8, 2, "baseline");
   in_samples(2, 5, 4, "baseline");
@@ -80,6 +81,17 @@ TEST_F(Verdict, OfHeadsWithoutAMarginItIsSaidWhatAMarginNeeds) {
   EXPECT_EQ(said("sink").back(),
             "? not known for L0H1: a margin needs shares of attention, and a key that a quarter of the "
             "queries see");
+}
+
+TEST_F(Verdict, WhereEveryHeadIsTooNearNothingIsSaidOfAll) {
+  sink(0, 0, 3.001);
+  EXPECT_FALSE(all("sink").front().known) << "no normal finding: nothing was decided";
+}
+
+TEST_F(Verdict, WithWindowsAloneItIsSaidWhyThereIsNoMargin) {
+  for (BlockSpec& b : spec_.blocks) b.attention().window = 4;
+  EXPECT_EQ(said("sink"), Lines{"? not known: no sink_margin was measured; it needs a key that a quarter of the "
+                                "queries see, and windows are short"});
 }
 
 TEST_F(Verdict, AKeyThatIsTheFirstTokenInMostSamplesAndAPositionInMoreIsNamedByThePosition) {
@@ -175,7 +187,7 @@ TEST_F(Verdict, AHeadNearTheThresholdIsNotKnownToBeASink) {
 TEST_F(Verdict, ManyHeadsAreCountedWithoutCountingChance) {
   for (int h = 0; h < 100; ++h) head(0, h, "sink_margin", 2.0).stderr_ = 1;
   table_.rows[0].value = 6.2;  // 3.2 errors above 3
-  EXPECT_EQ(said("sink").front().substr(0, 25), "no head is clearly a sink");
+  EXPECT_EQ(said("sink").front().substr(0, 27), "? no head is clearly a sink");
   table_.rows.resize(1);
   EXPECT_EQ(said("sink").front().substr(0, 22), "1 of 1 heads are sinks");
 }

@@ -67,11 +67,10 @@ TEST_F(Verdict, WhereMassiveChannelsTellTokensApartWithoutAPartItIsNotKnownToHol
 TEST_F(Verdict, APartThatCanGoDoesNotHoldTheRankUp) {
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
   residuals("-norm", {0.6, 0.6, 0.6, 0.6, 0.6, 0.48});
-  EXPECT_EQ(said("support"), Lines{"the norms do not hold the rank up: without them, and nothing else "
-                                   "removed, 0.96 of the full network's "
-                                   "residual is left at layer 5 (0.48 ± 0.00048 against 0.5 ± 0.0005; "
-                                   "thresholds 0.5 and 0.8), times 0.969 a "
-                                   "layer"});
+  EXPECT_EQ(said("support"),
+            Lines{"the norms do not hold the rank up: without them, and nothing else removed, 0.96 of the "
+                  "full network's residual is left at layer 5 (0.48 ± 0.00048 against 0.5 ± 0.0005; "
+                  "collapse_ratio 0.5, kept 0.8), times 0.969 a layer"});
 }
 
 TEST_F(Verdict, APartWithoutWhichRankIsLostHoldsItUpThoughTheResidualStands) {
@@ -81,11 +80,10 @@ TEST_F(Verdict, APartWithoutWhichRankIsLostHoldsItUpThoughTheResidualStands) {
     for (const char* variant : {"full", "-skip"})
       add(variant, fmt::format("blocks.{}.hook_resid_post", l), l, -1, "effective_rank_centered_rel_trimmed",
           variant[0] == 'f' ? 0.64 : 0.64 * std::pow(0.75, l), "content");
-  EXPECT_EQ(said("support"), Lines{"the skips hold most of the rank up: without them, and nothing else "
-                                   "removed, 0.237 of the full network's "
-                                   "effective rank is left at layer 5 (0.152 ± 0.00015 against 0.64 ± "
-                                   "0.00064; thresholds 0.5 and 0.8), times "
-                                   "0.75 a layer"});
+  EXPECT_EQ(said("support"),
+            Lines{"the skips hold most of the rank up: without them, and nothing else removed, 0.237 of the "
+                  "full network's centered effective rank is left at layer 5 (0.152 ± 0.00015 against 0.64 ± "
+                  "0.00064; collapse_ratio 0.5, kept 0.8), times 0.75 a layer"});
 }
 
 TEST_F(Verdict, APartWithoutWhichNextToNoRankIsLeftHoldsNearlyAllOfItUp) {
@@ -128,9 +126,8 @@ TEST_F(Verdict, ANoisyVariantDecidesNothing) {
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
   residual("-mlp-skip", 0, 0.3).stderr_ = 0.2;
   EXPECT_EQ(said("support"), Lines{"? not known whether the MLP skip holds the rank up: without it, and "
-                                   "nothing else removed, 0.6 of the full "
-                                   "network's residual is left at layer 0 (0.3 ± 0.2 against 0.5 ± 0.0005; "
-                                   "thresholds 0.5 and 0.8)"});
+                                   "nothing else removed, 0.6 of the full network's residual is left at "
+                                   "layer 0 (0.3 ± 0.2 against 0.5 ± 0.0005; collapse_ratio 0.5, kept 0.8)"});
 }
 
 TEST_F(Verdict, AVariantWithoutResidualsDecidesNothing) {

@@ -1,7 +1,7 @@
 // Where tokens become alike, by numbers that do not change when the network is written down in another way:
 // how far the tokens of a sample differ beside the corpus (spread), whether the layer's units notice
-// (unit_sd_rel) and the output needs it (use, where it was measured), and in how many directions (unit_rank).
-// docs/CONVENTIONS.md argues why they do not change.
+// (unit_sd_rel_p90) and the output needs it (use, where it was measured), and in how many directions
+// (unit_rank). docs/CONVENTIONS.md argues why they do not change.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@ struct Seen {
   int layer = 0;
   std::string where;  // "in the MLP of layer 3", "after layer 5", "at the final norm"
   const Row *spread = nullptr, *read = nullptr, *rank = nullptr, *baseline = nullptr;
+  const Row* rank_baseline = nullptr;
   const Row* use = nullptr;         // decides whether tokens are read; without it the units do
   const Row* left = nullptr;        // the residual of what the block leaves
   const Row* left_out = nullptr;    // ... and of the massive channels that it leaves out
@@ -37,10 +38,13 @@ std::vector<Seen> places(const Case& c, std::string_view variant) {
     for (const Row* r : c.evidence.all(variant, "use"))
       if (r->layer == layer && layer < c.path.final_layer) s.use = r;
     // Only an MLP's units have a zero of their own; a channel's is a matter of the norm's bias.
-    if (units) s.read = of(variant, "unit_sd_rel", "content");
+    if (units) s.read = of(variant, "unit_sd_rel_p90", "content");
     s.units = units;
     if (!units) s.directions = of(variant, "effective_rank_centered", "content");
-    if (!c.evidence.baseline().empty()) s.baseline = of(c.evidence.baseline(), "spread", "all");
+    if (!c.evidence.baseline().empty()) {
+      s.baseline = of(c.evidence.baseline(), "spread", "all");
+      s.rank_baseline = of(c.evidence.baseline(), "unit_rank", "content");
+    }
     const std::string block =
         fmt::format("blocks.{}.hook_resid_post", std::min(layer, c.path.final_layer - 1));
     for (const char* metric : {"residual_fro_rel_normed", "residual_fro_rel_trimmed"})
@@ -93,7 +97,7 @@ std::string list_places(const std::vector<const Seen*>& all) {
   return text;
 }
 
-enum class Kind { healthy, collapsed, alike, outweighed, needed, unread, usual, unclear };
+enum class Kind { healthy, collapsed, alike, outweighed, unneeded, needed, unread, usual, unclear };
 
 // What tells these tokens apart is rounding, and spread is a ratio of roundings. Most units may be constant,
 // and the median of what they read zero, where tokens differ: the residual has to say so, too.
@@ -109,21 +113,20 @@ Kind kind_of(const Case& c, const Seen& s) {
   if (s.spread->value == 0 && s.units && s.left != nullptr && s.left->value > c.floor()) return Kind::unread;
   const Side low = low_beside(c, *s.spread, s.baseline);
   if (low == Side::above && side(*s.spread, c.limit("spread")) == Side::below) return Kind::usual;
-  const Side read = s.use != nullptr    ? side(*s.use, c.limit("use"))
-                    : s.read != nullptr ? side(*s.read, c.limit("read"))
-                                        : Side::unclear;
+  const Side units = s.read != nullptr ? side(*s.read, c.limit("read")) : Side::unclear,
+             read = s.use != nullptr ? side(*s.use, c.limit("use")) : units;
   if (low == Side::unclear || (s.use != nullptr && read == Side::unclear)) return Kind::unclear;
+  if (low == Side::below && units == Side::above)
+    return s.use != nullptr && read == Side::below ? Kind::unneeded : Kind::outweighed;
   if (low == Side::below)
-    return read == Side::below   ? Kind::collapsed
-           : s.use != nullptr    ? Kind::needed
-           : read == Side::above ? Kind::outweighed
-                                 : Kind::alike;
+    return read == Side::below ? Kind::collapsed : s.use != nullptr ? Kind::needed : Kind::alike;
   if (s.read != nullptr && read == Side::unclear) return Kind::unclear;
   return read == Side::below ? Kind::unread : Kind::healthy;
 }
 
 bool alike(Kind k) {
-  return k == Kind::collapsed || k == Kind::alike || k == Kind::outweighed || k == Kind::needed;
+  return k == Kind::collapsed || k == Kind::alike || k == Kind::outweighed || k == Kind::unneeded ||
+         k == Kind::needed;
 }
 
 const Seen& least(const std::vector<const Seen*>& all, const Row* Seen::*row) {
@@ -139,11 +142,13 @@ std::string numbers(const Case& c, const Seen& s) {
   std::string text = fmt::format("spread {} {}, threshold {}{}", with_error(*s.spread), s.where,
                                  number(c.limit("spread")), c.beside(s.baseline));
   if (s.use != nullptr)
-    text += fmt::format("; their mean in their place costs the output {} of what it has, threshold {}",
-                        with_error(*s.use), number(c.limit("use")));
-  else if (s.read != nullptr)
-    text += fmt::format("; its units differ by {} of what they read, threshold {}", with_error(*s.read),
-                        number(c.limit("read")));
+    text += fmt::format(
+        "; their mean in their place costs {} of what one output for the whole corpus does, "
+        "threshold {}",
+        with_error(*s.use), number(c.limit("use")));
+  if (s.read != nullptr && (s.use == nullptr || low_beside(c, *s.spread, s.baseline) == Side::below))
+    text += fmt::format("; nine of ten units differ by {} of what they read or less, threshold {}",
+                        with_error(*s.read), number(c.limit("read")));
   return text;
 }
 
@@ -174,6 +179,22 @@ Side along_one_direction(const Case& c, const Seen& s) {
   return s.directions != nullptr && side(*s.directions, limit) == Side::below ? at : Side::above;
 }
 
+/// What --off tokens was asked for, told also where nothing is amiss.
+void needed_by_output(Case& c, const std::vector<Seen>& all) {
+  std::vector<const Seen*> needed;
+  for (const Seen& s : all)
+    if (s.use != nullptr && side(*s.use, c.limit("use")) == Side::above) needed.push_back(&s);
+  if (needed.empty()) return;
+  const auto [low, high] = std::ranges::minmax(needed, {}, [](const Seen* s) { return s->use->value; });
+  about(
+      c.say("collapse", fmt::format("the output needs what tells tokens apart {}: use from {} (layer {}) to "
+                                    "{} (layer {}), threshold {}",
+                                    list_places(needed), with_error(*low->use), low->layer,
+                                    with_error(*high->use), high->layer, number(c.limit("use")))),
+      *low->use, c.limit("use"));
+  c.findings.back().claims = {{"use", Claim::Answer::yes}};
+}
+
 void uniformity(Case& c, const std::vector<Seen>& all) {
   std::map<Kind, std::vector<const Seen*>> by_kind;
   std::map<Kind, std::vector<Claim>> claims;  // a sentence carries those of its own places
@@ -187,14 +208,17 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
     };
     claim("alike", alike(k));
     if (s.use != nullptr)
-      claim("unused", k == Kind::collapsed || k == Kind::unread);
+      claim("unused", k == Kind::collapsed || k == Kind::unneeded || k == Kind::unread);
     else if (s.read != nullptr)
       claim("unread", k == Kind::collapsed || k == Kind::unread);
   }
+  // One network was asked about all layers, or about none.
+  const bool by_output = std::ranges::any_of(all, [](const Seen& s) { return s.use != nullptr; });
   const auto say = [&](Kind k, std::string_view what, std::string_view why, bool known = true) {
     const auto found = by_kind.find(k);
     if (found == by_kind.end()) return;
-    const Seen& worst = least(found->second, k == Kind::unread ? &Seen::read : &Seen::spread);
+    const auto by = k != Kind::unread ? &Seen::spread : by_output ? &Seen::use : &Seen::read;
+    const Seen& worst = least(found->second, by);
     Finding& f =
         c.say("collapse",
               fmt::format("{} {}{}: {}", what, list_places(found->second), why, numbers(c, worst)), known);
@@ -208,6 +232,8 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
   // A few samples that lie far from the others are enough for that.
   say(Kind::outweighed, "the tokens of a sample differ by next to nothing beside how far samples differ",
       ", though units tell them apart");
+  say(Kind::unneeded, "the tokens of a sample differ by next to nothing beside how far samples differ",
+      ", and the output hardly needs what units tell apart");
   say(Kind::needed, "the tokens of a sample are nearly all alike",
       ", but the output reads what tells them apart");
   if (std::ranges::any_of(by_kind, [](const auto& k) { return alike(k.first); }))
@@ -218,7 +244,10 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
             false);
   say(Kind::usual, "tokens are much alike",
       fmt::format(", but no more than in {}", c.evidence.baseline_name()));
-  say(Kind::unread, "tokens differ, but next to nothing of it is read", "");
+  say(Kind::unread,
+      by_output ? "tokens differ, but the output hardly needs it"
+                : "tokens differ, but next to nothing of it is read",
+      "");
   say(Kind::unclear, "not known", ", within two standard errors of a threshold; more samples would decide",
       false);
   const std::vector<int> blind = blind_attention(c);
@@ -240,20 +269,24 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
           *least(by_kind[Kind::healthy], &Seen::spread).spread, c.limit("spread"),
           least(by_kind[Kind::healthy], &Seen::spread).baseline);
   claim_rest(c, claims[Kind::healthy]);
+  needed_by_output(c, all);
 }
 
 /// Tokens may differ along one direction alone: another collapse, which no residual shows.
 void dimension(Case& c, const std::vector<Seen>& all) {
-  std::vector<const Seen*> low, unclear;
+  std::vector<const Seen*> low, usual, unclear;
   std::vector<Claim> claims, ordinary;
   const double limit = c.limit("dimension");
   for (const Seen& s : all) {
     if (s.rank == nullptr) continue;
     const Side at = along_one_direction(c, s);
-    if (at == Side::below) low.push_back(&s);
+    const bool as_there =
+        at == Side::below && s.rank_baseline != nullptr && side(*s.rank_baseline, limit) == Side::below;
+    if (at == Side::below) (as_there ? usual : low).push_back(&s);
     if (at == Side::unclear) unclear.push_back(&s);
-    (at == Side::below ? claims : ordinary)
-        .push_back({fmt::format("one direction {}", s.layer), answer_of(at, Side::below)});
+    (at == Side::below && !as_there ? claims : ordinary)
+        .push_back({fmt::format("one direction {}", s.layer),
+                    as_there ? Claim::Answer::no : answer_of(at, Side::below)});
   }
   const auto say = [&](const std::vector<const Seen*>& seen, std::string_view what, bool known) {
     if (seen.empty()) return;
@@ -268,6 +301,10 @@ void dimension(Case& c, const std::vector<Seen>& all) {
   say(low, "dimensional collapse: most of what is read of tokens' differences lies along one direction",
       true);
   claim_rest(c, claims);
+  say(usual,
+      fmt::format("as in {}, most of what is read of tokens' differences lies along one direction",
+                  c.evidence.baseline_name()),
+      true);
   say(unclear, "not known whether most of what is read of tokens' differences lies along one direction",
       false);
   claim_rest(c, ordinary);
@@ -294,11 +331,10 @@ void seen_by_output(Case& c) {
                                        with_error(*least), least->layer, number(limit));
   const size_t first = c.findings.size();
   if (!low.empty())
-    about(
-        c.say("collapse", fmt::format("of the differences between tokens that reach the output from layer{} "
-                                      "{} next to nothing lies within samples: {}",
-                                      low.size() > 1 ? "s" : "", ranges(low), text)),
-        *least, limit);
+    about(c.say("collapse", fmt::format("to first order, of the differences between tokens that reach the "
+                                        "output from layer{} {} next to nothing lies within samples: {}",
+                                        low.size() > 1 ? "s" : "", ranges(low), text)),
+          *least, limit);
   else if (unclear.empty())
     about(
         c.say("collapse",

@@ -61,15 +61,21 @@ void duplicates(Case& c) {
   const std::vector<Side> sides = sides_of(rows, limit);
   std::vector<std::string> found, unclear;
   std::vector<Claim> claims;
-  const Row* most = rows.front();
+  const Row *most = rows.front(), *most_unclear = nullptr;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (sides[i] == Side::above) found.push_back(label(*rows[i]));
-    if (sides[i] == Side::unclear) unclear.push_back(label(*rows[i]));
+    if (sides[i] == Side::unclear) {
+      unclear.push_back(label(*rows[i]));
+      if (most_unclear == nullptr || rows[i]->value > most_unclear->value) most_unclear = rows[i];
+    }
     if (rows[i]->value > most->value) most = rows[i];
     claims.push_back({fmt::format("duplicate {}", label(*rows[i])), answer_of(sides[i], Side::above)});
   }
-  const std::string text =
-      fmt::format("{} with R^2 {} (threshold {})", label(*most), with_error(*most), number(limit));
+  const auto nearest = [&](const Row& r) {
+    return fmt::format("{} with R^2 {} (threshold {}; tokens far from the rest left out)", label(r),
+                       with_error(r), number(limit));
+  };
+  const std::string text = nearest(*most);
   const size_t first = c.findings.size();
   if (found.empty() && unclear.empty())
     about(c.say("head", fmt::format("no head writes what the others of its layer write{}: the nearest is {}",
@@ -81,11 +87,12 @@ void duplicates(Case& c) {
                                     list_of(found), found.size() == 1 ? "writes" : "write", text)),
           *most, limit);
   if (!unclear.empty())
-    about(c.say("head",
-                fmt::format("not known whether {} {} what others of the layer write: the nearest is {}",
-                            list_of(unclear), unclear.size() == 1 ? "writes" : "write", text),
-                false),
-          *most, limit);
+    about(
+        c.say("head",
+              fmt::format("not known whether {} {} what others of the layer write: the nearest is {}",
+                          list_of(unclear), unclear.size() == 1 ? "writes" : "write", nearest(*most_unclear)),
+              false),
+        *most_unclear, limit);
   c.findings[first].claims = std::move(claims);
 }
 

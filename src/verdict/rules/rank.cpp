@@ -84,10 +84,11 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
   if (ratios.empty()) {
     const Row& least = *lowest_of(rows);
     about(c.say("rank",
-                fmt::format("not known whether {}scores are low in rank: the lowest are those of {} with "
+                fmt::format("not known whether {}scores are low in rank{}: the lowest are those of {} with "
                             "logit_rank {}, and there "
                             "is no random initialisation to hold it against; scan with --null",
-                            others ? "other heads' " : "", label(least), with_error(least)),
+                            others ? "other heads' " : "", c.of_those("logit_rank"), label(least),
+                            with_error(least)),
                 false),
           least, limit);
     return;
@@ -106,13 +107,21 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
   const std::string text = fmt::format(
       "the lowest are those of {} with logit_rank {}, {} of random initialisation's (threshold {})",
       label(*own[lowest]), with_error(*own[lowest]), with_error(ratios[lowest]), number(limit));
+  // Early queries see few keys, so a causal head is read where it looks far back.
+  const char* const where = c.spec.causal() ? " where later tokens read earlier ones" : "";
   Finding& f =
-      low.empty()
-          ? c.say("rank", fmt::format("no {}head's scores are {}low in rank{}: {}", others ? "other " : "",
-                                      unclear.empty() ? "" : "clearly ", c.of_those("logit_rank"), text))
-          : c.say("rank", fmt::format("the scores of {} of {} heads are low in rank ({}): {}; --rank qk=auto "
-                                      "tells what rank the output needs",
-                                      low.size(), ratios.size(), list_of(low), text));
+      low.size() + unclear.size() < ratios.size() || !low.empty()
+          ? low.empty()
+                ? c.say("rank",
+                        fmt::format("no {}head's scores are {}low in rank{}{}: {}", others ? "other " : "",
+                                    unclear.empty() ? "" : "clearly ", where, c.of_those("logit_rank"), text))
+                : c.say("rank", fmt::format("the scores of {} of {} heads are low in rank{} ({}): {}; --rank "
+                                            "qk=auto tells what rank the output needs",
+                                            low.size(), ratios.size(), where, list_of(low), text))
+          : c.say("rank",
+                  fmt::format("not known whether any {}head's scores are low in rank{}{}: {}",
+                              others ? "other " : "", where, c.of_those("logit_rank"), text),
+                  false);
   about(f, *own[lowest], limit);
   f.claims = std::move(claims);
   if (!unclear.empty())

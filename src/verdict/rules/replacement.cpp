@@ -63,6 +63,7 @@ std::string beside_epsilon(const Case& c, const Row& cost, double epsilon) {
 void judge_replacement(Case& c) {
   constexpr std::string_view kPrefix = "replace:";
   constexpr size_t kLongestName = 400;  // the layers stand at its end
+  bool any = false;
   for (const std::string_view variant : c.evidence.variants()) {
     if (!variant.starts_with(kPrefix)) continue;
     const std::string name = printable(variant.substr(kPrefix.size()), kLongestName);
@@ -80,16 +81,17 @@ void judge_replacement(Case& c) {
     }
     const double epsilon = c.epsilon_of(*cost);
     const Side s = c.too_short() ? Side::unclear : side(*cost, epsilon);
-    Finding& f = c.say(
-        "replaced",
-        fmt::format("{}, without training, costs {} {}, {}; {}. A stress test of these "
-                    "weights: a network trained with it may differ",
-                    name, cost->metric.str(), with_error(*cost), beside_epsilon(c, *cost, epsilon), rank),
-        s != Side::unclear);
+    Finding& f = c.say("replaced",
+                       fmt::format("{}, without training, costs {} {}, {}; {}", name, cost->metric.str(),
+                                   with_error(*cost), beside_epsilon(c, *cost, epsilon), rank),
+                       s != Side::unclear);
+    any = true;
     about(f, *cost, epsilon);
     f.asked = true;
     f.claims = {{fmt::format("changes {}", name), answer_of(s, Side::above)}};
   }
+  if (any)
+    c.say("replaced", "a stress test of these weights: a network trained with it may differ").asked = true;
 }
 
 }  // namespace

@@ -50,8 +50,12 @@ Kind kind_of(const Case& c, const Row& r) {
 constexpr double kBound = 43 * std::numbers::ln2;
 
 std::string described(const Case& c, const Row& r) {
-  std::string text = fmt::format("{} with margin {}{} nats on {} (threshold {}", label(r),
+  const Row* seen = c.evidence.of_head("full", "sink_key_seen", r.layer, r.head);
+  std::string text = fmt::format("{} with margin {}{} nats on {}{} (threshold {}", label(r),
                                  r.value > kBound ? "of at least " : "", with_error(r), kind_of(c, r).words,
+                                 seen != nullptr && seen->value < kNearlyAllSamples
+                                     ? fmt::format(", which {:.0f} % of the queries see", 100 * seen->value)
+                                     : "",
                                  number(c.limit("sink_margin")));
   if (const Row* null = c.evidence.of_head("full", "sink_margin_null", r.layer, r.head))
     text += fmt::format("; keys in random order: {}", number(null->value));
@@ -86,13 +90,14 @@ struct InSamples {
 
 /// Of every head of a variant, in the order of its rows: whether it is a sink.
 struct Decided {
+  bool by_sample = false;          // whether single samples were kept
   std::vector<Side> sides;         // unclear, too, where the mean is above and most samples are not
   std::vector<InSamples> samples;  // of heads that are sinks in some samples; all = 0 of the others
 };
 
 Decided decide(const Case& c, std::string_view variant, const std::vector<const Row*>& rows, double limit) {
-  Decided out{sides_of(rows, limit), std::vector<InSamples>(rows.size())};
   const auto samples = c.evidence.samples_of_heads(variant, "sink_margin");
+  Decided out{!samples.empty(), sides_of(rows, limit), std::vector<InSamples>(rows.size())};
   for (size_t i = 0; i < rows.size(); ++i) {
     // What the largest of many keys reaches by chance is no sink, however large.
     const Row* null = c.evidence.of_head(variant, "sink_margin_null", rows[i]->layer, rows[i]->head);
@@ -114,11 +119,27 @@ Decided decide(const Case& c, std::string_view variant, const std::vector<const 
   return out;
 }
 
+void say_without(Case& c) {
+  if (const std::vector<std::string> without = c.heads_without("sink_margin"); !without.empty())
+    c.say("sink",
+          fmt::format("not known for {}: a margin needs shares of attention, and a key that a quarter of the "
+                      "queries see",
+                      list_of(without)),
+          false);
+}
+
 void judge_sinks(Case& c) {
   const double limit = c.limit("sink_margin");
   const std::vector<const Row*>& rows = c.evidence.all("full", "sink_margin");
   if (rows.empty()) {
-    c.say("sink", "not known: no sink_margin was measured", false).measured = false;
+    const bool windows = std::ranges::any_of(c.spec.blocks, [](const BlockSpec& b) {
+      return b.attention_branch() != nullptr && b.attention_branch()->attention()->window > 0;
+    });
+    c.say("sink",
+          fmt::format("not known: no sink_margin was measured{}",
+                      windows ? "; it needs a key that a quarter of the queries see, and windows are short" : ""),
+          false)
+        .measured = false;
     return;
   }
   const Row& largest = **std::max_element(rows.begin(), rows.end(),
@@ -166,12 +187,13 @@ void judge_sinks(Case& c) {
   const char* none = !unclear.empty() ? "clearly a sink"
                      : !mixed.empty() ? "a sink in three quarters of the samples"
                                       : "a sink";
-  Finding& f =
-      c.say("sink", count == 0 ? fmt::format("no head is {}{}: the strongest is {}{}", none,
-                                             c.of_those("sink_margin"), described(c, *strongest), beside)
-                               : fmt::format("{} of {} heads are sinks ({}){}: the strongest is {}{}", count,
-                                             rows.size(), list_of(layers), c.of_those("sink_margin"),
-                                             described(c, *strongest), beside));
+  const char* const in_samples = decided.by_sample ? " in three quarters of the samples or more" : "";
+  const std::string strong = fmt::format("the strongest is {}{}", described(c, *strongest), beside);
+  Finding& f = c.say("sink",
+                     count == 0 ? fmt::format("no head is {}{}: {}", none, c.of_those("sink_margin"), strong)
+                                : fmt::format("{} of {} heads are sinks{} ({}){}: {}", count, rows.size(),
+                                              in_samples, list_of(layers), c.of_those("sink_margin"), strong),
+                     unclear.size() < rows.size());
   about(f, *strongest, limit);
   f.claims = std::move(claims);
   if (!mixed.empty()) {
@@ -192,12 +214,7 @@ void judge_sinks(Case& c) {
         fmt::format("not known for {}: margins too near {} nats for their errors; more samples would decide",
                     list_of(unclear), number(limit)),
         false);
-  if (const std::vector<std::string> without = c.heads_without("sink_margin"); !without.empty())
-    c.say("sink",
-          fmt::format("not known for {}: a margin needs shares of attention, and a key that a quarter of the "
-                      "queries see",
-                      list_of(without)),
-          false);
+  say_without(c);
 }
 
 }  // namespace

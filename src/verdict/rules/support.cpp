@@ -96,7 +96,7 @@ const Row* rank_at(const Case& c, std::string_view variant, const Place& p) {
 std::optional<Left> least_left(const Case& c, std::string_view variant) {
   Left residual = left_of(c, variant, [&](std::string_view v, const Place&p) { return c.residual(v, p); }),
        rank = left_of(c, variant, [&](std::string_view v, const Place&p) { return rank_at(c, v, p); });
-  residual.name = c.residual_name(), rank.name = "effective rank";
+  residual.name = c.residual_name(), rank.name = "centered effective rank";
   const Left& least = rank.ratio < residual.ratio ? rank : residual;
   if (least.place == nullptr) return std::nullopt;
   return least;
@@ -216,7 +216,7 @@ class Support {
     const double half = c_.limit("collapse_ratio"), most = c_.limit("kept");
     const std::string text = fmt::format(
         "without {}, and nothing else removed, {} of the full network's {} is left at {} ({} against {}; "
-        "thresholds {} and {}){}",
+        "collapse_ratio {}, kept {}){}",
         them_, number(left->ratio), left->name, c_.path.one(left->place->layer), with_error(*left->without),
         with_error(*left->full), number(half), number(most),
         std::isnan(left->slope) ? std::string()
