@@ -58,8 +58,8 @@ extern const Lens lens_contributions{
     .cost = "about 0.1 forward passes at T = 128",
     .sites = {{"attn.hook_result", SiteForm::factored}},
     .metrics = {{.name = "head_share",
-                 .formula = "median over tokens (at most 32 of a sample) of ||z_h W_O,h^T||_1 over the "
-                            "sum of all heads'",
+                 .formula = "median over tokens, special ones too (at most 32 of a sample), of "
+                            "||z_h W_O,h^T||_1 over the sum of all heads'",
                  .meaning = "1 / H where all heads contribute alike; near 0: the head adds next to nothing",
                  .high = 1.0,
                  .version = 2},

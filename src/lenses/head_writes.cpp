@@ -129,9 +129,9 @@ extern const Lens lens_head_writes{
     .metrics =
         {{.name = "head_varied_rel",
           .formula =
-              "||C z_h W_O,h^T||_F / ||C x||_F, C centres over tokens (at most 32 of a sample, "
-              "without those whose squared distance from the mean is over 20 times the median one), x the "
-              "stream before the block; none where its tokens differ by rounding alone",
+              "||C z_h W_O,h^T||_F / ||C x||_F, C centres over tokens, special ones too (at most 32 of a "
+              "sample, without those whose squared distance from the mean is over 20 times the median one), "
+              "x the stream before the block; none where its tokens differ by rounding alone",
           .meaning = "near 0: the head writes one vector into every token, or nothing",
           .version = 3},
          {.name = "head_predicted",

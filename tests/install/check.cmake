@@ -1,6 +1,7 @@
-# Installs the build into an empty prefix and builds a consumer that knows nothing but that prefix.
+# Installs the build into an empty prefix and builds consumers that know nothing but that prefix.
 set(prefix ${BUILD}/install-check/prefix)
 set(consumer ${BUILD}/install-check/consumer)
+set(example ${BUILD}/install-check/example)
 file(REMOVE_RECURSE ${BUILD}/install-check)
 
 function(run)
@@ -11,13 +12,19 @@ function(run)
   endif()
 endfunction()
 
+function(build source folder)
+  run(${CMAKE_COMMAND} -S ${SOURCE}/${source} -B ${folder} -G ${GENERATOR} ${ARGN} "-DCMAKE_CXX_FLAGS=${FLAGS}"
+    "-DCMAKE_PREFIX_PATH=${prefix};${PREFIX_PATH}")
+  run(${CMAKE_COMMAND} --build ${folder})
+endfunction()
+
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
-run(${CMAKE_COMMAND} -S ${SOURCE}/tests/install -B ${consumer} -G ${GENERATOR} -DENGINE=${ENGINE}
-  "-DCMAKE_CXX_FLAGS=${FLAGS}" "-DCMAKE_PREFIX_PATH=${prefix};${PREFIX_PATH}")
-run(${CMAKE_COMMAND} --build ${consumer})
+build(tests/install ${consumer} -DENGINE=${ENGINE})
 run(${consumer}/reads_tables)
 if(ENGINE)
   run(${consumer}/scans)
+  build(examples/scan ${example})  # what README shows
+  run(${example}/scan_example ${SOURCE}/models/builtin ${SOURCE}/models/builtin/demo.txt)
 endif()
 run(${prefix}/bin/rankscope --help)
 if(NOT BUILD_TYPE STREQUAL "Release")
