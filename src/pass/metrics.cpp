@@ -229,7 +229,9 @@ const std::vector<MetricInfo>& metrics_without_lens() {
 
       {.name = "path_norm",
        .formula = "root mean square of the sum of the paths",
-       .meaning = "high: these paths write much"},
+       .meaning = "high: these paths write much",
+       .mean = Mean::geometric,
+       .version = 2},
       {.name = "path_share",
        .formula = "path_norm / (sum of path_norm over lengths + that of the bias stream)",
        .meaning = "1: all that is written comes along paths of this length",

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "pass/metrics.h"
 #include "pass/output.h"
 #include "pass/pass.h"
 #include "pass/variants.h"
@@ -9,15 +10,14 @@
 namespace rankscope {
 namespace {
 
-// Metrics a reading has beside the lenses'; only the kind of mean matters here.
+// Of the metrics that a reading has beside the lenses' one has a mean of its own.
 const Lens& own_metrics() {
-  static const Lens lens{
-      .name = "readings",
-      .summary = {},
-      .cost = {},
-      .sites = {},
-      .metrics = {{.name = "path_norm", .formula = {}, .meaning = {}, .mean = Mean::geometric}},
-      .start = nullptr};
+  static const Lens lens{.name = "readings",
+                         .summary = {},
+                         .cost = {},
+                         .sites = {},
+                         .metrics = {*metric_info("path_norm")},
+                         .start = nullptr};
   return lens;
 }
 

@@ -219,9 +219,10 @@ double Case::epsilon_of(const Row& cost) const {
 }
 
 std::string why_unclear(const Row& r, std::string_view near) {
-  if (r.n < 2) return "one sample has no error";
-  if (r.n < 4) return fmt::format("{} samples are too few to tell from {}", r.n, near);
-  return fmt::format("too near {} for their errors", near);
+  const std::string why = r.n < 2   ? "one sample has no error"
+                          : r.n < 4 ? fmt::format("{} samples are too few to tell from {}", r.n, near)
+                                    : fmt::format("too near {} for their errors", near);
+  return why + "; more samples would decide";
 }
 
 void about(Finding& f, const Row& r, double threshold, const Row* baseline) {

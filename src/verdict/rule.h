@@ -124,7 +124,8 @@ struct Case {
 /// (importance/stand_ins.h). What the pairs are is `of_them`; false where none was tried.
 bool say_stand_ins(Case& c, std::string_view prefix, std::string_view topic, std::string_view of_them);
 
-/// Why rows like this decide nothing: "too near epsilon for their errors", or that one sample has none.
+/// Why rows like this decide nothing, "too near epsilon for their errors" or that one sample has none, and what
+/// would decide.
 std::string why_unclear(const Row& r, std::string_view near);
 
 /// Puts the numbers of a row behind a sentence.

@@ -62,7 +62,8 @@ TEST_F(Verdict, CostsThatAddUpAreNoStandingInAndEffectsThatDoNotAre) {
             "effects add up to (epsilon 0.001)");
   more.stderr_ = 0.4;
   EXPECT_EQ(said("head").back(),
-            "? not known whether L1H0+L2H0 stand in for each other: too near epsilon for their errors");
+            "? not known whether L1H0+L2H0 stand in for each other: too near epsilon for their errors; more "
+            "samples would decide");
 }
 
 TEST_F(Verdict, AHeadThatCouldWriteAndDoesNotIsDormantOnThisText) {

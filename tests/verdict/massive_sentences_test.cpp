@@ -52,12 +52,13 @@ TEST_F(Verdict, OneSampleHasNoErrorAndIsNotSaidToBeNearAThreshold) {
   Row& one = add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
   one.n = 1;
   one.stderr_ = kNone;
-  EXPECT_EQ(said("massive"), Lines{"? not known at blocks.4.hook_resid_post (40): one sample has no error"});
+  EXPECT_EQ(said("massive"), Lines{"? not known at blocks.4.hook_resid_post (40): one sample has no error; "
+                                   "more samples would decide"});
   one.n = 2;  // twelve standard errors and more are needed
   one.stderr_ = 200;
   EXPECT_EQ(said("massive"),
             Lines{"? not known at blocks.4.hook_resid_post (40 ± 2e+02): 2 samples are too few to "
-                  "tell from 1000 times the median"});
+                  "tell from 1000 times the median; more samples would decide"});
 }
 
 TEST_F(Verdict, HostileVariantNamesAreShownNotObeyed) {

@@ -89,7 +89,15 @@ TEST_F(Verdict, ScoresAreHeldAgainstThoseOfRandomInitialisation) {
       "0.00021 of random initialisation's (threshold 0.5); --rank qk=auto tells what rank the output needs");
   table_.rows[0].value = 4.0;
   EXPECT_EQ(said("rank")[0].substr(0, 38), "no head's scores are clearly low in ra");
-  EXPECT_EQ(said("rank")[1], "? not known for the scores of L0H0: too near 0.5 for their errors");
+  EXPECT_EQ(said("rank")[1],
+            "? not known for the scores of L0H0: too near 0.5 for their errors; more samples would decide");
+  table_.rows[1].value = 4.0;  // now none is decided, which is said once
+  EXPECT_EQ(said("rank")[0].substr(0, 89),
+            "? not known whether any head's scores are low in rank: the lowest are those of L0H0 with ");
+  EXPECT_EQ(said("rank")[1].find("the scores"), std::string::npos);
+  EXPECT_TRUE(
+      said("rank")[0].ends_with("(threshold 0.5); too near 0.5 for their errors; more samples would "
+                                "decide"));
 }
 
 TEST_F(Verdict, OfSeveralRanksTheSmallestThatKeepsTheOutputIsNamed) {

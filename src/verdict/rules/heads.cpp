@@ -218,8 +218,7 @@ void judge_heads(Case& c) {
   if (accepted.size() > 1) together(c, accepted);
   if (!unclear.empty())
     c.say("head",
-          fmt::format("not known for {}: {}; more samples would decide", list_of(unclear),
-                      why_unclear(*costs.front(), "epsilon")),
+          fmt::format("not known for {}: {}", list_of(unclear), why_unclear(*costs.front(), "epsilon")),
           false);
   if (!undecided.empty())
     about(c.say("head",

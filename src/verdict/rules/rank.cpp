@@ -107,6 +107,7 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
   const std::string text = fmt::format(
       "the lowest are those of {} with logit_rank {}, {} of random initialisation's (threshold {})",
       label(*own[lowest]), with_error(*own[lowest]), with_error(ratios[lowest]), number(limit));
+  const std::string why = why_unclear(ratios.front(), number(limit));
   // Early queries see few keys, so a causal head is read where it looks far back.
   const char* const where = c.spec.causal() ? " where later tokens read earlier ones" : "";
   Finding& f =
@@ -119,16 +120,13 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
                                             "qk=auto tells what rank the output needs",
                                             low.size(), ratios.size(), where, list_of(low), text))
           : c.say("rank",
-                  fmt::format("not known whether any {}head's scores are low in rank{}{}: {}",
-                              others ? "other " : "", where, c.of_those("logit_rank"), text),
+                  fmt::format("not known whether any {}head's scores are low in rank{}{}: {}; {}",
+                              others ? "other " : "", where, c.of_those("logit_rank"), text, why),
                   false);
   about(f, *own[lowest], limit);
   f.claims = std::move(claims);
-  if (!unclear.empty())
-    c.say("rank",
-          fmt::format("not known for the scores of {}: {}", list_of(unclear),
-                      why_unclear(ratios.front(), number(limit))),
-          false);
+  if (!unclear.empty() && unclear.size() < ratios.size())
+    c.say("rank", fmt::format("not known for the scores of {}: {}", list_of(unclear), why), false);
 }
 
 /// Heads that give every key the same score have no rank of scores at all. Whether there are any.
