@@ -324,6 +324,14 @@ A trial that diverged is counted below the table and breaks nothing; `plot` read
     try  choose another folder
   [2]
 
+A network before training was not kept, so there is none to export.
+
+  $ rankscope study run skip-scales look=start skip=1 seed=0 depth=0 --threads 1 --out started -q > /dev/null; rankscope study export started --model $(ls started/trials) model
+  error: look=start is a network before training, and keeps none
+    in   started/trials/a7d185d5fb259f36
+    try  a trial with look=trained
+  [1]
+
 A warm-up that a study chose grows with the steps, which is said.
 
   $ rankscope study run fig1 layers=1 width=1 rank=1 seed=0 --steps 100000 --dry-run > /dev/null

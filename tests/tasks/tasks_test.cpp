@@ -150,6 +150,25 @@ TEST(Tasks, MoreOrthonormalPointsThanDimensionsAreRefused) {
   }
 }
 
+TEST(Tasks, FarthestOfEqualDistancesIsRefused) {
+  const Task& task = task_named("farthest");
+  const auto refused = [&](const TaskSpec& spec) {
+    try {
+      task.check(spec);
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused({.name = "farthest", .data = "ortho", .d = 8, .n = 3}),
+            "orthonormal points are equally far from each other: none is the farthest");
+  EXPECT_EQ(refused({.name = "farthest", .data = "iid", .d = 8, .n = 1}), "one point has no farthest other");
+  // Of two points it is the other one, and so is a point's negative; a query of its own tells all apart.
+  EXPECT_EQ(refused({.name = "farthest", .data = "ortho", .d = 8, .n = 2}), "");
+  EXPECT_EQ(refused({.name = "farthest", .data = "doubled", .d = 8, .n = 1}), "");
+  EXPECT_EQ(refused({.name = "farthest", .data = "ortho", .d = 8, .n = 3, .queries = 1}), "");
+}
+
 TEST(Tasks, AnUnknownTaskNamesTheNearest) {
   try {
     task_named("farthst");

@@ -135,6 +135,10 @@ double shared_hypotheses_flops(const Config& c) {
 }
 
 void export_hypotheses(const TrialJob& job, const std::filesystem::path& folder) {
+  if (text(job.config, "look") == kStart)
+    throw Error("look=start is a network before training, and keeps none")
+        .in(job.folder.string())
+        .hint("a trial with look=trained");
   const TokenTrial t = token_trial_of(job.config);
   const TokenData data = t.task->make(t.data);
   export_shared(scaled_training(job.config, t, data),

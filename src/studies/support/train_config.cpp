@@ -335,7 +335,7 @@ void check(const TrialSpec& t) {
   check(t.network, "the keys of the trial");
   if (t.start != "random" && t.start_scale != 1)
     throw usage_error(fmt::format("start_scale is of random starts, and this one is {}", t.start))
-        .hint("start=random, or leave start_scale out");
+        .hint("start=random, or start_scale=1");
   if (tokens_of(t) > 256)
     throw usage_error(fmt::format("{} tokens are more than the 256 of short-context attention", tokens_of(t)))
         .hint("n=256");
