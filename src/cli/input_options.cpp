@@ -156,6 +156,21 @@ void fill_in_request(InputOptions& o, Io& io) {
   check_out(o.out, o.force, io);
 }
 
+Leftovers::Leftovers(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (const std::string name = entry.path().filename().string();
+        name == kArraysFile || name == "patterns.safetensors" ||
+        (name.starts_with("patterns-") && name.ends_with(".safetensors")))
+      files_.emplace_back(entry.path(), entry.last_write_time(ignored));
+}
+
+void Leftovers::remove_old() const {
+  std::error_code ignored;
+  for (const auto& [file, written] : files_)
+    if (std::filesystem::last_write_time(file, ignored) == written) std::filesystem::remove(file, ignored);
+}
+
 void write_report(const std::string& folder, const ScanResult& result, const std::function<void()>& also) {
   Results results(result);
   results.name = folder_name(folder);
@@ -176,6 +191,7 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
                    const std::function<void()>& also) {
   std::optional<ResultFolder> folder;
   if (!o.out.empty()) folder.emplace(o.out);
+  const Leftovers earlier(o.out);
   ScanResult result;
   {
     Progress line(io.err, progress_wanted(io.quiet));
@@ -183,7 +199,7 @@ int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const
         work([&](int64_t done, int64_t total, const std::string& what) { line.update(done, total, what); });
   }
   result.manifest["command"] = fmt::format("rankscope {}", fmt::join(io.arguments, " "));
-  if (!o.out.empty()) write_report(o.out, result, also);
+  if (!o.out.empty()) write_report(o.out, result, also), earlier.remove_old();
   const TextSink sink = [&](std::string_view text) { io.out << text; };
   if (o.format == "json")
     write_json(result, sink);

@@ -2,8 +2,10 @@
 // that read a model and an input.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
@@ -46,6 +48,17 @@ void fill_in_request(InputOptions& o, Io& io);
 int run_and_report(InputOptions& o, Io& io, const std::function<ScanResult(const ProgressCallback&)>& work,
                    const std::function<void(const ScanResult&, std::ostream&)>& table,
                    const std::function<void()>& also = {});
+
+/// What an earlier run left in a folder beside its tables: arrays and patterns. This run may write none.
+class Leftovers {
+ public:
+  explicit Leftovers(const std::filesystem::path& folder);
+  /// Those that were not written since.
+  void remove_old() const;
+
+ private:
+  std::vector<std::pair<std::filesystem::path, std::filesystem::file_time_type>> files_;
+};
 
 /// The page and its tables in a folder, with the arrays behind them and what `also` writes.
 void write_report(const std::string& folder, const ScanResult& result,

@@ -104,6 +104,7 @@ int run(Options& o, Io& io) {
   const PlanRequest request{o.input.request, o.nats};
   const std::string& to = o.input.out;
   if (!o.write.empty()) check_write(o);
+  const Leftovers earlier(to);
   const auto for_model = folder_for("--write", o.write), for_report = folder_for("--out", to);
   InputOptions shown;
   PlanResult plan;
@@ -122,6 +123,7 @@ int run(Options& o, Io& io) {
         out.flush();
         if (!to.empty()) {
           write_report(to, report);
+          earlier.remove_old();
           say_written(to, io);
         }
         if (o.write.empty()) return;
