@@ -34,9 +34,10 @@ Estimate arithmetic_mean(std::span<const double> x) {
 std::vector<double> finite_logs(std::vector<double> logs) {
   const auto known = [](double log) { return log != -kInfinite; };
   if (std::none_of(logs.begin(), logs.end(), known)) return logs;
-  double least = -20 * std::numbers::ln2;  // what rounding leaves of float32
+  double sum = 0, count = 0, least = kInfinite;
   for (const double log : logs)
-    if (known(log)) least = std::min(least, log);
+    if (known(log)) sum += log, ++count, least = std::min(least, log);
+  least = std::min(least, sum / count - 20 * std::numbers::ln2);  // what rounding leaves of float32
   for (double& log : logs)
     if (!known(log)) log = least;
   return logs;

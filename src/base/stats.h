@@ -14,8 +14,9 @@ struct Estimate {
 /// Samples that are not finite are left out by the caller; an empty span gives NaN.
 Estimate arithmetic_mean(std::span<const double> x);
 
-/// Logarithms of numbers of which some are zero: a zero counts as the least of the others, as 2^-20 at most,
-/// so that one sample of zero says nothing of the rest. Zeros alone stay minus infinity.
+/// Logarithms of numbers of which some are zero: a zero counts as 2^-20 of the others' geometric mean, or as
+/// the least of them where that is less, so that one zero does not make the mean zero. Zeros alone stay minus
+/// infinity.
 std::vector<double> finite_logs(std::vector<double> logs);
 
 /// exp(mean(log x)) over finite_logs; its standard error by the delta method. Of zeros alone the mean is

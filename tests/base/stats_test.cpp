@@ -15,10 +15,14 @@ TEST(GeometricMean, IsTheExponentialOfTheMeanLogarithm) {
   EXPECT_NEAR(e.stderr_, 2 * std::log(4.0) / std::sqrt(3.0), 1e-14);
 }
 
-// A sample whose tokens are all one has a residual of exactly 0, and says nothing of the others.
-TEST(GeometricMean, TakesAZeroAmongOtherNumbersForTheLeastOfThem) {
+// A sample whose tokens are all one has a residual of exactly 0, and does not make that of all 0.
+TEST(GeometricMean, TakesAZeroAmongOtherNumbersForWhatRoundingLeavesOfThem) {
   EXPECT_NEAR(geometric_mean(std::vector<double>{0, 1, 1, 1}).value, std::exp2(-5), 1e-16);  // 2^(-20 / 4)
-  EXPECT_NEAR(geometric_mean(std::vector<double>{0, 1e-10, 1}).value, std::pow(1e-20, 1.0 / 3), 1e-20);
+  EXPECT_NEAR(geometric_mean(std::vector<double>{0, 5e3, 5e3, 5e3}).value, 5e3 * std::exp2(-5), 1e-11);
+}
+
+TEST(GeometricMean, TakesAZeroForTheLeastOfTheOthersWhereThatIsLess) {
+  EXPECT_NEAR(geometric_mean(std::vector<double>{0, 1e-30, 1}).value, 1e-20, 1e-33);
 }
 
 TEST(GeometricMean, TakesLogarithmsBelowWhatADoubleHoldsAsTheyAre) {
