@@ -123,10 +123,12 @@ extern const Lens lens_massive{
                  .version = 2},
                 {.name = "massive_token",
                  .formula = "position, from 0, of that maximum in the sample with the largest ratio",
-                 .meaning = "often 0 or a delimiter; n is 1: it is one sample's"},
+                 .meaning = "often 0 or a delimiter; n is 1: it is one sample's",
+                 .version = 2},
                 {.name = "massive_channel",
                  .formula = "channel, from 0, of that maximum in the sample with the largest ratio",
-                 .meaning = "usually the same few channels at every depth"}},
+                 .meaning = "usually the same few channels at every depth",
+                 .version = 2}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Massive>(); }};
 
 }  // namespace rankscope

@@ -12,6 +12,7 @@
 #include "lenses/lens.h"
 #include "lenses/support/on_device.h"
 #include "lenses/support/some_tokens.h"
+#include "model/sites.h"
 #include "spectral/batch.h"
 #include "tensors/norm.h"
 
@@ -29,7 +30,7 @@ constexpr int64_t kReadGroups = 32;    // of samples, left out in turn for the e
 constexpr int64_t kMostRead = 32;      // of a longer sample, all over it: no number here needs more
 constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
 constexpr double kPasses = 1e-3;       // a unit whose activation lets less of it through writes nothing
-constexpr double kMostUnits = 0.9;     // nine units of ten differ by no more
+constexpr std::string_view kUnits = "mlp.hook_pre";
 
 /// 1 / v where v is more than rounding leaves of numbers of this mean square, else 0.
 at::Tensor inverse(const at::Tensor& v, const at::Tensor& mean_square, double epsilon) {
@@ -93,7 +94,8 @@ SampleSums look(const at::Tensor& rows, bool causal, std::optional<Activation> a
   at::Tensor counts = (rows.amax(1) != rows.amin(1)).logical_and(writes);
   counts = counts.logical_or(counts.any(1, true).logical_not());
   const at::Tensor each = at::where(counts, (own / all).sqrt(), at::full_like(own, kNone));
-  const at::Tensor at = ((counts.sum(1, true) - 1).to(at::kDouble) * kMostUnits).floor().to(at::kLong);
+  const at::Tensor at =
+      at::floor_divide(counts.sum(1, true) * 9 + 9, 10) - 1;            // nine of ten lie there or below
   out.difference = std::get<0>(each.sort(1)).gather(1, at).squeeze(1);  // NaN is behind all numbers
   return out;
 }
@@ -105,15 +107,17 @@ class Readers : public Measurement {
     const bool inside = context.layer >= 0 && context.layer < context.spec.depth();
     const bool last = context.layer + 1 == context.spec.depth() && !context.spec.final_norm.there();
     const BranchSpec* mlp = inside ? blocks[static_cast<size_t>(context.layer)].mlp_branch() : nullptr;
-    units_ = context.site.ends_with("mlp.hook_pre");
+    units_ = within_block(context.site) == kUnits;
     if (units_ && mlp != nullptr) activation_ = mlp->mlp()->activation;
-    wanted_ = units_ || !inside || last || mlp == nullptr;
+    // Experts have no units that every token is read by.
+    wanted_ = units_ || !inside || last ||
+              !site_named(kUnits).present(context.spec, blocks[static_cast<size_t>(context.layer)]);
   }
 
  private:
   at::Tensor whole(const WholeView& view) override {
     const int64_t samples = view.packing.count(), units = view.x.size(1);
-    if (!wanted_) return {};  // the block has an MLP, and its units tell more
+    if (!wanted_) return {};  // the block has units, and they tell more
     const auto wide = view.x.options().dtype(at::kDouble);
     if (!count_.defined()) {
       count_ = at::zeros({kReadGroups}, wide);
@@ -191,8 +195,8 @@ extern const Lens lens_readers{
     .name = "readers",
     .summary = "How differently those who read the tokens see them: what the verdict on collapse reads",
     .cost = "about 0.1 forward passes at T = 128",
-    .sites = {{"mlp.hook_pre", SiteForm::whole},
-              {"hook_resid_post", SiteForm::whole},
+    .sites = {{kUnits, SiteForm::whole},
+              {"hook_resid_post", SiteForm::whole},  // of blocks without such units, and at the end
               {"ln_final.hook_normalized", SiteForm::whole}},
     .metrics =
         {{.name = "spread",
@@ -214,9 +218,9 @@ extern const Lens lens_readers{
           .version = 4},
          {.name = "unit_sd_rel_p90",
           .formula =
-              "sd / rms over the tokens of a sample, that of the unit above nine tenths of the others (the "
-              "lower of two); the tokens and units of spread, without units that are one number for all "
-              "tokens, unless every unit is",
+              "the least number that sd / rms over the tokens of a sample does not exceed in nine units of "
+              "ten; the tokens and units of spread, without units that are one number for all tokens, unless "
+              "every unit is",
           .meaning = "0: every unit reads the same from every token; 1: some have no part common to all",
           .high = 1.0 + 1e-5}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {

@@ -101,19 +101,23 @@ TEST(Cases, AMassiveChannelThatANormBehindTheBlockSpreadsIsFoundBeforeThatNorm) 
   EXPECT_EQ(answer(said, "alike 0"), Claim::Answer::no);
 }
 
-// 40 units of 64 let nothing through, whatever they read: the other 24 are what the layer reads with.
+// Units that let nothing through read what they will: the others are what the layer reads with.
 TEST(Cases, UnitsThatWriteNothingSayNothingOfWhatIsRead) {
-  const auto unread = [](double live_bias) {
+  constexpr int64_t kAll = 64;
+  const auto unread = [](int64_t dead, double live_bias) {
     Planted p = plain(Reads::pre_layer, false);
     for (BlockSpec& b : p.spec.blocks) b.mlp_branch()->mlp()->activation = Activation::relu;
     Stored& w = *p.weights;
     const std::string in = block(0, "mlp.b_in");
-    w[in].narrow(0, 0, 40).fill_(-100);
-    w[in].narrow(0, 40, 24).fill_(live_bias);
+    w[in].narrow(0, 0, dead).fill_(-100);
+    w[block(0, "mlp.W_in")].narrow(0, 0, dead) *= 5;  // what they read differs widely all the same
+    w[in].narrow(0, dead, kAll - dead).fill_(live_bias);
     return answer(ask(p), "unread 0");
   };
-  EXPECT_EQ(unread(0), Claim::Answer::no) << "more than half are dead, the others read";
-  EXPECT_EQ(unread(300), Claim::Answer::yes) << "what is alive is nearly constant";
+  for (const int64_t dead : {40, 60}) {
+    EXPECT_EQ(unread(dead, 0), Claim::Answer::no) << dead << " are dead, the others read";
+    EXPECT_EQ(unread(dead, 300), Claim::Answer::yes) << dead << " are dead, what is alive is nearly constant";
+  }
 }
 
 TEST(Cases, TokensOfRankOneAreADimensionalCollapseThoughTheirResidualIsLarge) {

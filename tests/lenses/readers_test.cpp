@@ -40,6 +40,42 @@ double plain_spread(const at::Tensor& x, const std::vector<int64_t>& lengths) {
   return sum / static_cast<double>(x.size(1));
 }
 
+/// The least number that sd / rms does not exceed in nine of ten of those units that differ, with loops.
+double plain_sd_rel_p90(const at::Tensor& x) {
+  std::vector<double> all;
+  for (int64_t u = 0; u < x.size(1); ++u) {
+    double mean = 0, squares = 0, apart = 0;
+    const auto n = static_cast<double>(x.size(0));
+    const auto at = [&](int64_t i) { return x[i][u].item<double>(); };
+    for (int64_t i = 0; i < x.size(0); ++i) mean += at(i) / n, squares += at(i) * at(i) / n;
+    for (int64_t i = 0; i < x.size(0); ++i) apart += (at(i) - mean) * (at(i) - mean) / n;
+    if (apart > 0) all.push_back(std::sqrt(apart / squares));
+  }
+  std::ranges::sort(all);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (10 * (i + 1) >= 9 * all.size()) return all[i];
+  return 0;
+}
+
+/// (tr K)^2 / ||K||_F^2 of units over their standard deviations, by the eigenvalues of their correlations.
+double plain_unit_rank(const at::Tensor& x) {
+  const at::Tensor e = at::linalg_eigvalsh(at::corrcoef(x.t()));
+  return (e.sum().square() / e.square().sum()).item<double>();
+}
+
+/// What the lens says in front of an MLP of that activation.
+Collected see_units(const at::Tensor& x, const std::vector<int64_t>& lengths, Activation activation) {
+  ModelSpec spec;
+  spec.blocks = {classic_block(NormPlace::pre, {NormKind::layer}, {}, "mlp",
+                               {.width = x.size(1), .activation = activation})};
+  const LensContext context{spec, 0, 17, 0, 0.3, {}, "blocks.0.mlp.hook_pre"};
+  const Packed packed(lengths);
+  const Packing packing = packed.packing();
+  Seeing seeing(lens_named("readers"), context);
+  seeing.whole({x, packing});
+  return seeing.finish();
+}
+
 /// Sums of a few hundred doubles: each is off by at most that many roundings, and so are their ratios.
 constexpr double kSums = 1e-12;
 
@@ -159,8 +195,55 @@ TEST(Readers, TokensAlongOneDirectionHaveRankOne) {
 
 TEST(Readers, UnitsThatReadMostlyOneNumberDifferLittle) {
   at::manual_seed(5);
-  const at::Tensor x = at::randn({500, kUnits}, at::kDouble) + 100;
-  EXPECT_NEAR(see_residual("readers", x).content("unit_sd_rel_p90"), 0.01, 0.002);  // 1 / 100, sd known to 3 %
+  const at::Tensor x = at::randn({32, kUnits}, at::kDouble) + 100;
+  const double got = see_residual("readers", x).content("unit_sd_rel_p90");
+  EXPECT_NEAR(got, plain_sd_rel_p90(x), kSums);
+  EXPECT_NEAR(got, 0.01, 4 * 0.01 / std::sqrt(2 * 31));  // 1 / 100; four errors of a deviation of 32 numbers
+}
+
+// The median one said it of a layer half of whose units do.
+TEST(Readers, NineUnitsOfTenDifferByNoMoreThanIsSaid) {
+  at::manual_seed(10);
+  const at::Tensor base = at::randn({32, 20}, at::kDouble) + 100;
+  for (const int64_t lively : {0, 1, 2, 3, 10}) {
+    const at::Tensor x = base.clone();
+    x.narrow(1, 0, lively) -= 100;
+    const double got = see_residual("readers", x).content("unit_sd_rel_p90");
+    EXPECT_NEAR(got, plain_sd_rel_p90(x), kSums) << lively;
+    EXPECT_EQ(got > 0.5, lively > 2) << lively << " of 20 are no constants";
+  }
+}
+
+TEST(Readers, UnitsWhoseActivationLetsNothingThroughAreLeftOut) {
+  at::manual_seed(11);
+  const std::vector<int64_t> lengths{30, 23, 32};
+  const at::Tensor alive = tokens(lengths, 0.3, 0.7);  // of each some tokens of every sample pass
+  // The dead differ far more than the others do, and from sample to sample alone; relu passes none of it.
+  const at::Tensor dead =
+      at::cat({at::full({30, 60}, -50.), at::full({23, 60}, -90.), at::full({32, 60}, -70.)})
+          .to(at::kDouble) +
+      at::randn({85, 60}, at::kDouble);
+  const at::Tensor x = at::cat({dead, alive}, 1);
+  const Collected got = see_units(x, lengths, Activation::relu),
+                  all = see_units(x, lengths, Activation::identity);
+  EXPECT_NEAR(got.total("spread").value, plain_spread(alive, lengths), kSums);
+  EXPECT_NEAR(all.total("spread").value, plain_spread(x, lengths), kSums);
+  EXPECT_GT(got.total("spread").value, 3 * all.total("spread").value) << "the dead would have hidden it";
+  int64_t first = 0;
+  for (size_t s = 0; s < lengths.size(); first += lengths[s++]) {
+    const at::Tensor own = alive.narrow(0, first, lengths[s]);
+    EXPECT_NEAR(got.content("unit_rank", static_cast<int64_t>(s)), plain_unit_rank(own), kSums * 30);
+    EXPECT_NEAR(got.content("unit_sd_rel_p90", static_cast<int64_t>(s)), plain_sd_rel_p90(own), kSums);
+  }
+}
+
+TEST(Readers, WhereNoUnitPassesAnythingAllAreRead) {
+  at::manual_seed(12);
+  const std::vector<int64_t> lengths{30, 23};
+  const at::Tensor x = tokens(lengths, 1.5, 0.7) - 10;
+  // Squares a hundred times as large as what is left of them: two digits less.
+  EXPECT_NEAR(see_units(x, lengths, Activation::relu).total("spread").value, plain_spread(x, lengths),
+              100 * kSums);
 }
 
 TEST(Readers, OneTokenFarFromTheRestDoesNotHideThatTheyAreAlike) {

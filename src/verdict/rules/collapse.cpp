@@ -97,7 +97,7 @@ std::string list_places(const std::vector<const Seen*>& all) {
   return text;
 }
 
-enum class Kind { healthy, collapsed, alike, outweighed, unneeded, needed, unread, usual, unclear };
+enum class Kind { healthy, collapsed, alike, outweighed, unneeded, needed, unread, unused, usual, unclear };
 
 // What tells these tokens apart is rounding, and spread is a ratio of roundings. Most units may be constant,
 // and the median of what they read zero, where tokens differ: the residual has to say so, too.
@@ -121,7 +121,7 @@ Kind kind_of(const Case& c, const Seen& s) {
   if (low == Side::below)
     return read == Side::below ? Kind::collapsed : s.use != nullptr ? Kind::needed : Kind::alike;
   if (s.read != nullptr && read == Side::unclear) return Kind::unclear;
-  return read == Side::below ? Kind::unread : Kind::healthy;
+  return read != Side::below ? Kind::healthy : s.use != nullptr ? Kind::unused : Kind::unread;
 }
 
 bool alike(Kind k) {
@@ -186,12 +186,13 @@ void needed_by_output(Case& c, const std::vector<Seen>& all) {
     if (s.use != nullptr && side(*s.use, c.limit("use")) == Side::above) needed.push_back(&s);
   if (needed.empty()) return;
   const auto [low, high] = std::ranges::minmax(needed, {}, [](const Seen* s) { return s->use->value; });
-  about(
-      c.say("collapse", fmt::format("the output needs what tells tokens apart {}: use from {} (layer {}) to "
-                                    "{} (layer {}), threshold {}",
-                                    list_places(needed), with_error(*low->use), low->layer,
-                                    with_error(*high->use), high->layer, number(c.limit("use")))),
-      *low->use, c.limit("use"));
+  const std::string numbers = low == high
+                                  ? with_error(*low->use)
+                                  : fmt::format("from {} (layer {}) to {} (layer {})", with_error(*low->use),
+                                                low->layer, with_error(*high->use), high->layer);
+  about(c.say("collapse", fmt::format("the output needs what tells tokens apart {}: use {}, threshold {}",
+                                      list_places(needed), numbers, number(c.limit("use")))),
+        *low->use, c.limit("use"));
   c.findings.back().claims = {{"use", Claim::Answer::yes}};
 }
 
@@ -207,17 +208,14 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
                                                                                    : Claim::Answer::no});
     };
     claim("alike", alike(k));
-    if (s.use != nullptr)
-      claim("unused", k == Kind::collapsed || k == Kind::unneeded || k == Kind::unread);
-    else if (s.read != nullptr)
+    if (s.use != nullptr) claim("unused", k == Kind::collapsed || k == Kind::unneeded || k == Kind::unused);
+    if (k == Kind::unread || (s.use == nullptr && s.read != nullptr))
       claim("unread", k == Kind::collapsed || k == Kind::unread);
   }
-  // One network was asked about all layers, or about none.
-  const bool by_output = std::ranges::any_of(all, [](const Seen& s) { return s.use != nullptr; });
   const auto say = [&](Kind k, std::string_view what, std::string_view why, bool known = true) {
     const auto found = by_kind.find(k);
     if (found == by_kind.end()) return;
-    const auto by = k != Kind::unread ? &Seen::spread : by_output ? &Seen::use : &Seen::read;
+    const auto by = k == Kind::unread ? &Seen::read : k == Kind::unused ? &Seen::use : &Seen::spread;
     const Seen& worst = least(found->second, by);
     Finding& f =
         c.say("collapse",
@@ -244,10 +242,8 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
             false);
   say(Kind::usual, "tokens are much alike",
       fmt::format(", but no more than in {}", c.evidence.baseline_name()));
-  say(Kind::unread,
-      by_output ? "tokens differ, but the output hardly needs it"
-                : "tokens differ, but next to nothing of it is read",
-      "");
+  say(Kind::unread, "tokens differ, but next to nothing of it is read", "");
+  say(Kind::unused, "tokens differ, but the output hardly needs it", "");
   say(Kind::unclear, "not known", ", within two standard errors of a threshold; more samples would decide",
       false);
   const std::vector<int> blind = blind_attention(c);
