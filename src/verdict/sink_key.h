@@ -11,11 +11,11 @@ struct SinkShares {
   double position = 0, token = 0;           // sink_key_position_share, sink_key_token_share
 };
 
-/// A share from here on is that of nearly all samples.
+/// A share from here on is that of nearly all samples, and counts as all of them.
 constexpr double kNearlyAllSamples = 0.95;
 
-/// "first", "last", "special", "position" or "token": what most samples have the key on, by the larger share
-/// where several do; empty where none does.
+/// "first", "last", "special", "position" or "token": what most samples have the key on, by the largest share
+/// and in this order where shares are alike; empty where none does.
 std::string_view sink_key(const SinkShares& shares);
 
 }  // namespace rankscope

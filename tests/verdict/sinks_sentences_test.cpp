@@ -67,10 +67,32 @@ TEST_F(Verdict, AHeadThatIsASinkInSomeSamplesIsNamedThoughItsMeanIsFarBelow) {
   in_samples(1, 7, -20);  // in nearly all, and one outweighs them
   in_samples(2, 1, 0);    // one sample is chance
   in_samples(3, 0, 1);
-  EXPECT_EQ(said("sink").front().substr(0, 56), "no head is a sink in three quarters of the samples: the ");
+  EXPECT_EQ(said("sink").front().substr(0, 72),
+            "no head is a sink by its mean and in three quarters of the samples: the ");
   EXPECT_EQ(said("sink").back(),
             "sinks in some samples and not in others, by margins above 3 nats: L0H1 in 7 of 8 samples, L0H0 "
             "in 3 of 8");
+}
+
+TEST_F(Verdict, OfASinkThatSomeQueriesDoNotSeeItIsSaidHowManyDo) {
+  sink(0, 0, 5);
+  head(0, 0, "sink_key_position", 9);
+  head(0, 0, "sink_key_position_share", 1);
+  head(0, 0, "sink_key_seen", 0.42);
+  EXPECT_NE(said("sink").front().find("on position 9, which 42 % of the queries see (threshold"),
+            std::string::npos)
+      << said("sink").front();
+  table_.rows.clear();
+  sink(0, 0, 5);  // another key in every sample
+  head(0, 0, "sink_key_seen", 0.42);
+  EXPECT_NE(said("sink").front().find(", each seen by 42 % of its sample's queries in the mean (threshold"),
+            std::string::npos)
+      << said("sink").front();
+  table_.rows.clear();
+  sink(0, 0, 5);
+  head(0, 0, "sink_first", 1);
+  head(0, 0, "sink_key_seen", 0.99);
+  EXPECT_EQ(said("sink").front().find("queries see"), std::string::npos) << said("sink").front();
 }
 
 TEST_F(Verdict, OfHeadsWithoutAMarginItIsSaidWhatAMarginNeeds) {
@@ -90,8 +112,9 @@ TEST_F(Verdict, WhereEveryHeadIsTooNearNothingIsSaidOfAll) {
 
 TEST_F(Verdict, WithWindowsAloneItIsSaidWhyThereIsNoMargin) {
   for (BlockSpec& b : spec_.blocks) b.attention().window = 4;
-  EXPECT_EQ(said("sink"), Lines{"? not known: no sink_margin was measured; it needs a key that a quarter of the "
-                                "queries see, and windows are short"});
+  EXPECT_EQ(said("sink"),
+            Lines{"? not known: no sink_margin was measured; it needs a key that a quarter of the "
+                  "queries see, and windows are short"});
 }
 
 TEST_F(Verdict, AKeyThatIsTheFirstTokenInMostSamplesAndAPositionInMoreIsNamedByThePosition) {

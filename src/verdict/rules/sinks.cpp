@@ -50,13 +50,15 @@ Kind kind_of(const Case& c, const Row& r) {
 constexpr double kBound = 43 * std::numbers::ln2;
 
 std::string described(const Case& c, const Row& r) {
-  const Row* seen = c.evidence.of_head("full", "sink_key_seen", r.layer, r.head);
-  std::string text = fmt::format("{} with margin {}{} nats on {}{} (threshold {}", label(r),
-                                 r.value > kBound ? "of at least " : "", with_error(r), kind_of(c, r).words,
-                                 seen != nullptr && seen->value < kNearlyAllSamples
-                                     ? fmt::format(", which {:.0f} % of the queries see", 100 * seen->value)
-                                     : "",
-                                 number(c.limit("sink_margin")));
+  const Kind kind = kind_of(c, r);
+  std::string text = fmt::format("{} with margin {}{} nats on {}", label(r),
+                                 r.value > kBound ? "of at least " : "", with_error(r), kind.words);
+  if (const Row* seen = c.evidence.of_head("full", "sink_key_seen", r.layer, r.head);
+      seen != nullptr && seen->value < kNearlyAllSamples)
+    text += kind.name.empty() ? fmt::format(", each seen by {:.0f} % of its sample's queries in the mean",
+                                            100 * seen->value)
+                              : fmt::format(", which {:.0f} % of the queries see", 100 * seen->value);
+  text += fmt::format(" (threshold {}", number(c.limit("sink_margin")));
   if (const Row* null = c.evidence.of_head("full", "sink_margin_null", r.layer, r.head))
     text += fmt::format("; keys in random order: {}", number(null->value));
   // Samples in which margins are bounds have no slope; the others would not speak for them.
@@ -82,7 +84,9 @@ constexpr double kMostSamples = 0.75, kSomeSamples = 0.1;
 /// In how many samples a head's margin is above the limit; nothing where single samples were not kept.
 struct InSamples {
   size_t above = 0, all = 0;
-  bool in_most() const { return static_cast<double>(above) >= kMostSamples * static_cast<double>(all); }
+  bool in_most() const {
+    return all > 0 && static_cast<double>(above) >= kMostSamples * static_cast<double>(all);
+  }
   bool in_some() const {
     return above > 1 && static_cast<double>(above) >= kSomeSamples * static_cast<double>(all);
   }
@@ -136,8 +140,9 @@ void judge_sinks(Case& c) {
       return b.attention_branch() != nullptr && b.attention_branch()->attention()->window > 0;
     });
     c.say("sink",
-          fmt::format("not known: no sink_margin was measured{}",
-                      windows ? "; it needs a key that a quarter of the queries see, and windows are short" : ""),
+          fmt::format(
+              "not known: no sink_margin was measured{}",
+              windows ? "; it needs a key that a quarter of the queries see, and windows are short" : ""),
           false)
         .measured = false;
     return;
@@ -184,10 +189,16 @@ void judge_sinks(Case& c) {
                          std::count(theirs.begin(), theirs.end(), Side::above));
   }
   if (strongest == nullptr) strongest = &largest;
-  const char* none = !unclear.empty() ? "clearly a sink"
-                     : !mixed.empty() ? "a sink in three quarters of the samples"
-                                      : "a sink";
-  const char* const in_samples = decided.by_sample ? " in three quarters of the samples or more" : "";
+  // A few samples far below the limit may take the mean of a head below it that is a sink in most of them.
+  const bool means = std::ranges::any_of(mixed, [&](size_t i) { return decided.samples[i].in_most(); });
+  const char* const by = means ? " by its mean and" : "";
+  const std::string none = !unclear.empty() ? "clearly a sink"
+                           : !mixed.empty() ? fmt::format("a sink{} in three quarters of the samples", by)
+                                            : "a sink";
+  const std::string in_samples =
+      !decided.by_sample
+          ? ""
+          : fmt::format("{} in three quarters of the samples or more", means ? " by their means and" : "");
   const std::string strong = fmt::format("the strongest is {}{}", described(c, *strongest), beside);
   Finding& f = c.say("sink",
                      count == 0 ? fmt::format("no head is {}{}: {}", none, c.of_those("sink_margin"), strong)
