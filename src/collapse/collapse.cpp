@@ -300,13 +300,16 @@ class Collapse {
                                                     : (many ? "do little" : "does little");
       // Beside rounding a residual may be any smaller.
       constexpr double kRoundings = 8;
-      const bool at_least = middle > kMuch && floor_ > 0 && std::ranges::any_of(all, [&](const Pair& p) {
-                              return p.fallen < kRoundings * floor_;
-                            });
+      const auto rounded = [&](double Pair::*end) {
+        return std::ranges::any_of(all, [&](const Pair& p) { return p.*end < kRoundings * floor_; });
+      };
+      const char* const bound = middle > kMuch && rounded(&Pair::fallen)     ? "at least "
+                                : middle < 1 / kMuch && rounded(&Pair::held) ? "at most "
+                                                                             : "";
       f.sentence = fmt::format(
           "{} {}: times {}{:.2g} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most "
           "from {} to {} ({} and {}){}{}",
-          what, verb, at_least ? "at least " : "", middle, all.size(), many ? "them" : "it", 1 / kMuch, kMuch,
+          what, verb, bound, middle, all.size(), many ? "them" : "it", 1 / kMuch, kMuch,
           residual_text(shown.fallen), residual_text(shown.held), shown.without->name, shown.with->name,
           other_way(all, middle < 1),
           found.lost == 0

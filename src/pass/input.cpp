@@ -281,21 +281,25 @@ void note_repeated(ScanInput& input) {
                     input.samples.size()));
 }
 
-// Tokens that are the same word are alike whatever the network does.
-void note_constant(ScanInput& input) {
+// Tokens that are the same word are alike, but for their positions, whatever the network does.
+void note_constant(const std::vector<Sample>& samples, std::string_view whose,
+                   std::vector<std::string>& notes) {
   size_t constant = 0;
-  for (const Sample& s : input.samples) {
+  for (const Sample& s : samples) {
     std::set<int64_t> words;
     size_t count = 0;
     for (size_t i = 0; i < s.ids.size(); ++i)
       if (i >= s.special.size() || s.special[i] == 0) words.insert(s.ids[i]), ++count;
     constant += count > 1 && words.size() == 1 && s.pixels.empty();
   }
-  if (constant > 0)
-    input.notes.push_back(
-        fmt::format("{} of {} samples {} one token repeated: residuals of all are geometric "
-                    "means, which these pull down",
-                    constant, input.samples.size(), constant == 1 ? "is" : "are"));
+  if (constant == 0) return;
+  notes.push_back(constant == samples.size()
+                      ? fmt::format("every sample{} is one token repeated: positions alone can tell its "
+                                    "tokens apart",
+                                    whose)
+                      : fmt::format("{} of {} samples{} {} one token repeated: residuals of all are "
+                                    "geometric means, which these pull down",
+                                    constant, samples.size(), whose, constant == 1 ? "is" : "are"));
 }
 
 }  // namespace
@@ -349,7 +353,8 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
     input.sample_tokens = spelled(input.samples.front(), nullptr);
   input.description = described(request, input.samples.size());
   note_repeated(input);
-  note_constant(input);
+  note_constant(input.encoder, " of the encoder", input.notes);
+  note_constant(input.samples, input.encoder.empty() ? "" : " of the decoder", input.notes);
   return input;
 }
 

@@ -1,7 +1,6 @@
 #include "pass/scanned_model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <malloc.h>
 
 #include "base/error.h"
@@ -59,11 +58,12 @@ void ScannedModel::note_unused_layers(std::vector<std::string>& notes) const {
   if (!checkpoint_) return;
   const std::vector<std::string> left = checkpoint_->unused_layers();
   if (left.empty()) return;
-  const std::string names = left.size() < 3 ? fmt::format("{}", fmt::join(left, " and "))
-                                            : fmt::format("{} to {}", left.front(), left.back());
-  notes.push_back(fmt::format("{} {} in the weights and not in config.json: what is looked at ends before {}",
-                              printable(names, 200), left.size() == 1 ? "is" : "are",
-                              left.size() == 1 ? "it" : "them"));
+  const size_t others = left.size() - 1;
+  notes.push_back(
+      fmt::format("{}{} {} in the weights, behind the last layer that is read: nothing is said of {}",
+                  printable(left.front(), 200),
+                  others == 0 ? "" : fmt::format(" and {} more module{}", others, others == 1 ? "" : "s"),
+                  others == 0 ? "is" : "are", others == 0 ? "it" : "them"));
 }
 
 std::filesystem::path ScannedModel::folder() const {

@@ -107,8 +107,8 @@ Configs that cannot be, and weights that are not those of the config.
     try  check config.json against the weights, and that every file was downloaded
   [1]
   $ . ./fresh.sh; sed -i 's/\("num_hidden_layers": \)3/\12/' m/config.json; rankscope scan m --random-tokens --lens residual --samples 4 --quiet | grep -A1 bert.enc
-    note      bert.encoder.layer.2 is in the weights and not in config.json: what
-              is looked at ends before it
+    note      bert.encoder.layer.2 is in the weights, behind the last layer that
+              is read: nothing is said of it
   $ . ./fresh.sh; sed -i 's/\("vocab_size": \)97/\198/' m/config.json; rankscope inspect m
   error: expected [98, 30], but got [97, 30]
     in   m/model.safetensors, tensor "bert.embeddings.word_embeddings.weight"
