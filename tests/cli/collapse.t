@@ -60,9 +60,10 @@ Further factors on request: norms whose statistics are held at the whole network
    that differ in it alone; thresholds N and N), at most from N to
    N (-mlp and full); N of them the other way, at most from N
    to N (-attention-skip+mlp+norm and -attention-skip+norm)
-   support the norm takes rank away: times N (median of N pairs that differ
-   in it alone; thresholds N and N), at most from N to the
-   rounding floor (N) (-attention-skip+mlp-skip+norm+position and
+   support the norm takes rank away: times at most N (median of N pairs
+   that differ in it alone; thresholds N and N), at most from N
+   to the rounding floor (N)
+   (-attention-skip+mlp-skip+norm+position and
    -attention-skip+mlp-skip+position)
    support the positions do little: times N (median of N pairs that differ
    in them alone; thresholds N and N), at most from the rounding

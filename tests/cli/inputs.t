@@ -14,6 +14,7 @@ Bad texts and ids: what is wrong, where, and exit code 1.
   $ printf '3 3 3\n7 7 7 7\n' > ids.txt; rankscope scan bert --token-ids ids.txt --format json | grep -o 'every sample is one token repeated: positions alone can tell its tokens apart' | head -1
   every sample is one token repeated: positions alone can tell its tokens apart
   $ ln -s "$TREE/tests/fixtures/models/t5" t5; rankscope scan t5 --token-ids ids.txt --format json | grep -o 'every sample of the [a-z]* is one token repeated' | sort -u
+  every sample of the decoder is one token repeated
   every sample of the encoder is one token repeated
   $ echo 5 > ids.txt; rankscope plan builtin --token-ids ids.txt
   error: a plan is judged by the loss, and no sample has a next token

@@ -31,10 +31,8 @@
   $ grep -o '"layer":[0-9]' all.json | sort -u; ls results/bert
   "layer":0
   "layer":2
-  arrays.safetensors
   manifest.json
   metrics.csv
-  patterns.safetensors
   report.html
   samples.csv
 
