@@ -1,3 +1,5 @@
+#include "cli/folder_pages.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 
 #include "base/error.h"
 #include "cli/saved.h"
-#include "cli/server.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;

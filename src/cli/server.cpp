@@ -128,7 +128,10 @@ class Server {
       const ssize_t got = ::recv(c.socket.fd, piece.data(), piece.size(), 0);
       if (got < 0 && errno != EAGAIN && errno != EINTR) return false;
       if (got < 0) break;  // all there is was read, which a piece that came back full does not say
-      if (got == 0) return false;
+      if (got == 0) {      // it says no more: what it asked before is answered, once
+        const size_t heard = c.heard.size();
+        return !c.leaving && answer(c) && c.heard.size() < heard;
+      }
       if (c.leaving) continue;  // what it still says is of no interest
       c.heard.append(piece.data(), static_cast<size_t>(got));
       if (c.heard.size() > kLargestHead || static_cast<size_t>(got) < piece.size()) break;
@@ -170,7 +173,7 @@ class Server {
     const std::string tag = fmt::format("ETag: {}\r\n", found.tag);
     const char* const type = data ? "application/json" : "text/html; charset=utf-8";
     if (data && found.tag == request.known_tag)
-      return c.answer(304, type, nullptr, request.stays, false, tag);
+      return c.answer(304, type, found.text, request.stays, false, tag);
     c.answer(200, type, found.text, request.stays, get, tag);
   }
 

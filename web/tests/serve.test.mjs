@@ -116,6 +116,19 @@ test("a request that fills whole pieces of what is read at once is answered", as
   }
 });
 
+test("who says all at once and no more is answered, however many pieces it was", async () => {
+  const start = `GET /none HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nCookie: `;
+  for (const size of [4000, 4096, 8192]) {
+    const said = await new Promise((done) => {
+      let text = "";
+      const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }, () => socket.end(`${start}${"a".repeat(size - start.length - 4)}\r\n\r\n`));
+      socket.on("data", (piece) => (text += piece));
+      socket.on("end", () => done(text));
+    });
+    assert.match(said, /^HTTP\/1.1 404/, `${size} bytes`);
+  }
+});
+
 test("HEAD gets no body, of what is not there neither, so that the next answer is the next", async () => {
   const name = `Host: 127.0.0.1:${port}`;
   const text = await raw(`HEAD /none HTTP/1.1\r\n${name}\r\n\r\nHEAD / HTTP/1.1\r\n${name}\r\nConnection: close\r\n\r\n`);
@@ -235,6 +248,7 @@ test("a client that knows the state is told so in few words", async () => {
   const first = await get("/data.json?folder=one");
   const again = await get("/data.json?folder=one", { "If-None-Match": first.headers.get("ETag") });
   assert.equal(again.status, 304);
+  assert.equal(again.headers.get("Content-Length"), first.headers.get("Content-Length"));
 });
 
 test("the page follows the study as it runs", async () => {
