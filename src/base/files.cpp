@@ -147,7 +147,7 @@ void write_file(const fs::path& path, std::string_view content) {
 
 void remove_file(const fs::path& path) {
   remove_leftovers(path);
-  fs::remove(path);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw io_error("remove the file", path);
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {

@@ -10,6 +10,7 @@
 namespace rankscope {
 
 constexpr const char* kArraysFile = "arrays.safetensors";
+constexpr const char* kTokenMapsFile = "token_maps.safetensors";
 
 void write_arrays(const std::filesystem::path& file, std::span<const NamedArray> arrays);
 

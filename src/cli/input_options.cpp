@@ -160,7 +160,7 @@ Leftovers::Leftovers(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
     if (const std::string name = entry.path().filename().string();
-        name == kArraysFile || name == "patterns.safetensors" ||
+        name == kArraysFile || name == kTokenMapsFile || name == "patterns.safetensors" ||
         (name.starts_with("patterns-") && name.ends_with(".safetensors")))
       files_.emplace_back(entry.path(), entry.last_write_time(ignored));
 }

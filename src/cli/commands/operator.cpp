@@ -13,6 +13,7 @@
 #include <ostream>
 
 #include "checkpoint/safetensors.h"
+#include "cli/arrays.h"
 #include "cli/command.h"
 #include "cli/engine.h"
 #include "cli/input_options.h"
@@ -105,7 +106,7 @@ void write_maps(const std::filesystem::path& folder, const std::vector<TokenMap>
                          StoredType::f64,
                          {m.tokens, m.tokens},
                          std::as_bytes(std::span(*values))});
-  write_safetensors(folder / "token_maps.safetensors", tensors);
+  write_safetensors(folder / kTokenMapsFile, tensors);
 }
 
 int run_operator(OperatorOptions& o, Io& io) {
