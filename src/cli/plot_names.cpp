@@ -46,10 +46,13 @@ bool has_site(const CellTable& table, std::string_view end) {
 
 // 1 or 0 for each head: their mean is the share of heads that reach the limit.
 void count_by(CellTable& table, std::string_view metric, double limit) {
-  const auto value = *table.find("value"), name = *table.find("metric");
+  const auto value = table.find("value"), name = table.find("metric");
+  if (!value || !name)
+    throw Error(fmt::format("heads are counted by their {}, and this table has no column \"value\"", metric))
+        .hint(fmt::format("--y {} draws what it has", metric));
   for (auto& row : table.rows)
-    if (const auto number = as_number(row[value]); number && row[name] == metric)
-      row[value] = *number >= limit ? "1" : "0";
+    if (const auto number = as_number(row[*value]); number && row[*name] == metric)
+      row[*value] = *number >= limit ? "1" : "0";
 }
 
 // The metric that a heading means in every table that measures it; none where a table has the name itself.

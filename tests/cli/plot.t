@@ -22,6 +22,14 @@ The headings of scan's table are names, too: the same metric, place and tokens.
   $ rankscope plot ranks.csv --y eff.rank | head -1; rm ranks.csv
   effective_rank_rel
 
+Heads are counted where a table has a value for each.
+
+  $ printf 'metric,depth\nsink_margin,1\n' > bare.csv; rankscope plot bare.csv --y sinks
+  error: heads are counted by their sink_margin, and this table has no column "value"
+    try  --y sink_margin draws what it has
+  [1]
+  $ rm bare.csv
+
 Of several tables it is the metric that all of them have, in whatever order they come.
 
   $ row='full,blocks.1.ln1.hook_normalized,1,,residual_fro_rel'; head -1 metrics.csv | tee one.csv > other.csv
