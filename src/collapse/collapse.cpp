@@ -7,7 +7,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <optional>
 
 #include "base/error.h"
 #include "base/stats.h"
@@ -49,7 +48,9 @@ class Collapse {
       plain(variants_, request_.arithmetic, "");
     }
     compare_with_published();
-    if (factorial_) who_holds_the_rank_up();
+    if (factorial_)
+      who_holds_the_rank_up(spec(), variants_, {request_.arithmetic, request_.positions, floor_},
+                            result_.table, result_.verdict);
     if (request_.theory) theory();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     ScanRequest said = request_.scan;
@@ -119,11 +120,11 @@ class Collapse {
                                                  : std::numeric_limits<float>::epsilon());
     for (const CollapseVariant& v : variants) derive(v.name + mark, floor);
     draw_floor(dtype + " rounding", floor);
+    if (mark.empty()) floor_ = floor;
   }
 
   // The noise floor, and as a curve of its own, so that a figure of the others can draw it.
   void draw_floor(const std::string& name, double floor) {
-    floor_ = floor;
     result_.table.rows.push_back({name, "", -1, -1, "noise_floor", floor});
     for (int d = 0; d <= depth(); ++d) put(name, "residual_l1inf_rel_decades", d, -std::log10(floor));
   }
@@ -208,133 +209,6 @@ class Collapse {
     if (tally.cells > 0) result_.verdict.push_back(tally.said(request_.networks));
   }
 
-  /// The last residuals of two variants that differ in one part alone.
-  struct Pair {
-    const CollapseVariant *with, *without;
-    double held, fallen;
-    double ratio() const { return held / fallen; }
-  };
-
-  struct Pairs {
-    std::vector<Pair> all;
-    size_t lost = 0;  // one of the two was not finite to the end
-  };
-
-  /// The last residual of a variant; nothing where it was not followed to the end. Where every token is zero
-  /// there is no relative one: they are all alike.
-  std::optional<double> last_residual(const std::string& variant) const {
-    if (const Row* relative = at(variant, "residual_l1inf_rel", depth())) return relative->value;
-    const Row* absolute = at(variant, "residual_l1inf", depth());
-    if (absolute != nullptr && absolute->value == 0) return 0.0;
-    return std::nullopt;
-  }
-
-  template <class Has, class Remove>
-  Pairs pairs(Has has, Remove remove) const {
-    Pairs out;
-    for (const CollapseVariant& v : variants_) {
-      if (!has(v)) continue;
-      CollapseVariant other = v;
-      remove(other);
-      for (const CollapseVariant& w : variants_) {
-        other.name = w.name, other.spec = w.spec;
-        if (!(other == w)) continue;
-        const std::optional<double> held = last_residual(v.name), fallen = last_residual(w.name);
-        if (held && fallen)
-          out.all.push_back({&v, &w, std::max(*held, floor_), std::max(*fallen, floor_)});
-        else
-          ++out.lost;
-      }
-    }
-    return out;
-  }
-
-  // The pairs, in the order of their ratios, that a part moves against the others.
-  std::string other_way(const std::vector<Pair>& all, bool down) const {
-    const auto against = [&](const Pair& p) { return down ? p.ratio() > 1 : p.ratio() < 1; };
-    const auto count = std::count_if(all.begin(), all.end(), against);
-    if (count == 0) return "";
-    const Pair& most = down ? all.back() : all.front();
-    return fmt::format("; {} of them the other way, at most from {} to {} ({} and {})", count,
-                       residual_text(most.fallen), residual_text(most.held), most.without->name,
-                       most.with->name);
-  }
-
-  std::string why_none(size_t at_floor, size_t lost) const {
-    const std::string floor = fmt::format("end at the rounding floor ({:.1g})", floor_);
-    if (lost == 0) return "all " + floor;
-    const std::string overflow =
-        request_.arithmetic == "float32"
-            ? "have a network that was not finite to the end (--arithmetic float64 may follow it)"
-            : "have a network that was not finite to the end";
-    return at_floor == 0 ? "all " + overflow
-                         : fmt::format("{} {} and {} {}", at_floor, floor, lost, overflow);
-  }
-
-  // What a part does to the last residual: pairs that differ in it alone, where either ends above the
-  // rounding floor.
-  void who_holds_the_rank_up() {
-    constexpr double kMuch = 2;  // a factor of the residual
-    const auto say = [&](const std::string& what, Pairs found) {
-      std::vector<Pair>& all = found.all;
-      const size_t at_floor =
-          std::erase_if(all, [&](const Pair& p) { return std::max(p.held, p.fallen) < 10 * floor_; });
-      const bool many = what.ends_with('s');
-      Finding f;
-      f.topic = "support";
-      if (all.empty()) {
-        f.sentence =
-            fmt::format("not known whether {} {} the rank up: of the pairs that differ in {} alone, {}", what,
-                        many ? "hold" : "holds", many ? "them" : "it", why_none(at_floor, found.lost));
-        f.known = false;
-        result_.verdict.push_back(std::move(f));
-        return;
-      }
-      std::sort(all.begin(), all.end(), [](const Pair& a, const Pair& b) { return a.ratio() < b.ratio(); });
-      std::vector<double> ratios;
-      for (const Pair& p : all) ratios.push_back(p.ratio());
-      const double middle = median(ratios);
-      const Pair& shown = middle < 1 ? all.front() : all.back();
-      const std::string verb = middle > kMuch       ? (many ? "hold the rank up" : "holds the rank up")
-                               : middle < 1 / kMuch ? (many ? "take rank away" : "takes rank away")
-                                                    : (many ? "do little" : "does little");
-      // Beside rounding a residual may be any smaller.
-      constexpr double kRoundings = 8;
-      const auto rounded = [&](double Pair::*end) {
-        return std::ranges::any_of(all, [&](const Pair& p) { return p.*end < kRoundings * floor_; });
-      };
-      const char* const bound = middle > kMuch && rounded(&Pair::fallen)     ? "at least "
-                                : middle < 1 / kMuch && rounded(&Pair::held) ? "at most "
-                                                                             : "";
-      f.sentence = fmt::format(
-          "{} {}: times {}{:.2g} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most "
-          "from {} to {} ({} and {}){}{}",
-          what, verb, bound, middle, all.size(), many ? "them" : "it", 1 / kMuch, kMuch,
-          residual_text(shown.fallen), residual_text(shown.held), shown.without->name, shown.with->name,
-          other_way(all, middle < 1),
-          found.lost == 0
-              ? ""
-              : fmt::format("; {} more have a network that was not finite to the end", found.lost));
-      f.value = shown.held;
-      f.baseline = shown.fallen;
-      f.threshold = kMuch;
-      result_.verdict.push_back(std::move(f));
-    };
-    using V = CollapseVariant;
-    const bool one_skip = has_one_skip(spec());
-    say(one_skip ? "the skip" : "the attention skip",
-        pairs([](const V& v) { return v.attention_skip; }, [](V& v) { v.attention_skip = false; }));
-    say(one_skip ? "the MLP" : "the MLP with its skip",
-        pairs([](const V& v) { return v.mlp == 2; }, [](V& v) { v.mlp = 0; }));
-    say("the norm", pairs([](const V& v) { return v.norm && !v.held_norms; }, [](V& v) { v.norm = false; }));
-    if (request_.positions)
-      say("the positions", pairs([](const V& v) { return v.positions; }, [](V& v) { v.positions = false; }));
-  }
-
-  std::string residual_text(double x) const {
-    return x <= floor_ ? fmt::format("the rounding floor ({:.1g})", floor_) : fmt::format("{:.2g}", x);
-  }
-
   void theory() {
     const auto source = model_.source("float64", request_.scan.seed);
     const Batch batch = make_batches({input_.samples.front()}, spec(), 1).front();
@@ -349,7 +223,7 @@ class Collapse {
   ScanInput input_;
   std::vector<CollapseVariant> variants_;
   bool factorial_ = false;
-  double floor_ = 0;
+  double floor_ = 0;  // of the arithmetic that was asked for; split arithmetic has none
   ScanResult result_;
 };
 

@@ -1,4 +1,5 @@
-// The halves of `rankscope collapse`: curves by split arithmetic, the theory beside them, what was published.
+// The parts of `rankscope collapse`: curves by split arithmetic, what holds the rank up, the theory beside
+// them, what was published.
 #pragma once
 
 #include <string>
@@ -39,6 +40,17 @@ Spread spread_of(const ResultTable& table, const std::string& variant, int depth
 /// and what they say in words. `of_what` is what the sentences call the sample: they speak of no other.
 std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source, const Batch& batch,
                                      std::string_view of_what, ResultTable& table);
+
+/// What the curves were computed in, and what of them is rounding.
+struct CollapseArithmetic {
+  std::string name;
+  bool positions = false;  // taken out, too
+  double floor = 0;        // residuals below are rounding; 0 where there is none
+};
+/// What each part does to the last residual, by pairs of variants that differ in it alone.
+void who_holds_the_rank_up(const ModelSpec& spec, const std::vector<CollapseVariant>& variants,
+                           const CollapseArithmetic& how, const ResultTable& table,
+                           std::vector<Finding>& verdict);
 
 struct PublishedPoint {
   double value = kNone, largest_std = kNone;

@@ -1,0 +1,195 @@
+// What each part does to the last residual, read off pairs of variants that differ in it alone. Everything is
+// in decimal logarithms: what split arithmetic follows is far below the least double.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "collapse/parts.h"
+#include "spec/edit.h"
+
+namespace rankscope {
+namespace {
+
+constexpr double kMuch = 2;  // a factor of the residual
+
+// 10 to the power of x, in digits that a reader takes in.
+std::string power_text(double x) {
+  return std::abs(x) < 100 || std::isinf(x) ? fmt::format("{:.2g}", std::pow(10.0, x))
+                                            : fmt::format("10^{:.5g}", x);
+}
+
+struct Pair {
+  const CollapseVariant *with, *without;
+  double held, fallen;  // logarithms of the two last residuals, the floor where they are below it
+  double ratio() const { return held == fallen ? 0 : held - fallen; }
+};
+
+// The median of the ratios themselves, from sorted pairs: between two in the middle it is not that of their
+// logarithms.
+double median_ratio(const std::vector<Pair>& sorted) {
+  const double low = sorted[(sorted.size() - 1) / 2].ratio(), high = sorted[sorted.size() / 2].ratio();
+  return low == high ? low : high + std::log10((1 + std::pow(10.0, low - high)) / 2);
+}
+
+struct Pairs {
+  std::vector<Pair> all;
+  size_t lost = 0;  // one of the two was not finite to the end
+};
+
+// How a part is spoken of.
+struct Name {
+  std::string what;
+  bool many = false;
+};
+
+class Support {
+ public:
+  Support(const ModelSpec& spec, const std::vector<CollapseVariant>& variants, const CollapseArithmetic& how,
+          const ResultTable& table)
+      : spec_(spec), variants_(variants), how_(how), table_(table), floor_(std::log10(how.floor)) {}
+
+  template <class Has, class Remove>
+  Finding of(const Name& part, Has has, Remove remove) const {
+    Pairs found = pairs(has, remove);
+    const size_t at_floor =
+        std::erase_if(found.all, [&](const Pair& p) { return std::max(p.held, p.fallen) <= floor_ + 1; });
+    std::ranges::sort(found.all, {}, &Pair::ratio);
+    return found.all.empty() ? nothing(part, at_floor, found.lost) : moved(part, found);
+  }
+
+ private:
+  // Logarithm of the last residual; nothing where the variant was not followed to the end. Where every token
+  // is zero there is no relative one: they are all alike.
+  std::optional<double> last_residual(const std::string& variant) const {
+    const int depth = static_cast<int>(spec_.depth());
+    const auto at = [&](const char* metric) {
+      return table_.find(variant, metric, collapse_layer(depth), -1, "all", collapse_site(depth));
+    };
+    if (const Row* log = at("residual_l1inf_rel_log10"); log != nullptr && std::isfinite(log->value))
+      return log->value;
+    if (const Row* relative = at("residual_l1inf_rel")) return std::log10(relative->value);
+    const Row* absolute = at("residual_l1inf");
+    return absolute != nullptr && absolute->value == 0 ? std::optional(-INFINITY) : std::nullopt;
+  }
+
+  template <class Has, class Remove>
+  Pairs pairs(Has has, Remove remove) const {
+    Pairs out;
+    for (const CollapseVariant& v : variants_) {
+      if (!has(v)) continue;
+      CollapseVariant other = v;
+      remove(other);
+      for (const CollapseVariant& w : variants_) {
+        other.name = w.name, other.spec = w.spec;
+        if (!(other == w)) continue;
+        const std::optional<double> held = last_residual(v.name), fallen = last_residual(w.name);
+        if (held && fallen)
+          out.all.push_back({&v, &w, std::max(*held, floor_), std::max(*fallen, floor_)});
+        else
+          ++out.lost;
+      }
+    }
+    return out;
+  }
+
+  Finding nothing(const Name& part, size_t at_floor, size_t lost) const {
+    const std::string floor = fmt::format("end at {}", floor_text());
+    const std::string overflow =
+        how_.name == "float32"
+            ? "have a network that was not finite to the end (--arithmetic float64 may follow it)"
+            : "have a network that was not finite to the end";
+    const std::string why = lost == 0       ? "all " + floor
+                            : at_floor == 0 ? "all " + overflow
+                                            : fmt::format("{} {} and {} {}", at_floor, floor, lost, overflow);
+    Finding f;
+    f.topic = "support";
+    f.sentence = fmt::format("not known whether {} {} the rank up: of the pairs that differ in {} alone, {}",
+                             part.what, part.many ? "hold" : "holds", part.many ? "them" : "it", why);
+    f.known = false;
+    return f;
+  }
+
+  Finding moved(const Name& part, const Pairs& found) const {
+    const std::vector<Pair>& all = found.all;
+    const double middle = median_ratio(all), much = std::log10(kMuch);
+    const Pair& shown = middle < 0 ? all.front() : all.back();
+    const std::string verb = middle > much    ? (part.many ? "hold the rank up" : "holds the rank up")
+                             : middle < -much ? (part.many ? "take rank away" : "takes rank away")
+                                              : (part.many ? "do little" : "does little");
+    // Beside rounding a residual may be any smaller.
+    constexpr double kRoundings = 8;
+    const auto rounded = [&](double Pair::*end) {
+      return std::ranges::any_of(all,
+                                 [&](const Pair& p) { return p.*end < floor_ + std::log10(kRoundings); });
+    };
+    const char* const bound = middle > much && rounded(&Pair::fallen)  ? "at least "
+                              : middle < -much && rounded(&Pair::held) ? "at most "
+                                                                       : "";
+    Finding f;
+    f.topic = "support";
+    f.sentence = fmt::format(
+        "{} {}: times {}{} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most from "
+        "{} to {} ({} and {}){}{}",
+        part.what, verb, bound, power_text(middle), all.size(), part.many ? "them" : "it", 1 / kMuch, kMuch,
+        residual_text(shown.fallen), residual_text(shown.held), shown.without->name, shown.with->name,
+        other_way(all, middle < 0),
+        found.lost == 0 ? ""
+                        : fmt::format("; {} more have a network that was not finite to the end", found.lost));
+    f.value = number(shown.held);
+    f.baseline = number(shown.fallen);
+    f.threshold = kMuch;
+    return f;
+  }
+
+  // The pairs, in the order of their ratios, that a part moves against the others.
+  std::string other_way(const std::vector<Pair>& all, bool down) const {
+    const auto against = [&](const Pair& p) { return down ? p.ratio() > 0 : p.ratio() < 0; };
+    const auto count = std::count_if(all.begin(), all.end(), against);
+    if (count == 0) return "";
+    const Pair& most = down ? all.back() : all.front();
+    return fmt::format("; {} of them the other way, at most from {} to {} ({} and {})", count,
+                       residual_text(most.fallen), residual_text(most.held), most.without->name,
+                       most.with->name);
+  }
+
+  std::string floor_text() const {
+    return how_.floor > 0 ? fmt::format("the rounding floor ({:.1g})", how_.floor) : "0";
+  }
+  std::string residual_text(double log) const { return log <= floor_ ? floor_text() : power_text(log); }
+  // Of what no double holds a finding has no number.
+  static double number(double log) {
+    const double x = std::pow(10.0, log);
+    return x > 0 || log == -INFINITY ? x : kNone;
+  }
+
+  const ModelSpec& spec_;
+  const std::vector<CollapseVariant>& variants_;
+  const CollapseArithmetic& how_;
+  const ResultTable& table_;
+  const double floor_;  // its logarithm
+};
+
+}  // namespace
+
+void who_holds_the_rank_up(const ModelSpec& spec, const std::vector<CollapseVariant>& variants,
+                           const CollapseArithmetic& how, const ResultTable& table,
+                           std::vector<Finding>& verdict) {
+  using V = CollapseVariant;
+  const Support support(spec, variants, how, table);
+  const bool one_skip = has_one_skip(spec);
+  verdict.push_back(support.of(
+      {one_skip ? "the skip" : "the attention skip"}, [](const V& v) { return v.attention_skip; },
+      [](V& v) { v.attention_skip = false; }));
+  verdict.push_back(support.of(
+      {one_skip ? "the MLP" : "the MLP with its skip"}, [](const V& v) { return v.mlp == 2; },
+      [](V& v) { v.mlp = 0; }));
+  verdict.push_back(support.of(
+      {"the norm"}, [](const V& v) { return v.norm && !v.held_norms; }, [](V& v) { v.norm = false; }));
+  if (how.positions)
+    verdict.push_back(support.of(
+        {"the positions", true}, [](const V& v) { return v.positions; }, [](V& v) { v.positions = false; }));
+}
+
+}  // namespace rankscope
