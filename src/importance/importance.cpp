@@ -80,17 +80,17 @@ class Importance {
 
   void run() {
     const ScanRequest& r = job_.request;
-    const AblationKinds kinds = r.ablate.empty() ? AblationKinds() : parse_kinds(r.ablate);
+    if (!r.ablate.empty()) kinds_ = parse_kinds(r.ablate);
     const std::vector<Replacement> replacements = parse_replacements(r.ablate_by);
-    for (const UnitKind kind : kinds.exact)
+    for (const UnitKind kind : kinds_.exact)
       for (const Replacement replacement : replacements) exact(units_of(spec(), kind), kind, replacement);
     std::vector<RankCurve> curves;
     for (const std::string& words : r.rank)
       if (is_rank_curve(words)) curves.push_back(asked_for(words));
     const bool with_head = spec().output.kind != HeadKind::none;
     WriteGradients gradients;
-    if ((kinds.estimates || !curves.empty()) && with_head) estimates(kinds, curves, gradients);
-    if (!kinds.exact.empty() && kinds.exact.front() == UnitKind::head && !zero_heads_.empty()) {
+    if ((kinds_.estimates || !curves.empty()) && with_head) estimates(kinds_, curves, gradients);
+    if (kinds_.heads() && !zero_heads_.empty()) {
       prune();
       if (with_head) pairs();
     }
@@ -125,7 +125,7 @@ class Importance {
 
   void exact(std::vector<Unit> units, UnitKind kind, Replacement replacement) {
     const std::string stem = fmt::format("{}_{}", to_string(kind), to_string(replacement));
-    const bool by_name = job_.request.ablate.find("all") == std::string::npos;  // "all": what there is
+    const bool by_name = !kinds_.all;
     if (units.empty()) {
       if (by_name)
         notes_.push_back(fmt::format("there are no {}s in this network to take out", to_string(kind)));
@@ -311,6 +311,7 @@ class Importance {
   Evaluator evaluator_;
   Filing filing_;
   RowPlace everywhere_;
+  AblationKinds kinds_;
   std::vector<Known> zero_heads_;
   HeadEstimates estimates_;
   double full_passes_ = evaluator_.passes();  // of the full network, until they are counted

@@ -82,6 +82,7 @@ class Planner {
           .hint(loss_kind(spec()) == LossKind::masked ? "a tokenizer that names its mask token"
                                                       : "a causal or masked language model with its head");
     result_.notes = input_.notes;
+    note_unused_layers(checkpoint_, result_.notes);
     result_.more_to_read = input_.unread > 0 || r.random_tokens;
     const size_t count = input_.samples.size(), last = std::max<size_t>(1, count / 5),
                  searched = count - last;

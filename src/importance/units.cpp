@@ -100,13 +100,14 @@ AblationKinds parse_kinds(const std::string& text) {
       out.estimates = true;
       continue;
     }
+    out.all = out.all || word == "all";
     for (const UnitKind kind : kKinds)
       if ((word == "all" || word == fmt::format("{}s", to_string(kind))) &&
           std::find(out.exact.begin(), out.exact.end(), kind) == out.exact.end())
         out.exact.push_back(kind);
   }
   std::sort(out.exact.begin(), out.exact.end());
-  if (!out.exact.empty() && out.exact.front() == UnitKind::head) out.estimates = true;
+  if (out.heads()) out.estimates = true;
   return out;
 }
 

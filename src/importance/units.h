@@ -31,8 +31,10 @@ std::vector<Unit> units_of(const ModelSpec& spec, UnitKind kind);
 
 /// What --ablate names: "heads,mlps", "all". `estimates` without heads: exact numbers of a few heads only.
 struct AblationKinds {
-  std::vector<UnitKind> exact;
+  std::vector<UnitKind> exact;  // heads stand first
   bool estimates = false;
+  bool all = false;  // whatever kinds there are
+  bool heads() const { return !exact.empty() && exact.front() == UnitKind::head; }
 };
 AblationKinds parse_kinds(const std::string& text);
 /// "zero,mean".

@@ -45,7 +45,7 @@ ScanInput ScannedModel::input() const {
         .hint(fmt::format("{}, its {} alone", (folder() / spec_.sources.front().name).string(),
                           spec_.sources.front().name));
   ScanInput input = read_input(request_, spec_);
-  note_unused_layers(input.notes);
+  if (checkpoint_) note_unused_layers(*checkpoint_, input.notes);
   for (size_t i = 0; i < input.samples.size(); ++i)
     if (spec_.embedding.vocabulary > 0 && input.samples[i].ids.size() < 2)
       throw Error("a sample of one token has no rank to lose: at least two are needed")
@@ -54,9 +54,8 @@ ScanInput ScannedModel::input() const {
   return input;
 }
 
-void ScannedModel::note_unused_layers(std::vector<std::string>& notes) const {
-  if (!checkpoint_) return;
-  const std::vector<std::string> left = checkpoint_->unused_layers();
+void note_unused_layers(const Checkpoint& checkpoint, std::vector<std::string>& notes) {
+  const std::vector<std::string> left = checkpoint.unused_layers();
   if (left.empty()) return;
   const size_t others = left.size() - 1;
   notes.push_back(

@@ -24,8 +24,6 @@ class ScannedModel {
   std::unique_ptr<WeightSource> source(const std::string& dtype, uint64_t seed) const;
   /// The samples, every one of at least two tokens: with one token there is nothing to compare.
   ScanInput input() const;
-  /// Says where the weights go on behind the layers that config.json has.
-  void note_unused_layers(std::vector<std::string>& notes) const;
 
  private:
   std::filesystem::path folder() const;  // of the model, or of the config
@@ -35,6 +33,9 @@ class ScannedModel {
   std::optional<Checkpoint> checkpoint_;
   ModelSpec spec_;
 };
+
+/// Says where the weights go on behind the layers that config.json has.
+void note_unused_layers(const Checkpoint& checkpoint, std::vector<std::string>& notes);
 
 /// Words, threads and memory before the work, as `scan` has them.
 void prepare_run(const ScanRequest& request);

@@ -10,6 +10,7 @@
 #include "checkpoint/load.h"
 #include "collapse/parts.h"
 #include "importance/importance.h"
+#include "importance/units.h"
 #include "model/random_source.h"
 #include "model/sites.h"
 #include "model/streams.h"
@@ -47,7 +48,7 @@ class Scan {
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
-    model_.note_unused_layers(result_.notes);
+    if (model_.checkpoint() != nullptr) note_unused_layers(*model_.checkpoint(), result_.notes);
     if (!spec().sources.empty() && (asked(kTokens) || asked(kLength) || asked(kFisher)))
       throw usage_error("--off tokens, length and fisher follow one stream, and this network has several")
           .in(request.model.string())
@@ -71,7 +72,7 @@ class Scan {
     if (baseline_) baseline();
     const Ablation at{*source_,  input_.samples, plan_.inputs.front(), plan_.layers, request_.thresholds,
                       progress_, request_.device};
-    if (request_.ablate.find("heads") != std::string::npos || request_.ablate == "all")
+    if (!request_.ablate.empty() && parse_kinds(request_.ablate).heads())
       ablate_heads(at, result_.table, result_.notes, names_);
     if (asked(kTokens)) measure_use(at, result_.table, result_.notes);
     if (asked(kFisher)) measure_fisher(at, request_.seed, result_.table);

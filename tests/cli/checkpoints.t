@@ -109,6 +109,9 @@ Configs that cannot be, and weights that are not those of the config.
   $ . ./fresh.sh; sed -i 's/\("num_hidden_layers": \)3/\12/' m/config.json; rankscope scan m --random-tokens --lens residual --samples 4 --quiet | grep -A1 bert.enc
     note      bert.encoder.layer.2 is in the weights, behind the last layer that
               is read: nothing is said of it
+  $ cp -r "$TREE/models/builtin" short; chmod -R u+w short; sed -i 's/\("n_layer": \)6/\15/' short/config.json
+  $ rankscope plan short --text "$TREE/models/builtin/demo.txt" --samples 10 --max-length 16 --quiet | grep -c 'transformer.h.5 is in the weights'; rm -r short
+  1
   $ . ./fresh.sh; sed -i 's/\("vocab_size": \)97/\198/' m/config.json; rankscope inspect m
   error: expected [98, 30], but got [97, 30]
     in   m/model.safetensors, tensor "bert.embeddings.word_embeddings.weight"

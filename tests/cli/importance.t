@@ -35,6 +35,16 @@ known, and where there is no head, nothing is invented.
   0
   [1]
 
+Heads that are taken out for the verdict are those of every way to name them.
+
+  $ for kinds in heads all all,estimates mlps; do
+  >   rankscope scan "$TREE/tests/fixtures/models/gpt2" --random-tokens --samples 2 --max-length 8 --ablate $kinds --threshold dead=0.9 --quiet --format csv | grep -c '^-head-mean' | sed 's/^[1-9][0-9]*$/some/'
+  > done
+  some
+  some
+  some
+  0
+
 Every head, one at a time: cells in the terminal, what can go together, what the estimates are worth, and the
 passes counted beside their bound.
 
