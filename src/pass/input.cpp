@@ -109,7 +109,9 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
           .in(request.token_ids->string());
   }
   input.unread += unread.samples;
-  if (cut > 0) input.notes.push_back(fmt::format("{} samples were cut to {} tokens", cut, limit));
+  if (cut > 0)
+    input.notes.push_back(fmt::format("{} of {} samples were cut to {} tokens{}", cut, input.samples.size(),
+                                      limit, made_for(request, limit)));
   note_padding(config_of(request.model), input);
   if (input.samples.empty()) throw Error("the file holds no token ids").in(request.token_ids->string());
   input.sample_tokens = spelled(input.samples.front(), tokenizer.get());
@@ -304,6 +306,10 @@ void note_constant(const std::vector<Sample>& samples, std::string_view whose,
 
 }  // namespace
 
+std::string made_for(const ScanRequest& request, int64_t limit) {
+  return limit < request.max_length ? ", the most that this model is made for" : "";
+}
+
 ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
   if (spec.sources.size() > 1)
     throw Error(
@@ -333,15 +339,10 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
         .hint("one for each");
   if (!heard.empty() && !streams) input.samples = std::move(heard);
 
-  const bool reached = std::any_of(input.samples.begin(), input.samples.end(), [&](const Sample& s) {
-    return static_cast<int64_t>(s.ids.size()) == limit;
-  });
-  if (limit < request.max_length && reached)
+  if (request.random_tokens && limit < request.max_length && request.max_length != ScanRequest().max_length)
     input.notes.push_back(
-        request.max_length == ScanRequest().max_length
-            ? fmt::format("samples are cut to the {} tokens that this model is made for", limit)
-            : fmt::format("--max-length {} is more than the {} tokens this model is made for: {} is used",
-                          request.max_length, limit, limit));
+        fmt::format("--max-length {} is more than the {} tokens this model is made for: {} is used",
+                    request.max_length, limit, limit));
   if (streams) StreamReader(request, spec).add_decoder(input, texts, given);
   if (streams && sounds) {
     input.encoder = std::move(heard);

@@ -22,6 +22,9 @@ struct ScanInput {
   int64_t unread = 0;  // samples that the file has beyond request.samples; of a text about so many
 };
 
+/// What a note on samples that were cut adds where `limit` is the model's and not the request's.
+std::string made_for(const ScanRequest& request, int64_t limit);
+
 ScanInput read_input(const ScanRequest& request, const ModelSpec& spec);
 
 /// `input_features` [sounds, mel bins, frames] of a safetensors file, one sample a sound.

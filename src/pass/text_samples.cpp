@@ -256,7 +256,8 @@ class TextReader {
                        short_, seen_, enough_));
     if (empty_ > 0) note(fmt::format("{} of {} samples are empty and were left out", empty_, seen_));
     if (cut_ > 0)
-      note(fmt::format("{} of {} samples were cut to {} tokens", cut_, input.samples.size(), limit_));
+      note(fmt::format("{} of {} samples were cut to {} tokens{}", cut_, input.samples.size(), limit_,
+                       made_for(request_, limit_)));
   }
 
   const ScanRequest& request_;
