@@ -61,11 +61,10 @@ class Lengths {
               std::log(static_cast<double>(samples[static_cast<size_t>(r.sample)].ids.size())), r.value);
     };
     take(table_);
-    const auto least = static_cast<size_t>(a_.thresholds["few_tokens"]);
-    for (;;) {
+    const auto least = static_cast<size_t>(std::max(a_.thresholds["few_tokens"], 1.0));
+    const auto long_enough = [&](const Sample& s) { return s.ids.size() / 2 >= least; };
+    while (std::ranges::all_of(samples, long_enough)) {
       for (Sample& s : samples) s = half(s);
-      if (std::any_of(samples.begin(), samples.end(), [&](const Sample& s) { return s.ids.size() < least; }))
-        break;
       PassPlan plan;
       plan.variants = {{"full", spec(), 0, 0}};
       plan.sources = {&a_.source};
@@ -132,28 +131,35 @@ class Lengths {
 
   const ModelSpec& spec() const { return a_.source.spec(); }
 
-  /// Where the key stands that the head has in most samples: nothing where it has another one in each.
-  std::optional<int64_t> key_of(int64_t layer, int64_t head, const Batch& batch, int64_t s) const {
+  /// The key that a head has in most samples; `kind` is empty where it has another one in each.
+  struct Key {
+    std::string_view kind;  // of sink_key()
+    int64_t position = 0, token = 0;
+  };
+
+  Key key_of(int64_t layer, int64_t head) const {
     const auto value = [&](std::string_view metric) {
       for (const Row& r : table_.rows)
         if (r.variant == "full" && r.metric == metric && r.layer == layer && r.head == head) return r.value;
       return 0.0;
     };
-    const int64_t first = batch.offsets[static_cast<size_t>(s)], n = batch.length(s);
     SinkShares shares{value("sink_first"), value("sink_last"), value("sink_special"),
                       value("sink_key_position_share"), value("sink_key_token_share")};
     // Which special token it is the shares of positions and tokens say.
     if (sink_key(shares) == "special") shares.special = 0;
-    const std::string_view key = sink_key(shares);
-    if (key == "first") return first;
-    if (key == "last") return first + n - 1;
-    if (key == "position") {
-      const auto at = static_cast<int64_t>(value("sink_key_position"));
-      return at < n ? std::optional(first + at) : std::nullopt;
-    }
-    if (key != "token" || batch.ids.empty()) return {};
+    return {sink_key(shares), static_cast<int64_t>(value("sink_key_position")),
+            static_cast<int64_t>(value("sink_key_token"))};
+  }
+
+  /// Where it stands in a sample.
+  static std::optional<int64_t> place_of(const Key& key, const Batch& batch, int64_t s) {
+    const int64_t first = batch.offsets[static_cast<size_t>(s)], n = batch.length(s);
+    if (key.kind == "first") return first;
+    if (key.kind == "last") return first + n - 1;
+    if (key.kind == "position") return key.position < n ? std::optional(first + key.position) : std::nullopt;
+    if (key.kind != "token" || batch.ids.empty()) return {};
     const auto begin = batch.ids.begin() + first, end = begin + n;
-    const auto found = std::find(begin, end, static_cast<int64_t>(value("sink_key_token")));
+    const auto found = std::find(begin, end, key.token);
     return found == end ? std::nullopt : std::optional(first + (found - begin));
   }
 
@@ -168,8 +174,9 @@ class Lengths {
     for (const int64_t h : heads) {
       const at::Tensor own = values.select(1, h / (a.heads / values.size(1))) - bare[h];
       const at::Tensor sizes = (own.matmul(grams[h]) * own).sum(1).clamp_min(0).sqrt();  // [N]
+      const Key key_of_head = key_of(layer, h);
       for (int64_t s = 0; s < batch.count(); ++s) {
-        const std::optional<int64_t> key = key_of(layer, h, batch, s);
+        const std::optional<int64_t> key = place_of(key_of_head, batch, s);
         const at::Tensor of_sample = sizes.narrow(0, batch.offsets[static_cast<size_t>(s)], batch.length(s));
         const double usual = of_sample.median().item<double>();
         if (key && usual > 0) found[h].push_back(sizes[*key].item<double>() / usual);

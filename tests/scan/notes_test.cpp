@@ -26,6 +26,22 @@ TEST(Notes, SayWhyNoMarginWasMeasured) {
             1);
 }
 
+TEST(Notes, SamplesOfOneTokenAreNotHalved) {
+  const auto file = std::filesystem::path(testing::TempDir()) / fmt::format("one-{}.txt", ::getpid());
+  write_file(file, "2\n5 6 7 8 9 10 11 12\n12 11 10 9 8 7 6 5\n");
+  ScanRequest request = test::random_tokens_through("bert", 3, 64);
+  request.random_tokens = false;
+  request.token_ids = file;
+  request.off = {"length"};
+  request.thresholds.set("few_tokens", 1);
+  const ScanResult r = scan(request, {});
+  std::filesystem::remove(file);
+  EXPECT_EQ(
+      std::count(r.notes.begin(), r.notes.end(),
+                 "--off length: half of the shortest sample has fewer than 1 tokens, so nothing was halved"),
+      1);
+}
+
 class Padding : public testing::Test {
  protected:
   std::vector<std::string> notes(const std::string& fixture, const std::string& rows) {
