@@ -72,11 +72,13 @@ Saved read_saved(const SafetensorsFile& file, const StreamSpec& spec, const std:
   const std::string ids_name = prefix + "input_ids", mask_name = prefix + "attention_mask";
   const at::Tensor ids = read_tensor(file, ids_name).to(at::kLong);
   require_shape(ids, ids_name, {-1, -1}, file);
-  const at::Tensor mask = optional_tensor(file, mask_name.c_str());
-  const at::Tensor types = optional_tensor(file, "token_type_ids");
-  for (const at::Tensor* t : {&mask, &types})
-    if (t->defined())
-      require_shape(*t, t == &mask ? mask_name : "token_type_ids", {ids.size(0), ids.size(1)}, file);
+  const auto beside_ids = [&](const std::string& name) {
+    const at::Tensor t = optional_tensor(file, name.c_str());
+    if (!t.defined()) return t;
+    require_shape(t, name, {ids.size(0), ids.size(1)}, file);
+    return t.to(at::kLong);
+  };
+  const at::Tensor mask = beside_ids(mask_name), types = beside_ids("token_type_ids");
   const auto value = [](const at::Tensor& t, int64_t i, int64_t j) { return t[i][j].item<int64_t>(); };
   for (int64_t i = 0; i < ids.size(0); ++i) {
     Sample s;
@@ -85,7 +87,7 @@ Saved read_saved(const SafetensorsFile& file, const StreamSpec& spec, const std:
     const bool by_id = spec.embedding.padding_id >= 0, by_mask = !spec.embedding.padding_counts;
     for (int64_t j = 0; j < ids.size(1); ++j) {
       const int64_t id = value(ids, i, j);
-      const bool hidden = mask.defined() && value(mask.to(at::kLong), i, j) == 0;
+      const bool hidden = mask.defined() && value(mask, i, j) == 0;
       const bool padding = by_id && id == spec.embedding.padding_id;
       const int64_t position = padding            ? -1
                                : by_id || by_mask ? real
@@ -94,7 +96,7 @@ Saved read_saved(const SafetensorsFile& file, const StreamSpec& spec, const std:
       if (hidden) continue;
       s.ids.push_back(id);
       s.positions.push_back(position);
-      if (types.defined()) s.types.push_back(value(types.to(at::kLong), i, j));
+      if (types.defined()) s.types.push_back(value(types, i, j));
       columns.push_back(j);
     }
     if (columns.empty())
