@@ -26,7 +26,8 @@ std::vector<Side> sides_of(const std::vector<const Row*>& rows, double threshold
   for (const Row* r : rows) {
     const bool error = std::isfinite(r->stderr_) && r->n > 1;
     const double away = r->value - threshold;
-    const double t = away == 0 ? 0 : away / std::max(r->stderr_, 1e-300),
+    // Without an error a value at the threshold is above it, as in side().
+    const double t = r->stderr_ == 0 ? (away < 0 ? -1e300 : 1e300) : away / r->stderr_,
                  freedom = static_cast<double>(r->n - 1);
     above.push_back(error ? student_tail(t, freedom) : 1.0);
     below.push_back(error ? student_tail(-t, freedom) : 1.0);
