@@ -1,20 +1,15 @@
 #include "verdict/sink_key.h"
 
-#include <utility>
-
 namespace rankscope {
 
 std::string_view sink_key(const SinkShares& s) {
-  using Named = std::pair<std::string_view, double>;
-  Named most{"", 0.5};
-  for (const auto& [name, share] : {Named{"first", s.first},
-                                    {"last", s.last},
-                                    {"special", s.special},
-                                    {"position", s.position},
-                                    {"token", s.token}})
-    if (const double counts = share >= kNearlyAllSamples ? 1 : share; counts > most.second)
-      most = {name, counts};
-  return most.first;
+  const std::array<double, kSinkKeys.size()> shares{s.first, s.last, s.special, s.position, s.token};
+  std::string_view name;
+  double most = 0.5;
+  for (size_t i = 0; i < shares.size(); ++i)
+    if (const double counts = shares[i] >= kNearlyAllSamples ? 1 : shares[i]; counts > most)
+      most = counts, name = kSinkKeys[i];
+  return name;
 }
 
 }  // namespace rankscope

@@ -2,9 +2,13 @@
 // sinks names, and whose value is measured (sink_drained).
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace rankscope {
+
+/// The kinds, in the order in which they are named where shares are alike.
+constexpr std::array<std::string_view, 5> kSinkKeys{"first", "last", "special", "position", "token"};
 
 struct SinkShares {
   double first = 0, last = 0, special = 0;  // sink_first, sink_last, sink_special
@@ -14,8 +18,7 @@ struct SinkShares {
 /// A share from here on is that of nearly all samples, and counts as all of them.
 constexpr double kNearlyAllSamples = 0.95;
 
-/// "first", "last", "special", "position" or "token": what most samples have the key on, by the largest share
-/// and in this order where shares are alike; empty where none does.
+/// What most samples have the key on, by the largest share; empty where none does.
 std::string_view sink_key(const SinkShares& shares);
 
 }  // namespace rankscope

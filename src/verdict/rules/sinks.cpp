@@ -16,8 +16,8 @@ namespace {
 struct Kind {
   std::string_view name;  // "first", "position", ...; empty: another key in each sample
   std::string words;
+  bool always = false;  // in nearly every sample
 };
-constexpr std::string_view kKinds[] = {"first", "last", "special", "position", "token"};
 
 Kind kind_of(const Case& c, const Row& r) {
   const auto value = [&](std::string_view metric) {
@@ -28,17 +28,18 @@ Kind kind_of(const Case& c, const Row& r) {
                           value("sink_key_position_share"), value("sink_key_token_share")};
   const std::string at = fmt::format("position {}", number(value("sink_key_position"))),
                     is = fmt::format("token {}", number(value("sink_key_token")));
-  // Of what is not so in nearly every sample, in how many it is.
-  const auto often = [&](double share, std::string words, std::string_view always = "") {
-    return words += share >= kNearlyAllSamples ? std::string(always)
-                                               : fmt::format(" in {:.0f} % of the samples", 100 * share);
-  };
   const std::string_view name = sink_key(shares);
-  if (name == "first") return {name, often(shares.first, "the first token")};
-  if (name == "last") return {name, often(shares.last, "the last token")};
-  if (name == "special") return {name, often(shares.special, "special tokens")};
-  if (name == "position") return {name, often(shares.position, at)};
-  if (name == "token") return {name, often(shares.token, is, ", wherever it stands")};
+  // Of what is not so in nearly every sample, in how many it is.
+  const auto often = [&](double share, std::string words, std::string_view wherever = "") -> Kind {
+    const bool always = share >= kNearlyAllSamples;
+    words += always ? std::string(wherever) : fmt::format(" in {:.0f} % of the samples", 100 * share);
+    return {name, words, always};
+  };
+  if (name == "first") return often(shares.first, "the first token");
+  if (name == "last") return often(shares.last, "the last token");
+  if (name == "special") return often(shares.special, "special tokens");
+  if (name == "position") return often(shares.position, at);
+  if (name == "token") return often(shares.token, is, ", wherever it stands");
   const double most = std::max(shares.position, shares.token);
   if (most * static_cast<double>(r.n) < 1.5) return {"", "a key that is another one in each sample"};
   return {"", fmt::format("keys that change from sample to sample, {} in {:.0f} % of them",
@@ -55,9 +56,9 @@ std::string described(const Case& c, const Row& r) {
                                  r.value > kBound ? "of at least " : "", with_error(r), kind.words);
   if (const Row* seen = c.evidence.of_head("full", "sink_key_seen", r.layer, r.head);
       seen != nullptr && seen->value < kNearlyAllSamples)
-    text += kind.name.empty() ? fmt::format(", each seen by {:.0f} % of its sample's queries in the mean",
-                                            100 * seen->value)
-                              : fmt::format(", which {:.0f} % of the queries see", 100 * seen->value);
+    text += kind.always ? fmt::format(", which {:.0f} % of the queries see", 100 * seen->value)
+                        : fmt::format(", each sample's seen by {:.0f} % of its queries in the mean",
+                                      100 * seen->value);
   text += fmt::format(" (threshold {}", number(c.limit("sink_margin")));
   if (const Row* null = c.evidence.of_head("full", "sink_margin_null", r.layer, r.head))
     text += fmt::format("; keys in random order: {}", number(null->value));
@@ -105,8 +106,8 @@ Decided decide(const Case& c, std::string_view variant, const std::vector<const 
   for (size_t i = 0; i < rows.size(); ++i) {
     // What the largest of many keys reaches by chance is no sink, however large.
     const Row* null = c.evidence.of_head(variant, "sink_margin_null", rows[i]->layer, rows[i]->head);
-    if (null != nullptr && rows[i]->value <= null->value) {
-      if (out.sides[i] == Side::above) out.sides[i] = Side::below;
+    if (null != nullptr && rows[i]->value <= null->value && null->value > limit) {
+      out.sides[i] = Side::below;
       continue;
     }
     const auto kept = samples.find({rows[i]->layer, rows[i]->head});
@@ -176,7 +177,7 @@ void judge_sinks(Case& c) {
     claims.push_back({fmt::format("sink {}", label(*rows[i])), answer_of(sides[i], Side::above)});
     if (sides[i] != Side::above) continue;
     const Kind on = kind_of(c, *rows[i]);
-    for (const std::string_view kind : kKinds)
+    for (const std::string_view kind : kSinkKeys)
       claims.push_back({fmt::format("sink kind {}:{}", label(*rows[i]), kind),
                         kind == on.name ? Claim::Answer::yes : Claim::Answer::no});
   }
