@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "lenses/support/on_device.h"
 #include "support/lens_run.h"
 #include "support/reference.h"
 
@@ -39,6 +40,12 @@ TEST(Massive, IsHeldAgainstTheMedianOfWhatIsNotZero) {
   x.narrow(1, 0, 4).fill_(2);
   x[3][1] = -500;
   EXPECT_EQ(see_residual("massive", x).of("massive_ratio"), 250);
+  {
+    const AsOnDevice as_on_device;
+    const Collected got = see_residual("massive", at::cat({x, at::zeros({2, 9}), x}), Packed({5, 2, 5}));
+    for (const int64_t sample : {0, 2}) EXPECT_EQ(got.of("massive_ratio", sample), 250);
+    EXPECT_EQ(got.total("massive_token").value, 3);
+  }
   EXPECT_EQ(see_residual("massive", at::eye(5)).of("massive_ratio"), 1);
 }
 

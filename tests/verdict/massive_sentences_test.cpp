@@ -90,21 +90,21 @@ TEST_F(Verdict, ASampleThatIsMassiveByItsOwnNumberIsNamedWhateverTheMeanIs) {
   EXPECT_EQ(all("massive").front().claims[1].answer, Claim::Answer::unknown);
 }
 
-TEST_F(Verdict, WhereMostActivationsAreZeroNothingIsSaidOfMassiveOnes) {
+TEST_F(Verdict, WhereAllActivationsAreZeroNothingIsSaidOfMassiveOnes) {
   add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
   for (const int l : {4, 5})
     add("full", fmt::format("blocks.{}.hook_resid_post", l), l, -1, "residual_fro", 1);
   EXPECT_EQ(
       said("massive").back(),
-      "? not known at blocks.5.hook_resid_post: more than half of the activations are zero there, and so "
-      "is their median");
+      "? not known at blocks.5.hook_resid_post: there is no median to be large beside, as all activations "
+      "are zero");
   // In some samples alone: a mean over the others says nothing of them.
   add("full", "blocks.5.hook_resid_post", 5, -1, "massive_ratio", 40).n = 1;
   table_.rows[2].n = 4;
   EXPECT_EQ(
       said("massive").back(),
-      "? not known at blocks.5.hook_resid_post in 3 of 4 samples: more than half of the activations are "
-      "zero there, and so is their median");
+      "? not known at blocks.5.hook_resid_post in 3 of 4 samples: there is no median to be large beside, "
+      "as all activations are zero");
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ std::string place_at(const Case& c, const std::string& site) {
              : fmt::format("{}, token {}, channel {}", site, token->value, channel->value);
 }
 
-/// Where more than half of the activations are zero nothing is large beside the median.
+/// Where there is nothing but zeros nothing is large beside the median.
 void say_without_ratio(Case& c) {
   std::vector<std::string> without;
   for (const Row* r : c.evidence.all("full", "residual_fro")) {
@@ -55,8 +55,7 @@ void say_without_ratio(Case& c) {
   }
   if (!without.empty())
     c.say("massive",
-          fmt::format("not known at {}: more than half of the activations are zero there, and so is their "
-                      "median",
+          fmt::format("not known at {}: there is no median to be large beside, as all activations are zero",
                       list_of(without)),
           false);
 }
@@ -138,7 +137,7 @@ extern const Rule rule_massive{
     .topic = "massive",
     .question = "Are there activations that dwarf the rest?",
     .thresholds = {{"massive", 1000, "ratio",
-                    "largest over median activation above this: massive activations"}},
+                    "largest over median activation that is not 0, above this: massive activations"}},
     .judge = verdict::judge_massive};
 
 }  // namespace rankscope
