@@ -82,8 +82,9 @@ SampleSums look(const at::Tensor& rows, bool causal, std::optional<Activation> a
   }
   const at::Tensor own = squares / out.count, all = out.squares / out.count;
   const at::Tensor scale = inverse(own, all, epsilon).sqrt();
-  out.read = wide(rows.square().sum(1));
-  out.passed = activation ? wide(apply_activation(rows.clone(), *activation).square().sum(1)) : out.read;
+  const auto size_of = [&](const at::Tensor& x) { return wide((x.square() * kept).sum(1)); };
+  out.read = size_of(rows);
+  out.passed = activation ? size_of(apply_activation(rows.clone(), *activation)) : out.read;
   const at::Tensor writes = live(out.read, out.passed);
   const at::Tensor a = c * (scale * writes).to(c.scalar_type()).unsqueeze(1),
                    gram = wide(at::bmm(a, a.transpose(1, 2)));
@@ -91,8 +92,11 @@ SampleSums look(const at::Tensor& rows, bool causal, std::optional<Activation> a
   out.rank = gram.diagonal(0, 1, 2).sum(1).square() / gram.square().sum(at::IntArrayRef{1, 2});
   // A unit that is one number whatever it reads (its weights are zero) reads nothing, and says nothing of the
   // rest; nor does one that lets nothing through.
-  at::Tensor counts = (rows.amax(1) != rows.amin(1)).logical_and(writes);
-  counts = counts.logical_or(counts.any(1, true).logical_not());
+  const at::Tensor far = kept == 0;
+  const at::Tensor differs =
+      rows.masked_fill(far, -INFINITY).amax(1) != rows.masked_fill(far, INFINITY).amin(1);
+  at::Tensor counts = differs.logical_and(writes);
+  counts = counts.logical_or(counts.any(1, true).logical_not().logical_and(writes));
   const at::Tensor each = at::where(counts, (own / all).sqrt(), at::full_like(own, kNone));
   const at::Tensor at =
       at::floor_divide(counts.sum(1, true) * 9 + 9, 10) - 1;            // nine of ten lie there or below
@@ -212,15 +216,16 @@ extern const Lens lens_readers{
           .version = 4},
          {.name = "unit_rank",
           .formula = "(tr K)^2 / ||K||_F^2, K = A A^T, A the units of a sample's tokens, each without its "
-                     "mean and over its standard deviation; the tokens and units of spread",
+                     "mean and over its standard deviation; the tokens of spread, and its units by what "
+                     "passes in this sample",
           .meaning = "directions in which the tokens of a sample differ: 1 is dimensional collapse",
           .low = 1.0 - 1e-5,
           .version = 4},
          {.name = "unit_sd_rel_p90",
           .formula =
               "the least number that sd / rms over the tokens of a sample does not exceed in nine units of "
-              "ten; the tokens and units of spread, without units that are one number for all tokens, unless "
-              "every unit is",
+              "ten; the tokens and units of unit_rank, without units that are one number for all tokens, "
+              "unless every unit is",
           .meaning = "0: every unit reads the same from every token; 1: some have no part common to all",
           .high = 1.0 + 1e-5}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {

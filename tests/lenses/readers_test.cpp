@@ -186,6 +186,22 @@ TEST(Readers, ScaleBiasAndOrderOfUnitsDoNotMatter) {
   }
 }
 
+// Of five units two let nothing through but at one token far from all others, and two are one number.
+TEST(Readers, TokensFarFromTheOthersDoNotSayWhichUnitsCount) {
+  at::manual_seed(12);
+  const at::Tensor alive = at::randn({31, 1}, at::kDouble) + 1,
+                   constant = at::full({31, 2}, 300., at::kDouble),
+                   dead = at::randn({31, 2}, at::kDouble) - 100;
+  const at::Tensor near = at::cat({alive, constant, dead}, 1);
+  const auto difference = [](const at::Tensor& x) {
+    return see_units(x, {x.size(0)}, Activation::relu).content("unit_sd_rel_p90");
+  };
+  const double alone = plain_sd_rel_p90(alive);
+  EXPECT_NEAR(difference(near), alone, kSums);
+  EXPECT_NEAR(difference(at::cat({near, at::full({1, 5}, 1e4, at::kDouble)})), alone, kSums);
+  EXPECT_EQ(difference(near.narrow(1, 1, 4)), 0) << "what is alive is one number, and the dead say nothing";
+}
+
 TEST(Readers, TokensAlongOneDirectionHaveRankOne) {
   at::manual_seed(4);
   const at::Tensor x = at::outer(at::randn({40}, at::kDouble), at::randn({kUnits}, at::kDouble)) +
