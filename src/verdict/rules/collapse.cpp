@@ -19,7 +19,7 @@ struct Seen {
   int layer = 0;
   std::string where;  // "in the MLP of layer 3", "after layer 5", "at the final norm"
   const Row *spread = nullptr, *read = nullptr, *rank = nullptr, *baseline = nullptr;
-  const Row* rank_baseline = nullptr;
+  const Row *rank_baseline = nullptr, *directions_baseline = nullptr;
   const Row* use = nullptr;         // decides whether tokens are read; without it the units do
   const Row* left = nullptr;        // the residual of what the block leaves
   const Row* left_out = nullptr;    // ... and of the massive channels that it leaves out
@@ -44,6 +44,7 @@ std::vector<Seen> places(const Case& c, std::string_view variant) {
     if (!c.evidence.baseline().empty()) {
       s.baseline = of(c.evidence.baseline(), "spread", "all");
       s.rank_baseline = of(c.evidence.baseline(), "unit_rank", "content");
+      if (!units) s.directions_baseline = of(c.evidence.baseline(), "effective_rank_centered", "content");
     }
     const std::string block =
         fmt::format("blocks.{}.hook_resid_post", std::min(layer, c.path.final_layer - 1));
@@ -99,8 +100,8 @@ std::string list_places(const std::vector<const Seen*>& all) {
 
 enum class Kind { healthy, collapsed, alike, outweighed, unneeded, needed, unread, unused, usual, unclear };
 
-// What tells these tokens apart is rounding, and spread is a ratio of roundings. Most units may be constant,
-// and the median of what they read zero, where tokens differ: the residual has to say so, too.
+// What tells these tokens apart is rounding, and spread is a ratio of roundings. Nine units of ten may read
+// no more than that where tokens differ: the residual has to say so, too.
 bool only_rounding(const Case& c, const Seen& s) {
   const auto rounding = [&](const Row& r) { return r.n > 1 && r.value < c.floor(); };
   const auto none_or_rounding = [&](const Row* r) { return r == nullptr || rounding(*r); };
@@ -172,11 +173,14 @@ std::vector<int> blind_attention(const Case& c) {
 
 /// Units of an MLP are what reads tokens; channels are not, and many that hold next to nothing may move
 /// together: there the tokens themselves have to lie along one direction, however the stream is turned.
-Side along_one_direction(const Case& c, const Seen& s) {
+Side along_one_direction(const Case& c, bool units, const Row* rank, const Row* directions) {
   const double limit = c.limit("dimension");
-  const Side at = s.rank == nullptr ? Side::above : side(*s.rank, limit);
-  if (s.units || at == Side::above) return at;
-  return s.directions != nullptr && side(*s.directions, limit) == Side::below ? at : Side::above;
+  const Side at = rank == nullptr ? Side::above : side(*rank, limit);
+  if (units || at == Side::above) return at;
+  return directions != nullptr && side(*directions, limit) == Side::below ? at : Side::above;
+}
+Side along_one_direction(const Case& c, const Seen& s) {
+  return along_one_direction(c, s.units, s.rank, s.directions);
 }
 
 /// What --off tokens was asked for, told also where nothing is amiss.
@@ -202,15 +206,15 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
   for (const Seen& s : all) {
     const Kind k = kind_of(c, s);
     by_kind[k].push_back(&s);
-    const auto claim = [&](std::string_view what, bool yes) {
-      claims[k].push_back({fmt::format("{} {}", what, s.layer), k == Kind::unclear ? Claim::Answer::unknown
-                                                                : yes              ? Claim::Answer::yes
-                                                                                   : Claim::Answer::no});
+    const auto claim = [&](std::string_view what, Side yes) {
+      claims[k].push_back({fmt::format("{} {}", what, s.layer),
+                           answer_of(k == Kind::unclear ? Side::unclear : yes, Side::below)});
     };
-    claim("alike", alike(k));
-    if (s.use != nullptr) claim("unused", k == Kind::collapsed || k == Kind::unneeded || k == Kind::unused);
+    const auto is = [](bool yes) { return yes ? Side::below : Side::above; };
+    claim("alike", is(alike(k)));
+    if (s.use != nullptr) claim("unused", k == Kind::collapsed ? is(true) : side(*s.use, c.limit("use")));
     if (k == Kind::unread || (s.use == nullptr && s.read != nullptr))
-      claim("unread", k == Kind::collapsed || k == Kind::unread);
+      claim("unread", is(k == Kind::collapsed || k == Kind::unread));
   }
   const auto say = [&](Kind k, std::string_view what, std::string_view why, bool known = true) {
     const auto found = by_kind.find(k);
@@ -276,8 +280,8 @@ void dimension(Case& c, const std::vector<Seen>& all) {
   for (const Seen& s : all) {
     if (s.rank == nullptr) continue;
     const Side at = along_one_direction(c, s);
-    const bool as_there =
-        at == Side::below && s.rank_baseline != nullptr && side(*s.rank_baseline, limit) == Side::below;
+    const bool as_there = at == Side::below && along_one_direction(c, s.units, s.rank_baseline,
+                                                                   s.directions_baseline) == Side::below;
     if (at == Side::below) (as_there ? usual : low).push_back(&s);
     if (at == Side::unclear) unclear.push_back(&s);
     (at == Side::below && !as_there ? claims : ordinary)
@@ -376,7 +380,7 @@ extern const Rule rule_collapse{
                    {"collapse_ratio", 0.5, "ratio",
                     "... and below this share of the baseline's, where there is one"},
                    {"read", 0.1, "share",
-                    "units that differ by less than this between tokens: they tell nothing apart"},
+                    "nine units of ten differ by less than this between tokens: they tell nothing apart"},
                    {"use", 0.1, "share", "use below this: the output does not need what tells tokens apart"},
                    {"dimension", 2, "directions",
                     "unit_rank below this: most of what tells tokens apart lies along one direction"}},
