@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/progress.h"
 #include "cli/arrays.h"
 #include "cli/builtin.h"
@@ -158,6 +159,7 @@ void fill_in_request(InputOptions& o, Io& io) {
 
 Leftovers::Leftovers(const std::filesystem::path& folder) {
   std::error_code ignored;
+  if (!is_scan_folder(folder)) return;  // no run of ours: files of others
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
     if (const std::string name = entry.path().filename().string();
         name == kArraysFile || name == kTokenMapsFile || name == "patterns.safetensors" ||
@@ -168,7 +170,7 @@ Leftovers::Leftovers(const std::filesystem::path& folder) {
 void Leftovers::remove_old() const {
   std::error_code ignored;
   for (const auto& [file, written] : files_)
-    if (std::filesystem::last_write_time(file, ignored) == written) std::filesystem::remove(file, ignored);
+    if (std::filesystem::last_write_time(file, ignored) == written) remove_file(file);
 }
 
 void write_report(const std::string& folder, const ScanResult& result, const std::function<void()>& also) {

@@ -15,3 +15,13 @@ Results replace those of the same command, and no others without being told to.
   2
   $ rm results/manifest.json; rankscope scan bert --token-ids ids.txt --out results 2>&1 | head -1
   error: this folder holds the results of another command: an unknown command
+
+What earlier results left goes with them; what stands where there were none is somebody else's.
+
+  $ mkdir mine; echo mine > mine/patterns-mine.safetensors
+  $ rankscope scan bert --token-ids ids.txt --lens residual --out mine --quiet > /dev/null; ls mine
+  manifest.json
+  metrics.csv
+  patterns-mine.safetensors
+  report.html
+  samples.csv
