@@ -96,8 +96,7 @@ void read_header(std::string_view name, std::string_view value, HttpRequest& req
   if (body) throw Refusal{400, "nothing can be sent here"};
 }
 
-HttpRequest parse(std::string_view head) {
-  HttpRequest request;
+void parse(std::string_view head, HttpRequest& request) {
   read_first_line(cut(head, "\r\n"), request);
   std::optional<std::string> host;
   for (size_t count = 0; !head.empty(); ++count) {
@@ -109,7 +108,6 @@ HttpRequest parse(std::string_view head) {
     read_header(name, trimmed(value), request, host);
   }
   request.host = host.value_or("");
-  return request;
 }
 
 const char* reason(int status) {
@@ -144,7 +142,7 @@ HttpReading read_http(std::string_view bytes) {
   if (!out.whole) return out;
   try {
     if (end > kLargestHead) throw Refusal{431, "the request is too long"};
-    out.request = parse(bytes.substr(0, end));
+    parse(bytes.substr(0, end), out.request);
     out.used = end + 4;
   } catch (const Refusal& refusal) {
     out.status = refusal.status;

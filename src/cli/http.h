@@ -21,7 +21,7 @@ struct HttpRequest {
 /// What the bytes that came so far are.
 struct HttpReading {
   bool whole = false;     // false: more must come
-  int status = 0;         // 0: `request` is one; otherwise why it is refused
+  int status = 0;         // 0: `request` is one; otherwise why it is refused, and `request` what was read
   std::string complaint;  // in words, where it is refused
   size_t used = 0;        // bytes of the head, where it is a request
   HttpRequest request;

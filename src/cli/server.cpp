@@ -143,9 +143,9 @@ class Server {
     HttpReading reading = read_http(c.heard);
     if (!reading.whole) return true;
     c.heard.erase(0, reading.used);
-    const bool get = reading.request.method == "GET";  // HEAD takes the same answer without its body
+    const bool get = reading.request.method != "HEAD";  // which takes the same answer without its body
     if (reading.status != 0)
-      c.say(reading.status, reading.complaint);
+      c.say(reading.status, reading.complaint, false, get);
     else
       try {
         show(c, reading.request);

@@ -133,6 +133,7 @@ test("HEAD gets no body, of what is not there neither, so that the next answer i
   const name = `Host: 127.0.0.1:${port}`;
   const text = await raw(`HEAD /none HTTP/1.1\r\n${name}\r\n\r\nHEAD / HTTP/1.1\r\n${name}\r\nConnection: close\r\n\r\n`);
   assert.match(text, /^HTTP\/1.1 404[^]*\r\n\r\nHTTP\/1.1 200[^]*\r\n\r\n$/);
+  assert.match(await raw(`HEAD / HTTP/1.1\r\n${name}\r\n${name}\r\n\r\n`), /^HTTP\/1.1 400[^]*\r\n\r\n$/);
 });
 
 test("malformed and oversized requests are refused, and the server lives", async () => {
