@@ -312,8 +312,7 @@ extern const Lens lens_margins{
           .version = 2},
          {.name = "sink_key_position",
           .formula = "the position that is the strongest key in more samples than any other (of equals the "
-                     "least), of "
-                     "those that have one",
+                     "least), of those that have one",
           .meaning = "beside sink_key_position_share",
           .version = 2},
          {.name = "sink_key_position_share",
@@ -323,8 +322,7 @@ extern const Lens lens_margins{
           .version = 2},
          {.name = "sink_key_token",
           .formula = "the token id that is the strongest key in more samples than any other (of equals the "
-                     "least), of "
-                     "those that have one",
+                     "least), of those that have one",
           .meaning = "beside sink_key_token_share",
           .version = 2},
          {.name = "sink_key_token_share",

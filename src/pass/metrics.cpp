@@ -38,8 +38,7 @@ const std::vector<MetricInfo>& metrics_without_lens() {
            "gradient of log p(y) there, y drawn from the output; m the mean over the sample's tokens "
            "(causal: "
            "over those up to this one), mu that over all samples; at most 32 content tokens of a sample, "
-           "those "
-           "of spread",
+           "drawn as for spread, without those whose (x - m)^T G (x - m) is over 20 times the median one",
        .meaning =
            "0: of what reaches the output nothing tells the tokens of a sample apart, beside what tells "
            "samples apart; tokens drawn independently of their sample give 1 - 1/n",
