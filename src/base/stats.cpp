@@ -43,10 +43,21 @@ std::vector<double> finite_logs(std::vector<double> logs) {
   return logs;
 }
 
+std::vector<double> logs_of(std::span<const double> x) {
+  std::vector<double> logs, known;
+  for (const double v : x) {
+    logs.push_back(std::log(v));
+    if (v > 0) known.push_back(logs.back());
+  }
+  if (known.empty()) return logs;
+  const double middle = 2 * known.size() > x.size() ? median(logs) : median(known);
+  const double least = middle - 20 * std::numbers::ln2;  // what rounding leaves of float32
+  for (double& log : logs) log = std::max(log, least);
+  return logs;
+}
+
 Estimate geometric_mean(std::span<const double> x) {
-  std::vector<double> logs;
-  for (const double v : x) logs.push_back(std::log(v));
-  const Estimate e = arithmetic_mean(finite_logs(std::move(logs)));
+  const Estimate e = arithmetic_mean(logs_of(x));
   return {std::exp(e.value), std::exp(e.value) * e.stderr_};
 }
 

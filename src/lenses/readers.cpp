@@ -30,7 +30,7 @@ constexpr int64_t kReadGroups = 32;    // of samples, left out in turn for the e
 constexpr int64_t kMostRead = 32;      // of a longer sample, all over it: no number here needs more
 constexpr double kFarFromMedian = 20;  // a token this many medians away does not speak for the rest
 constexpr double kPasses = 1e-3;       // a unit whose activation lets less of it through writes nothing
-constexpr std::string_view kUnits = "mlp.hook_pre";
+constexpr std::string_view kUnits = "mlp.hook_pre", kGated = "mlp.hook_pre_linear";
 
 /// 1 / v where v is more than rounding leaves of numbers of this mean square, else 0.
 at::Tensor inverse(const at::Tensor& v, const at::Tensor& mean_square, double epsilon) {
@@ -62,7 +62,13 @@ SampleSums look(const at::Tensor& rows, bool causal, std::optional<Activation> a
   const at::Tensor variance = c2.mean(1),
                    inv = inverse(variance, variance + first_mean.squeeze(1).square(), epsilon);
   const at::Tensor distance = at::bmm(c2, inv.unsqueeze(2)).squeeze(2);  // [S, n]
+  // Equal tokens differ by rounding alone, of which none is far. In single units, whose sums may cancel, it
+  // may look like more.
+  const double rounding = 16 * epsilon;
+  const at::Tensor alike =
+      wide(variance).sum(1, true) <= rounding * rounding * wide(rows.square().mean(1)).sum(1, true);
   const at::Tensor w = (distance <= kFarFromMedian * std::get<0>(distance.median(1, true)))
+                           .logical_or(alike)
                            .to(rows.scalar_type()),
                    kept = w.unsqueeze(2);
   const at::Tensor count = w.sum(1, true);
@@ -88,8 +94,9 @@ SampleSums look(const at::Tensor& rows, bool causal, std::optional<Activation> a
   const at::Tensor writes = live(out.read, out.passed);
   const at::Tensor a = c * (scale * writes).to(c.scalar_type()).unsqueeze(1),
                    gram = wide(at::bmm(a, a.transpose(1, 2)));
-  // 0 / 0 where nothing differs: not defined.
-  out.rank = gram.diagonal(0, 1, 2).sum(1).square() / gram.square().sum(at::IntArrayRef{1, 2});
+  // Not defined where nothing differs by more than rounding.
+  out.rank = (gram.diagonal(0, 1, 2).sum(1).square() / gram.square().sum(at::IntArrayRef{1, 2}))
+                 .masked_fill(alike.squeeze(1), kNone);
   // A unit that is one number whatever it reads (its weights are zero) reads nothing, and says nothing of the
   // rest; nor does one that lets nothing through.
   const at::Tensor far = kept == 0;
@@ -114,7 +121,7 @@ class Readers : public Measurement {
     units_ = within_block(context.site) == kUnits;
     if (units_ && mlp != nullptr) activation_ = mlp->mlp()->activation;
     // Experts have no units that every token is read by.
-    wanted_ = units_ || !inside || last ||
+    wanted_ = units_ || within_block(context.site) == kGated || !inside || last ||
               !site_named(kUnits).present(context.spec, blocks[static_cast<size_t>(context.layer)]);
   }
 
@@ -200,6 +207,7 @@ extern const Lens lens_readers{
     .summary = "How differently those who read the tokens see them: what the verdict on collapse reads",
     .cost = "about 0.1 forward passes at T = 128",
     .sites = {{kUnits, SiteForm::whole},
+              {kGated, SiteForm::whole},             // what a gate multiplies
               {"hook_resid_post", SiteForm::whole},  // of blocks without such units, and at the end
               {"ln_final.hook_normalized", SiteForm::whole}},
     .metrics =
@@ -217,7 +225,7 @@ extern const Lens lens_readers{
          {.name = "unit_rank",
           .formula = "(tr K)^2 / ||K||_F^2, K = A A^T, A the units of a sample's tokens, each without its "
                      "mean and over its standard deviation; the tokens of spread, and its units by what "
-                     "passes in this sample",
+                     "passes in this sample; none where tokens differ by rounding alone",
           .meaning = "directions in which the tokens of a sample differ: 1 is dimensional collapse",
           .low = 1.0 - 1e-5,
           .version = 4},
