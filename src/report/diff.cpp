@@ -100,21 +100,22 @@ struct Pairs {
   int64_t unpaired = 0;
 };
 
-// The standard error of b - a over pairs of samples. For geometric means to first order: each sample moves
-// a = exp(mean log a_i) by a log(a_i) / n, and nothing where all are zero.
+// The standard error of b - a over pairs of samples. Geometric means have a ratio, whose logarithm is a mean
+// over pairs: the error of that, times how far b - a goes for each unit of it, so that both say equally
+// surely that something changed. Where one of them is zero there is no ratio, and its own error is left.
 double paired_error(const Change& c, const Pairs& pairs, bool geometric, int64_t& n) {
   n = static_cast<int64_t>(pairs.a.size());
-  const auto shares = [&](double mean, std::vector<double> values) {
-    if (!geometric) return values;
-    for (double& v : values) v = std::log(v);
-    values = finite_logs(std::move(values));
-    for (double& v : values) v = mean == 0 ? 0 : mean * v;
-    return values;
-  };
-  std::vector<double> parts = shares(c.b, pairs.b);
-  const std::vector<double> of_a = shares(c.a, pairs.a);
-  for (size_t i = 0; i < parts.size(); ++i) parts[i] -= of_a[i];
-  return arithmetic_mean(parts).stderr_;
+  std::vector<double> a = pairs.a, b = pairs.b;
+  double scale = 1;
+  if (geometric) {
+    const bool ratio = c.a > 0 && c.b > 0;
+    a = c.a > 0 ? logs_of(a) : std::vector<double>(a.size(), 0.0);
+    b = c.b > 0 ? logs_of(b) : std::vector<double>(b.size(), 0.0);
+    const double log_ratio = ratio ? std::log(c.b / c.a) : 0;
+    scale = log_ratio != 0 ? (c.b - c.a) / log_ratio : std::max(c.a, c.b);
+  }
+  for (size_t i = 0; i < b.size(); ++i) b[i] -= a[i];
+  return scale * arithmetic_mean(b).stderr_;
 }
 
 // Numbers that name a place (a token, a channel): their differences mean nothing.

@@ -83,10 +83,21 @@ TEST(Diff, GeometricMeansKeepTheirOwnError) {
   const std::vector<double> a{1, 5, 2, 9}, b{1.1, 5.5, 2.2, 9.9};
   const Change c = of(compare(scan("a", a, 8), scan("b", b, 8)), "residual");
   EXPECT_NEAR(c.b / c.a, 1.1, 1e-15);
-  // d(b - a) = b log b_i - a log a_i = (b - a) log a_i + constant: its spread is that of log a_i times b - a.
-  std::vector<double> logs;
-  for (const double x : a) logs.push_back(std::log(x));
-  EXPECT_NEAR(c.stderr_, c.delta * arithmetic_mean(logs).stderr_, 1e-14);
+  EXPECT_LT(c.stderr_, 1e-15);
+  // Ratios of 1, 2, 1 and 2: their logarithm is (1 +- 1 / sqrt(3)) log(2) / 2, and b - a that many errors.
+  const Change other = of(compare(scan("a", a, 8), scan("b", {1, 10, 2, 18}, 8)), "residual");
+  EXPECT_NEAR(other.b / other.a, std::sqrt(2.0), 1e-15);
+  EXPECT_NEAR(other.delta / other.stderr_, std::sqrt(3.0), 1e-14);
+}
+
+TEST(Diff, ASampleOfZeroInBothScansHidesNoChangeOfTheOthers) {
+  const std::vector<double> a{1, 5, 2, 9, 3}, b{2, 10.1, 4, 18, 6.1};
+  std::vector<double> a_and_zero = a, b_and_zero = b;
+  a_and_zero.push_back(0), b_and_zero.push_back(0);
+  const Change alone = of(compare(scan("a", a, 8), scan("b", b, 8)), "residual"),
+               with = of(compare(scan("a", a_and_zero, 8), scan("b", b_and_zero, 8)), "residual");
+  EXPECT_GT(alone.errors(), 100);
+  EXPECT_GT(with.errors(), 100);
 }
 
 TEST(Diff, ASampleThatOneScanHasNoValueForIsLeftOutOfBoth) {
