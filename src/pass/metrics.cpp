@@ -25,11 +25,16 @@ const std::vector<MetricInfo>& metrics_without_lens() {
        .formula = "||y - y_full||_F / ||y_full||_F of the last hidden state, where there is no vocabulary",
        .meaning = "0: the variant's output is that of the whole network"},
 
+      {.name = "output_range",
+       .formula =
+           "mean over tokens of KL(p_full || its mean over all tokens of all samples), nats; without a "
+           "vocabulary ||y - mean y||_F / ||y||_F",
+       .meaning = "0: the output is the same at every token, and nothing can be needed for it"},
       {.name = "use",
        .formula =
            "KL(full | the content tokens in front of the layer's MLP replaced by their mean, causal: by that "
-           "of those "
-           "up to each) / KL(full | mean output of the corpus); without a vocabulary |y - y'|^2 for KL",
+           "of those up to each) / KL(full | mean output of the corpus), KL averaged over the tokens of a "
+           "sample, then over samples; without a vocabulary ||y - y'||^2 / ||y||^2 of a sample for KL",
        .meaning =
            "0: the output needs nothing that tells the tokens of a sample apart; 1: all it has hangs on it"},
       {.name = "spread_fisher",
@@ -48,7 +53,8 @@ const std::vector<MetricInfo>& metrics_without_lens() {
        .meaning = "what it cost, in forward passes"},
       {.name = "stand_in",
        .formula = "cost of both heads' means in their places (of zero, for variants `pair:`), less the cost "
-                  "of x_A + x_B - x as last hidden state; output_kl or output_error; mean over samples",
+                  "of x_A + x_B - x as last hidden state (behind the final norm); output_kl or output_error; "
+                  "mean over samples",
        .meaning = "above 0: the heads stand in for each other, as their effects do not add",
        .version = 2},
       {.name = "head_able_rel",
@@ -58,11 +64,12 @@ const std::vector<MetricInfo>& metrics_without_lens() {
        .meaning = "what the head could write if every token looked at itself"},
       {.name = "sink_slope_lengths",
        .formula = "slope of sink_margin in log length over the samples whole, halved, and halved again down "
-                  "to 32 tokens",
+                  "to 32 tokens, as far as the key that the head has in most samples is left",
        .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass"},
       {.name = "sink_drained",
-       .formula = "|W_O (v_k - u)| / median over tokens of |W_O (v - u)|, k the key that the head has in "
-                  "most samples, u what biases alone make of a value",
+       .formula =
+           "|W_O (v_k - u)| / median over tokens (the lower of two in the middle) of "
+           "|W_O (v - u)|, k the key that the head has in most samples, u what biases alone make of a value",
        .meaning = "near 0: attention that goes to the sink writes nothing",
        .version = 2},
       {.name = "part_zero_kl",

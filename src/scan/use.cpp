@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
+#include "base/stats.h"
 #include "model/block.h"
 #include "model/embed_and_unembed.h"
 #include "pass/mean_output.h"
@@ -143,6 +145,7 @@ class Use {
     const std::map<int64_t, double> reference = divergence_from_mean(full, plan_);
     std::map<std::string, std::map<int64_t, double>> moved;
     const bool squares = output_metric(spec()) != "output_kl";  // a divergence is quadratic, an error is not
+    if (!std::exchange(ranged_, true)) file_range(reference, squares);
     for (const SampleRow& r : scratch.samples)
       moved[r.variant.str()][r.sample] = squares ? r.value * r.value : r.value;
     for (size_t i = 0; i < all.size(); ++i) file(all[i], moved[plan_.variants[i + 1].name], reference);
@@ -164,10 +167,26 @@ class Use {
                            static_cast<int64_t>(n), static_cast<int32_t>(r.layer), "content"});
   }
 
+  /// What there is to lose at all.
+  void file_range(const std::map<int64_t, double>& reference, bool squares) {
+    const std::string site = output_site(spec());
+    const auto depth = static_cast<int32_t>(spec().depth());
+    std::vector<double> values;
+    for (const auto& [sample, value] : reference) {
+      values.push_back(squares ? std::sqrt(value) : value);
+      table_.samples.push_back(
+          {"full", site, -1, -1, "output_range", "all", sample, values.back(), {}, depth});
+    }
+    const Estimate mean = arithmetic_mean(values);
+    table_.rows.push_back({"full", site, -1, -1, "output_range", mean.value, mean.stderr_,
+                           static_cast<int64_t>(values.size()), depth, "all"});
+  }
+
   const Ablation& a_;
   ResultTable& table_;
   std::vector<std::string>& notes_;
   PassPlan plan_;
+  bool ranged_ = false;
 };
 
 }  // namespace

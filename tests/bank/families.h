@@ -15,13 +15,14 @@
 namespace rankscope::bank {
 
 /// Tokens of a sample share c times as much as tells them apart: spread 1 / (1 + c^2), units differ by its
-/// root.
+/// root in the median. A unit that reads little of what they share differs by more: one of ten by more than 8
+/// times as much, so that c is far above the threshold's where nine of ten should differ by next to nothing.
 inline Planted alike(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("tokens alike", draw, samples, length);
   const int64_t kind = draw.turn(3);  // healthy, alike but read, collapsed
   const double c = kind == 0   ? draw.uniform(0, 1.5)
                    : kind == 1 ? draw.uniform(4.5, 5.8)
-                               : draw.log_uniform(20, 300);
+                               : draw.log_uniform(300, 3000);
   copy_first_token(
       p, c * kMark / mark_read(p));  // a norm before makes the whole token as much smaller as its mark
   p.truth = {{"alike 0", kind > 0}, {"unread 0", kind == 2}, {"one direction 0", false}};
@@ -32,7 +33,7 @@ inline Planted alike(Draw& draw, int64_t samples, int64_t length) {
 inline Planted drowned(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("tokens drowned in a constant", draw, samples, length);
   const bool yes = draw.turn(2) == 1;
-  const double size = yes ? draw.log_uniform(30, 1000) : draw.uniform(0, 2);
+  const double size = yes ? draw.log_uniform(1000, 10000) : draw.uniform(0, 2);  // as above, one draw of 64
   const at::Tensor constant = draw.normal({kWidth});
   (*p.weights)["blocks.0.attn.b_O"] += size * (constant - constant.mean());
   p.truth = {{"alike 0", false}, {"unread 0", yes}, {"one direction 0", false}};

@@ -13,9 +13,11 @@ TEST_F(Verdict, ACollapseNamesItsLayersItsNumberItsThresholdAndItsBaseline) {
   for (const int l : {2, 3, 4}) reads(l, 0.02 - 0.005 * (l == 3), 0.01);
   EXPECT_EQ(
       said("collapse"),
-      Lines{"the tokens of a sample have collapsed to one in the MLPs of layers 2-4, and nothing there tells "
-            "them apart: spread 0.015 ± 1.5e-05 in the MLP of layer 3, threshold 0.1, random initialisation "
-            "0.9; nine of ten units differ by 0.01 ± 1e-05 of what they read or less, threshold 0.1"});
+      Lines{
+          "the tokens of a sample have collapsed to one in the MLPs of layers 2-4, and next to nothing there "
+          "tells them apart: spread 0.015 ± 1.5e-05 in the MLP of layer 3, threshold 0.1, random "
+          "initialisation "
+          "0.9; nine of ten units differ by 0.01 ± 1e-05 of what they read or less, threshold 0.1"});
   const Finding f = all("collapse").front();
   EXPECT_EQ(f.layer, 3);
   EXPECT_EQ(f.value, 0.015);
@@ -29,12 +31,11 @@ TEST_F(Verdict, TokensThatUnitsTellApartAreOnlyOutweighedByHowFarSamplesDiffer) 
   reads(1, 0.02, 0.3);
   EXPECT_EQ(
       said("collapse"),
-      (Lines{
-          "the tokens of a sample differ by next to nothing beside how far samples differ in the MLP of "
-          "layer 1, though units tell them apart: spread 0.02 ± 2e-05 in the MLP of layer 1, threshold 0.1, "
-          "no baseline; nine of ten units differ by 0.3 ± 0.0003 of what they read or less, threshold 0.1",
-          "? not known whether that is unusual: there is nothing to hold it against; scan with --null or "
-          "--baseline DIR"}));
+      (Lines{"the tokens of a sample differ by next to nothing beside how far samples differ in the MLP of "
+             "layer 1, though they are not alike: spread 0.02 ± 2e-05 in the MLP of layer 1, threshold 0.1, "
+             "no baseline; nine of ten units differ by 0.3 ± 0.0003 of what they read or less, threshold 0.1",
+             "? not known whether that is unusual: there is nothing to hold it against; scan with --null or "
+             "--baseline DIR"}));
 }
 
 // What stands out is told from what is normal by the claims a sentence carries.
@@ -74,7 +75,8 @@ TEST_F(Verdict, WhatReachesTheOutputFromEveryLayerIsSaidSo) {
 TEST_F(Verdict, TokensThatDifferMayStillNotBeRead) {
   reads(0, 0.8, 0.004);
   EXPECT_EQ(said("collapse"),
-            Lines{"tokens differ, but next to nothing of it is read in the MLP of layer 0: spread 0.8 ± "
+            Lines{"tokens differ, but nine units of ten read next to nothing of it in the MLP of layer 0: "
+                  "spread 0.8 ± "
                   "0.0008 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units differ by "
                   "0.004 ± 4e-06 of what they read or less, threshold 0.1"});
 }
@@ -93,7 +95,7 @@ TEST_F(Verdict, WhatTheOutputLosesDecidesWhetherTokensAreRead) {
       (Lines{
           "the tokens of a sample differ by next to nothing beside how far samples differ in the MLP of "
           "layer "
-          "0, and the output hardly needs what units tell apart: spread 0.02 ± 2e-05 in the MLP of layer 0" +
+          "0, and the output hardly needs what tells them apart: spread 0.02 ± 2e-05 in the MLP of layer 0" +
               costs + "0.01 ± 1e-05" + of + units + "0.7 ± 0.0007" + or_less,
           "the tokens of a sample are nearly all alike in the MLP of layer 1, but the output reads what "
           "tells "
@@ -181,8 +183,72 @@ TEST_F(Verdict, AnMlpWhoseUnitsNeverDifferReadsNoneOfWhatTellsTokensApart) {
   reads(0, 0.8);
   reads(1, 0, 1e-8);
   residual("full", 1, 0.9);
-  EXPECT_EQ(said("collapse").front().substr(0, 72),
-            "tokens differ, but next to nothing of it is read in the MLP of layer 1: ");
+  EXPECT_EQ(said("collapse").front().substr(0, 87),
+            "tokens differ, but nine units of ten read next to nothing of it in the MLP of layer 1: ");
+}
+
+// Of tokens that differ by 0.8 of their size a layer may read what the sample has in common alone.
+TEST_F(Verdict, UnitsThatReadTheSampleAloneDoNotMakeItsTokensAlike) {
+  reads(0, 0.02, 0.01);
+  residual_behind(0, 0.8);
+  EXPECT_EQ(said("collapse"),
+            Lines{"tokens differ, but nine units of ten read next to nothing of it in the MLP of layer 0: "
+                  "spread 0.02 ± 2e-05 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units "
+                  "differ by 0.01 ± 1e-05 of what they read or less, threshold 0.1"});
+  table_.rows.back().value = 0.03;
+  EXPECT_TRUE(said("collapse").front().starts_with("the tokens of a sample have collapsed to one"));
+}
+
+// Spread has no size: without units nothing says whether a difference of a thousandth is read.
+TEST_F(Verdict, WithoutUnitsADifferenceThatIsNextToNothingIsNotKnownToBeRead) {
+  const std::string site = "blocks.0.hook_resid_post";
+  add("full", site, 0, -1, "spread", 0.6);
+  residual_behind(0, 0.5);
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses: the least is spread 0.6"));
+  table_.rows.back().value = 0.0015;
+  EXPECT_EQ(
+      said("collapse"),
+      Lines{"? not known whether what tells tokens apart is read after layer 0, where it is next to "
+            "nothing of their size and no units say so; scan with --off tokens: their normed residual is "
+            "0.0015 ± 0.0005 after layer 0, threshold 0.1"});
+  add("full", site, 0, -1, "spread", 0.02);
+  table_.rows.erase(table_.rows.begin());
+  EXPECT_TRUE(said("collapse").front().starts_with("the tokens of a sample are nearly all alike after"));
+  table_.rows.front().value = 0.5;  // the residual: samples differ by far more, that is all
+  EXPECT_TRUE(said("collapse")
+                  .front()
+                  .starts_with("the tokens of a sample differ by next to nothing beside how far samples "
+                               "differ after layer 0, though "));
+}
+
+TEST_F(Verdict, AGatedMlpReadsWithBothOfItsMatrices) {
+  reads(0, 0.02, 0.01, 1.01);
+  const std::string other = "blocks.0.mlp.hook_pre_linear";
+  add("full", other, 0, -1, "spread", 0.8);
+  add("full", other, 0, -1, "unit_sd_rel_p90", 0.9, "content");
+  add("full", other, 0, -1, "unit_rank", 14, "content");
+  EXPECT_EQ(said("collapse"),
+            Lines{"no layer collapses: the least is spread 0.8 ± 0.0008 in the MLP of layer "
+                  "0, threshold 0.1, no baseline; nine of ten units differ by 0.9 ± 0.0009 of what they "
+                  "read or less, threshold 0.1"});
+}
+
+// Everything is needed of an output that is nothing.
+TEST_F(Verdict, WhereTheOutputIsTheSameEverywhereNothingIsSaidToBeNeeded) {
+  reads(0, 0.8, 0.004);
+  add("full", "blocks.0.hook_resid_mid", 0, -1, "use", 700, "content");
+  Row& range = add("full", "unembed.hook_out", -1, -1, "output_range", 2);
+  EXPECT_TRUE(said("collapse").back().starts_with("the output needs what tells tokens apart"));
+  range.value = 1e-12, range.stderr_ = 1e-13;
+  EXPECT_EQ(
+      said("collapse"),
+      (Lines{"tokens differ, but nine units of ten read next to nothing of it in the MLP of layer 0: "
+             "spread 0.8 ± 0.0008 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units "
+             "differ by 0.004 ± 4e-06 of what they read or less, threshold 0.1",
+             "the output is nearly the same at every token: one output for the whole corpus costs 1e-12 "
+             "± 1e-13, epsilon 0.01; what it needs of what tells tokens apart says nothing"}));
+  range.value = 0.01, range.stderr_ = 0.01;
+  EXPECT_TRUE(said("collapse").back().starts_with("? not known whether the output differs from token to"));
 }
 
 TEST_F(Verdict, AttentionThatReadsTheSameFromEveryTokenIsNamed) {
@@ -292,21 +358,21 @@ TEST_F(Verdict, RoundingAtTheFinalNormIsACollapseWithoutTheLastBlock) {
   table_.rows.back().value = 3e-8;
   EXPECT_EQ(
       said("collapse").front(),
-      "the tokens of a sample have collapsed to one at the final norm, and nothing there tells them apart: "
-      "their residual is the rounding floor (1e-06) at the final norm");
+      "the tokens of a sample have collapsed to one at the final norm, and next to nothing there tells them "
+      "apart: their residual is the rounding floor (1e-06) at the final norm");
 }
 
 TEST_F(Verdict, TokensThatDifferByRoundingHaveCollapsedWhateverTheirSpreadSays) {
   for (int l = 0; l < 6; ++l) reads(l, 0.93, 2e-7, 13);
   // Most units of an MLP may be constant while tokens differ: that alone is no collapse.
-  EXPECT_TRUE(said("collapse").front().starts_with("tokens differ, but next to nothing of it is read"));
+  EXPECT_TRUE(said("collapse").front().starts_with("tokens differ, but nine units of ten read next"));
   for (int l = 0; l < 6; ++l)
     add("full", fmt::format("blocks.{}.hook_resid_post", l), l, -1, "residual_fro_rel_normed", 3e-7,
         "content");
   EXPECT_EQ(
       said("collapse").front(),
-      "the tokens of a sample have collapsed to one in the MLPs of layers 0-5, and nothing there tells them "
-      "apart: their residual is the rounding floor (1e-06) in the MLP of layer 0");
+      "the tokens of a sample have collapsed to one in the MLPs of layers 0-5, and next to nothing there "
+      "tells them apart: their residual is the rounding floor (1e-06) in the MLP of layer 0");
 }
 
 }  // namespace

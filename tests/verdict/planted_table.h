@@ -54,6 +54,11 @@ class Verdict : public testing::Test {
     head(layer, h, "sink_margin", margin, variant);
     head(layer, h, "sink_margin_null", 0.4, variant);
   }
+  /// What a block leaves, behind the norm that reads it.
+  void residual_behind(int layer, double value) {
+    add("full", fmt::format("blocks.{}.hook_resid_post", layer), layer, -1, "residual_fro_rel_normed", value,
+        "content");
+  }
   /// The MLP of a layer: how far tokens differ beside the corpus, in what its units read, in how many
   /// directions.
   void reads(int layer, double spread, double difference = 0.7, double directions = 12,

@@ -27,16 +27,34 @@ struct Seen {
   bool units = false;               // of an MLP
 };
 
+/// How far outputs differ at all; nullptr where it was not measured.
+const Row* range_of(const Case& c) { return c.evidence.any("full", "output_range"); }
+
+double least_range(const Case& c) {
+  return c.limit(c.spec.output.kind != HeadKind::none ? "epsilon" : "epsilon_error");
+}
+
+/// Whether they do. Where they hardly do, what the output needs is a ratio of next to nothing.
+Side outputs_differ(const Case& c) {
+  const Row* range = range_of(c);
+  return range == nullptr ? Side::above : side(*range, least_range(c));
+}
+
 /// The MLPs, the blocks that have none, and the end of the network.
 std::vector<Seen> places(const Case& c, std::string_view variant) {
   std::vector<Seen> out;
+  const bool outputs = outputs_differ(c) == Side::above;
   const auto look = [&](const std::string& site, int layer, const std::string& where, bool units) {
+    // A gated MLP reads with its gate and with what the gate multiplies: what one of them tells apart is
+    // read.
     const auto of = [&](std::string_view v, std::string_view metric, std::string_view tokens) {
-      return c.evidence.at_site(v, metric, site, tokens);
+      const Row *own = c.evidence.at_site(v, metric, site, tokens),
+                *gated = units ? c.evidence.at_site(v, metric, site + "_linear", tokens) : nullptr;
+      return gated != nullptr && (own == nullptr || gated->value > own->value) ? gated : own;
     };
     Seen s{layer, where, of(variant, "spread", "all"), nullptr, of(variant, "unit_rank", "content"), nullptr};
     for (const Row* r : c.evidence.all(variant, "use"))
-      if (r->layer == layer && layer < c.path.final_layer) s.use = r;
+      if (outputs && r->layer == layer && layer < c.path.final_layer) s.use = r;
     // Only an MLP's units have a zero of their own; a channel's is a matter of the norm's bias.
     if (units) s.read = of(variant, "unit_sd_rel_p90", "content");
     s.units = units;
@@ -98,7 +116,27 @@ std::string list_places(const std::vector<const Seen*>& all) {
   return text;
 }
 
-enum class Kind { healthy, collapsed, alike, outweighed, unneeded, needed, unread, unused, usual, unclear };
+enum class Kind {
+  healthy,
+  collapsed,
+  alike,
+  outweighed,
+  unneeded,
+  needed,
+  unread,
+  unused,
+  usual,
+  faint,
+  unclear
+};
+
+/// Whether the tokens at a place differ by more than next to nothing of their size, however far samples do.
+Side apart(const Case& c, const Seen& s) {
+  const double limit = c.limit("collapse");
+  if (s.left == nullptr) return Side::unclear;
+  if (s.left_out != nullptr && side(*s.left_out, limit) == Side::above) return Side::above;
+  return side(*s.left, limit);
+}
 
 // What tells these tokens apart is rounding, and spread is a ratio of roundings. Nine units of ten may read
 // no more than that where tokens differ: the residual has to say so, too.
@@ -112,12 +150,19 @@ Kind kind_of(const Case& c, const Seen& s) {
   if (only_rounding(c, s)) return Kind::collapsed;
   // No unit differs between any two tokens, which do differ in the stream: the MLP reads none of it.
   if (s.spread->value == 0 && s.units && s.left != nullptr && s.left->value > c.floor()) return Kind::unread;
-  const Side low = low_beside(c, *s.spread, s.baseline);
+  Side low = low_beside(c, *s.spread, s.baseline);
   if (low == Side::above && side(*s.spread, c.limit("spread")) == Side::below) return Kind::usual;
   const Side units = s.read != nullptr ? side(*s.read, c.limit("read")) : Side::unclear,
-             read = s.use != nullptr ? side(*s.use, c.limit("use")) : units;
+             read = s.use != nullptr ? side(*s.use, c.limit("use")) : units,
+             told = s.units ? units : apart(c, s);  // apart by what there is to tell it
   if (low == Side::unclear || (s.use != nullptr && read == Side::unclear)) return Kind::unclear;
-  if (low == Side::below && units == Side::above)
+  // Units that read what a sample has in common alone say nothing of its tokens.
+  if (low == Side::below && units == Side::below && apart(c, s) == Side::above) low = Side::above;
+  // Without units nothing says whether a difference that is next to nothing is read.
+  if (low == Side::above && !s.units && s.use == nullptr && told == Side::below &&
+      !(s.layer == c.path.final_layer && range_of(c) != nullptr))
+    return Kind::faint;
+  if (low == Side::below && told == Side::above)
     return s.use != nullptr && read == Side::below ? Kind::unneeded : Kind::outweighed;
   if (low == Side::below)
     return read == Side::below ? Kind::collapsed : s.use != nullptr ? Kind::needed : Kind::alike;
@@ -140,6 +185,9 @@ const Seen& least(const std::vector<const Seen*>& all, const Row* Seen::*row) {
 std::string numbers(const Case& c, const Seen& s) {
   if (only_rounding(c, s))
     return fmt::format("their residual is {} {}", c.residual_text(s.left->value), s.where);
+  if (kind_of(c, s) == Kind::faint)
+    return fmt::format("their normed residual is {} {}, threshold {}", with_error(*s.left), s.where,
+                       number(c.limit("collapse")));
   std::string text = fmt::format("spread {} {}, threshold {}{}", with_error(*s.spread), s.where,
                                  number(c.limit("spread")), c.beside(s.baseline));
   if (s.use != nullptr)
@@ -185,6 +233,20 @@ Side along_one_direction(const Case& c, const Seen& s) {
 
 /// What --off tokens was asked for, told also where nothing is amiss.
 void needed_by_output(Case& c, const std::vector<Seen>& all) {
+  if (const Side differ = outputs_differ(c); differ != Side::above) {
+    const Row& range = *range_of(c);
+    const bool known = differ == Side::below;
+    about(c.say("collapse",
+                fmt::format("{}: one output for the whole corpus costs {}, epsilon {}; what it needs of what "
+                            "tells tokens apart says nothing",
+                            known ? "the output is nearly the same at every token"
+                                  : "not known whether the output differs from token to token",
+                            with_error(range), number(least_range(c))),
+                known),
+          range, least_range(c));
+    c.findings.back().claims = {{"same output", answer_of(differ, Side::below)}};
+    return;
+  }
   std::vector<const Seen*> needed;
   for (const Seen& s : all)
     if (s.use != nullptr && side(*s.use, c.limit("use")) == Side::above) needed.push_back(&s);
@@ -207,8 +269,9 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
     const Kind k = kind_of(c, s);
     by_kind[k].push_back(&s);
     const auto claim = [&](std::string_view what, Side yes) {
-      claims[k].push_back({fmt::format("{} {}", what, s.layer),
-                           answer_of(k == Kind::unclear ? Side::unclear : yes, Side::below)});
+      claims[k].push_back(
+          {fmt::format("{} {}", what, s.layer),
+           answer_of(k == Kind::unclear || k == Kind::faint ? Side::unclear : yes, Side::below)});
     };
     const auto is = [](bool yes) { return yes ? Side::below : Side::above; };
     claim("alike", is(alike(k)));
@@ -229,13 +292,13 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
     f.claims = std::exchange(claims[k], {});
   };
   say(Kind::collapsed, "the tokens of a sample have collapsed to one",
-      ", and nothing there tells them apart");
+      ", and next to nothing there tells them apart");
   say(Kind::alike, "the tokens of a sample are nearly all alike", "");
   // A few samples that lie far from the others are enough for that.
   say(Kind::outweighed, "the tokens of a sample differ by next to nothing beside how far samples differ",
-      ", though units tell them apart");
+      ", though they are not alike");
   say(Kind::unneeded, "the tokens of a sample differ by next to nothing beside how far samples differ",
-      ", and the output hardly needs what units tell apart");
+      ", and the output hardly needs what tells them apart");
   say(Kind::needed, "the tokens of a sample are nearly all alike",
       ", but the output reads what tells them apart");
   if (std::ranges::any_of(by_kind, [](const auto& k) { return alike(k.first); }))
@@ -246,10 +309,12 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
             false);
   say(Kind::usual, "tokens are much alike",
       fmt::format(", but no more than in {}", c.evidence.baseline_name()));
-  say(Kind::unread, "tokens differ, but next to nothing of it is read", "");
+  say(Kind::unread, "tokens differ, but nine units of ten read next to nothing of it", "");
   say(Kind::unused, "tokens differ, but the output hardly needs it", "");
   say(Kind::unclear, "not known", ", within two standard errors of a threshold; more samples would decide",
       false);
+  say(Kind::faint, "not known whether what tells tokens apart is read",
+      ", where it is next to nothing of their size and no units say so; scan with --off tokens", false);
   const std::vector<int> blind = blind_attention(c);
   if (!blind.empty()) {
     Finding& f =
