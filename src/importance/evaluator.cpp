@@ -179,7 +179,7 @@ std::vector<std::vector<double>> Evaluator::beyond_added(
   return out;
 }
 
-double Evaluator::bound(const std::vector<Unit>& units) const {
+double Evaluator::bound(const std::vector<Unit>& units, Replacement replacement) const {
   const ModelSpec& spec = impl_->spec;
   // One token has no other to look at: what is left are the products with the weights.
   std::vector<double> block, rest;
@@ -197,6 +197,12 @@ double Evaluator::bound(const std::vector<Unit>& units) const {
     const auto l = static_cast<size_t>(u.layer);
     const bool own = u.kind == UnitKind::head || u.kind == UnitKind::expert;
     total += logits + (own ? (writes_heads(u.layer) || u.kind == UnitKind::expert ? rest[l] : block[l]) : 0);
+    if (u.kind == UnitKind::mlp &&
+        replacement != Replacement::zero) {  // what stands in its place is of its own
+      BlockSpec ran;
+      ran.branches = {*spec.blocks[l].mlp_branch()};
+      total += block_flops(spec, ran, 1);
+    }
     if (u.kind == UnitKind::head)  // what the layer writes loses is a product with the head's part of W_O
       total += 2.0 * static_cast<double>(spec.blocks[l].attention().d_v * spec.width);
     for (size_t k = l + 1; k < block.size(); ++k) total += block[k];

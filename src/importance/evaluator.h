@@ -76,7 +76,7 @@ class Evaluator {
   double passes() const;
   /// What the same would be by the sizes of the weights alone: for parts taken out one by one, the rest of
   /// the block, the blocks behind it and the logits, and one pass of the full network.
-  double bound(const std::vector<Unit>& units) const;
+  double bound(const std::vector<Unit>& units, Replacement replacement = Replacement::zero) const;
 
   struct Impl;
   Impl& impl() { return *impl_; }

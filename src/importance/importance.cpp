@@ -90,7 +90,8 @@ class Importance {
     const bool with_head = spec().output.kind != HeadKind::none;
     WriteGradients gradients;
     if ((kinds_.estimates || !curves.empty()) && with_head) estimates(kinds_, curves, gradients);
-    if (kinds_.heads() && !zero_heads_.empty()) {
+    // In their order of importance, for which every one of them was taken out.
+    if (kinds_.heads() && zero_heads_.size() == units_of(spec(), UnitKind::head).size()) {
       prune();
       if (with_head) pairs();
     }
@@ -156,7 +157,7 @@ class Importance {
             {units[i], judged[i], arithmetic_mean(judged[i].kl).value, filing_.mean_loss_gained(judged[i])});
     }
     filing_.number(stem + "_passes", everywhere_, evaluator_.passes() - before);
-    filing_.number(stem + "_passes_bound", everywhere_, evaluator_.bound(units));
+    filing_.number(stem + "_passes_bound", everywhere_, evaluator_.bound(units, replacement));
   }
 
   void estimates(const AblationKinds& kinds, const std::vector<RankCurve>& curves,

@@ -76,7 +76,8 @@ Finding what_goes(const PlanResult& plan, const Counts& c) {
     parts.push_back(fmt::format("{} of {} heads {}", c.heads_out, c.heads, c.heads_out == 1 ? "goes" : "go"));
   for (const auto& [name, count] : {std::pair("QK", c.qk), {"OV", c.ov}, {"KV", c.kv}})
     if (count > 0)
-      parts.push_back(fmt::format("{} of {} layer{} is cut", name, count, count == 1 ? "" : "s"));
+      parts.push_back(fmt::format("{} of {}", name,
+                                  count == 1 ? "1 layer is cut" : fmt::format("{} layers are cut", count)));
   const double share =
       static_cast<double>(plan.saved) / static_cast<double>(std::max<int64_t>(1, plan.parameters));
   Finding f{.topic = "plan",

@@ -238,6 +238,18 @@ TEST(Evaluator, PassesAreThoseOfTheRestOfABlockOfWhatFollowsAndOfTheLogits) {
   EXPECT_GT(b.evaluator->passes(), 0.8 * b.evaluator->bound(heads));
 }
 
+TEST(Evaluator, WhatStandsInAnMlpsPlaceIsPartOfTheBound) {
+  for (const Replacement by : {Replacement::zero, Replacement::mean, Replacement::resample}) {
+    Bench b(tiny_spec(NormPlace::pre));
+    std::vector<Variation> variations;
+    for (const Unit& u : units_of(b.spec, UnitKind::mlp)) variations.push_back({u.layer, u, by, {}});
+    b.evaluator->run(variations);
+    const double bound = b.evaluator->bound(units_of(b.spec, UnitKind::mlp), by);
+    EXPECT_LE(b.evaluator->passes(), bound + 0.1) << to_string(by);
+    EXPECT_GT(b.evaluator->passes(), 0.8 * bound) << to_string(by);
+  }
+}
+
 TEST(Evaluator, WithoutAHeadTheLastStateIsCompared) {
   ModelSpec spec = tiny_spec(NormPlace::post);
   spec.output = {};

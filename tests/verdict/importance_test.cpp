@@ -41,11 +41,21 @@ TEST_F(ImportanceRule, CountsHeadsThatAreNeededFreeAndNotKnown) {
   EXPECT_EQ(
       said(),
       std::vector<std::string>{
-          "of 4 heads, each alone writing zero with its share of the biases on 8 samples, the output needs "
+          "of 4 of 6 heads, each alone writing zero with its share of the biases on 8 samples, the output "
+          "needs "
           "2, 1 "
           "cost less than epsilon 0.001 "
           "and 1 are not known; most in nats: L0H0 0.4 ± 0.01 (loss +0.3 ± 0.02), L1H1 0.2 ± 0.01, L1H0 "
           "0.0011 ± 0.001; least: L0H1 1e-05 ± 1e-06 (loss -2e-05 ± 1e-05)"});
+}
+
+TEST_F(ImportanceRule, AHeadWhoseAbsenceRaisesTheLossAloneIsNeeded) {
+  add("head_zero_kl", 0.00001, 0.000001, 0, 1);
+  add("head_zero_loss", 2.47, 0.09, 0, 1);
+  EXPECT_EQ(said(), std::vector<std::string>{
+                        "of 1 of 6 heads, each alone writing zero with its share of the biases on 8 samples, "
+                        "the output needs 1 (1 for the loss of the text alone), 0 cost less than epsilon "
+                        "0.001; most in nats: L0H1 1e-05 ± 1e-06 (loss +2.47 ± 0.09)"});
 }
 
 TEST_F(ImportanceRule, SaysWhatOtherPartsAreWorth) {
@@ -73,7 +83,8 @@ TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
   }
   EXPECT_EQ(said(),
             std::vector<std::string>{
-                "least important first, 2 of 6 heads can go together on 8 samples (epsilon 0.001): 2 out "
+                "least important first, 2 of 6 heads can go together on 8 samples (epsilon 0.001, for the "
+                "loss, too): 2 out "
                 "cost 0.0002 ± "
                 "2e-06, loss +0.0001 ± 2e-06, save 200 parameters and 16.7% of the cache of keys and "
                 "values; 4 out cost 0.05 ± 0.0005, loss +0.025 ± 0.0005, save 400 parameters and 33.3% of "
@@ -82,13 +93,17 @@ TEST_F(ImportanceRule, ReadsThePruningCurveUpToEpsilon) {
 
 TEST_F(ImportanceRule, SaysWhetherTheFirstPointOfThePruningCurveIsTooDearOrNotKnown) {
   add("prune_kl", 0.2, 0.01, -1, -1, 1);
-  EXPECT_EQ(said(), std::vector<std::string>{
-                        "not even the 1 least important of 1 heads can go on 8 samples (epsilon 0.001): 1 out cost 0.2 ± "
-                        "0.01"});
+  EXPECT_EQ(
+      said(),
+      std::vector<std::string>{
+          "not even the 1 least important of 1 heads can go on 8 samples (epsilon 0.001): 1 out cost 0.2 ± "
+          "0.01"});
   table_.rows.back().stderr_ = kNone;
-  EXPECT_EQ(said(), std::vector<std::string>{
-                        "? not known whether the 1 least important of 1 heads can go on 8 samples (epsilon 0.001): 1 out "
-                        "cost 0.2"});
+  EXPECT_EQ(
+      said(),
+      std::vector<std::string>{
+          "? not known whether the 1 least important of 1 heads can go on 8 samples (epsilon 0.001): 1 out "
+          "cost 0.2"});
 }
 
 TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough) {
@@ -118,20 +133,30 @@ TEST_F(ImportanceRule, SaysWhichRankSufficesAndWhatEachCosts) {
   add("rank_qk_suffices", 4, kNone);
   add("rank_qk_suffices", 1, kNone, 0);
   add("rank_qk_suffices", 4, kNone, 1);
-  EXPECT_EQ(said(),
-            std::vector<std::string>{
-                "rank 4 of qk suffices in all layers at once (epsilon 0.001); cost by rank 1: 0.2, 4: "
-                "0.0001; one layer at a time from 1 (layer 0) to 4 (layer 1)"});
+  EXPECT_EQ(
+      said(),
+      std::vector<std::string>{
+          "rank 4 of qk suffices in all layers at once on 8 samples (epsilon 0.001); cost by rank 1: 0.2, 4: "
+          "0.0001; one layer at a time from 1 (layer 0) to 4 (layer 1)"});
+}
+
+TEST_F(ImportanceRule, FewSamplesDecideNoRank) {
+  add("rank_qk_kl", 0.00005, kNone, -1, -1, 1);
+  add("rank_qk_suffices", 1, kNone);
+  table_.rows.front().n = 1;
+  EXPECT_EQ(said(), std::vector<std::string>{
+                        "? not known which rank of qk suffices (epsilon 0.001): 1 sample is too few; cost by "
+                        "rank 1: 5e-05"});
 }
 
 TEST_F(ImportanceRule, NamesTheLayersInWhichNoRankSuffices) {
   for (int layer = -1; layer < 3; ++layer) add("rank_qk_kl", 0.2, 0.01, layer, -1, 1);
   add("rank_qk_suffices", 1, kNone, 0);
-  EXPECT_EQ(said(),
-            std::vector<std::string>{
-                "no rank of qk asked for suffices in all layers at once (epsilon 0.001); cost by rank 1: "
-                "0.2; one layer at a time 1 in layer 0; no rank asked for suffices in layers 1-2 "
-                "alone"});
+  EXPECT_EQ(said(), std::vector<std::string>{
+                        "no rank of qk asked for suffices in all layers at once on 8 samples (epsilon "
+                        "0.001); cost by rank 1: "
+                        "0.2; one layer at a time 1 in layer 0; no rank asked for suffices in layers 1-2 "
+                        "alone"});
 }
 
 TEST_F(ImportanceRule, PrintsPassesBesideTheirBound) {

@@ -18,6 +18,16 @@ const Row* of_full(const Case& c, std::string_view metric) { return c.evidence.a
 
 std::string signed_error(const Row& r) { return (r.value >= 0 ? "+" : "") + with_error(r); }
 
+// "16 heads", "16 of 48 heads" where only some of the network's were taken out.
+std::string count_taken(const Case& c, size_t taken, std::string_view what) {
+  size_t all = 0;
+  for (const BlockSpec& b : c.spec.blocks)
+    if (what == "head" && b.attention_branch() != nullptr)
+      all += static_cast<size_t>(b.attention_branch()->attention()->heads);
+  const std::string some = count_of(static_cast<double>(std::max(all, taken)), what);
+  return taken < all ? fmt::format("{} of {}", taken, some) : some;
+}
+
 /// A kind of part and what stood in its place, as metrics name them and as sentences do.
 struct Taken {
   std::string_view stem, what, how;
@@ -40,9 +50,13 @@ constexpr std::array kTaken{
     Taken{"expert_zero", "expert", "writing zero"},
 };
 
+const Row* loss_of(const Case& c, const Row& r, const Taken& t) {
+  return c.evidence.of_head("full", fmt::format("{}_loss", t.stem), r.layer, r.head);
+}
+
 // "L0H1 0.41 ± 0.02 (loss +0.3 ± 0.01)"
 std::string cost_of(const Case& c, const Row& r, const Taken& t) {
-  const Row* loss = c.evidence.of_head("full", fmt::format("{}_loss", t.stem), r.layer, r.head);
+  const Row* loss = loss_of(c, r, t);
   return fmt::format("{} {}{}", t.name(r), with_error(r),
                      loss != nullptr ? fmt::format(" (loss {})", signed_error(*loss)) : "");
 }
@@ -53,14 +67,18 @@ void one_by_one(Case& c, const Taken& t) {
   const std::vector<const Row*>& rows = c.evidence.all("full", nats ? kl : fmt::format("{}_error", t.stem));
   if (rows.empty()) return;
   const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
-  const std::vector<Side> sides =
+  std::vector<Side> sides =
       c.too_short() ? std::vector<Side>(rows.size(), Side::unclear) : sides_of(rows, epsilon);
   std::vector<const Row*> sorted = rows;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Row* a, const Row* b) { return a->value > b->value; });
-  int needed = 0, free = 0;
+  int needed = 0, free = 0, for_loss = 0;
   std::vector<Claim> claims;
   for (size_t i = 0; i < rows.size(); ++i) {
+    // An output that hardly changes may still be sure of another token: what the text loses decides, too.
+    const Row* loss = loss_of(c, *rows[i], t);
+    if (loss != nullptr && sides[i] != Side::above && !c.too_short() && side(*loss, epsilon) == Side::above)
+      sides[i] = Side::above, ++for_loss;
     needed += sides[i] == Side::above;
     free += sides[i] == Side::below;
     claims.push_back({t.stem == "head_zero"
@@ -70,10 +88,11 @@ void one_by_one(Case& c, const Taken& t) {
   }
   std::vector<std::string> most;
   for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i) most.push_back(cost_of(c, *sorted[i], t));
-  std::string text =
-      fmt::format("of {}, each alone {} on {}, the output needs {}, {} cost less than epsilon {}",
-                  count_of(static_cast<double>(rows.size()), t.what), t.how,
-                  count_of(static_cast<double>(rows.front()->n), "sample"), needed, free, number(epsilon));
+  std::string text = fmt::format(
+      "of {}, each alone {} on {}, the output needs {}{}, {} cost less than epsilon {}",
+      count_taken(c, rows.size(), t.what), t.how, count_of(static_cast<double>(rows.front()->n), "sample"),
+      needed, for_loss > 0 ? fmt::format(" ({} for the loss of the text alone)", for_loss) : "", free,
+      number(epsilon));
   const int open = static_cast<int>(rows.size()) - needed - free;
   if (open > 0) text += fmt::format(" and {} are not known", open);
   text +=
@@ -95,8 +114,7 @@ void together(Case& c) {
       if (other->depth == r.depth) return other;
     return nullptr;
   };
-  // An output that hardly changes may still be sure of another token: what the text loses decides, too.
-  const auto decided = [&](const Row& r) {
+  const auto decided = [&](const Row& r) {  // by the loss of the text, too, as one by one
     const bool few = static_cast<double>(r.n) < c.limit("few_samples") || c.too_short();
     if (few) return Side::unclear;
     const Row* loss = beside("prune_loss", r);
@@ -122,17 +140,18 @@ void together(Case& c) {
   const size_t all = rows.empty() ? 0 : static_cast<size_t>(rows.back()->depth);
   const bool none = decided(*rows.front()) == Side::above;
   const std::string on = count_of(static_cast<double>(rows.front()->n), "sample");
-  Finding& f =
-      last != nullptr
-          ? c.say("worth", fmt::format("least important first, {} of {} heads can go together on {} (epsilon "
-                                       "{}): {}{}",
-                                       last->depth, all, on, number(epsilon), point(*last),
-                                       next != nullptr ? "; " + point(*next) : ""))
-          : c.say("worth",
-                  fmt::format("{} the {} least important of {} heads can go on {} (epsilon {}): {}",
-                              none ? "not even" : "not known whether", rows.front()->depth, all, on,
-                              number(epsilon), point(*rows.front())),
-                  none);
+  const std::string limit = fmt::format("epsilon {}{}", number(epsilon),
+                                        of_full(c, "prune_loss") != nullptr ? ", for the loss, too" : "");
+  Finding& f = last != nullptr
+                   ? c.say("worth", fmt::format("least important first, {} of {} heads can go together on {} "
+                                                "({}): {}{}",
+                                                last->depth, all, on, limit, point(*last),
+                                                next != nullptr ? "; " + point(*next) : ""))
+                   : c.say("worth",
+                           fmt::format("{} the {} least important of {} heads can go on {} ({}): {}",
+                                       none ? "not even" : "not known whether", rows.front()->depth, all, on,
+                                       limit, point(*rows.front())),
+                           none);
   about(f, last != nullptr ? *last : *rows.front(), epsilon);
   f.claims = {{"prunable", last != nullptr ? Claim::Answer::yes
                            : none          ? Claim::Answer::no
@@ -162,15 +181,25 @@ void ranks(Case& c) {
     std::set_difference(tried.begin(), tried.end(), enough.begin(), enough.end(),
                         std::back_inserter(not_enough));
     const double epsilon = c.limit(nats ? "epsilon" : "epsilon_error");
-    std::string text = all != nullptr
-                           ? fmt::format("rank {} of {} suffices in all layers at once (epsilon {})",
-                                         number(all->value), map, number(epsilon))
-                           : fmt::format(
-                                 "no rank of {} asked for suffices in all layers at once "
-                                 "(epsilon {})",
-                                 map, number(epsilon));
+    const std::string on = count_of(static_cast<double>(curve.front()->n), "sample");
+    const bool few = static_cast<double>(curve.front()->n) < c.limit("few_samples") || c.too_short();
+    std::string text =
+        few ? fmt::format("not known which rank of {} suffices (epsilon {}): {}", map, number(epsilon),
+                          c.too_short()
+                              ? c.short_text()
+                              : fmt::format("{} {} too few", on, curve.front()->n == 1 ? "is" : "are"))
+        : all != nullptr ? fmt::format("rank {} of {} suffices in all layers at once on {} (epsilon {})",
+                                       number(all->value), map, on, number(epsilon))
+                         : fmt::format(
+                               "no rank of {} asked for suffices in all layers at once on {} "
+                               "(epsilon {})",
+                               map, on, number(epsilon));
     text += "; cost by rank ";
     for (size_t i = 0; i < points.size(); ++i) text += (i > 0 ? ", " : "") + points[i];
+    if (few) {
+      c.say("worth", text, false).claims = {{fmt::format("curve of {}", map), Claim::Answer::yes}};
+      continue;
+    }
     if (smallest != nullptr && smallest->value == largest->value)
       text += fmt::format("; one layer at a time {} in {}", number(smallest->value),
                           not_enough.empty() ? "each" : layers_text({enough.begin(), enough.end()}));
