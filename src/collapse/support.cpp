@@ -115,9 +115,15 @@ class Support {
     const std::vector<Pair>& all = found.all;
     const double middle = median_ratio(all), much = std::log10(kMuch);
     const Pair& shown = middle < 0 ? all.front() : all.back();
-    const std::string verb = middle > much    ? (part.many ? "hold the rank up" : "holds the rank up")
-                             : middle < -much ? (part.many ? "take rank away" : "takes rank away")
-                                              : (part.many ? "do little" : "does little");
+    const auto verb_of = [&](double ratio) {
+      return ratio > much    ? (part.many ? "hold the rank up" : "holds the rank up")
+             : ratio < -much ? (part.many ? "take rank away" : "takes rank away")
+                             : (part.many ? "do little" : "does little");
+    };
+    // With two pairs in the middle that do not agree no factor stands for all.
+    const double low = all[(all.size() - 1) / 2].ratio(), high = all[all.size() / 2].ratio();
+    if (verb_of(low) != verb_of(high)) return mixed(part, all, low, high);
+    const std::string verb = verb_of(middle);
     // Beside rounding a residual may be any smaller.
     constexpr double kRoundings = 8;
     const auto rounded = [&](double Pair::*end) {
@@ -139,6 +145,25 @@ class Support {
                         : fmt::format("; {} more have a network that was not finite to the end", found.lost));
     f.value = number(shown.held);
     f.baseline = number(shown.fallen);
+    f.threshold = kMuch;
+    return f;
+  }
+
+  Finding mixed(const Name& part, const std::vector<Pair>& all, double low, double high) const {
+    const auto shown = [&](const Pair& p) {
+      return fmt::format("from {} to {} ({} and {})", residual_text(p.fallen), residual_text(p.held),
+                         p.without->name, p.with->name);
+    };
+    Finding f;
+    f.topic = "support";
+    f.sentence = fmt::format(
+        "{} {} not act alike beside all other parts: of {} pairs that differ in {} alone, the two in the "
+        "middle "
+        "have times {} and times {} (thresholds {} and {}); the least {}, the most {}",
+        part.what, part.many ? "do" : "does", all.size(), part.many ? "them" : "it", power_text(low),
+        power_text(high), 1 / kMuch, kMuch, shown(all.front()), shown(all.back()));
+    f.value = number(all.back().held);
+    f.baseline = number(all.back().fallen);
     f.threshold = kMuch;
     return f;
   }
