@@ -54,11 +54,18 @@ class Lengths {
   void halved(std::vector<Sample> samples) {
     std::map<HeadOf, std::map<int64_t, std::vector<std::pair<double, double>>>>
         points;  // by sample: log length, margin
+    std::map<HeadOf, Key> keys;
     const auto take = [&](const ResultTable& from) {
-      for (const SampleRow& r : from.samples)
-        if (r.variant == "full" && r.metric == "sink_margin" && r.head >= 0 && std::isfinite(r.value))
-          points[{r.layer, r.head}][r.sample].emplace_back(
-              std::log(static_cast<double>(samples[static_cast<size_t>(r.sample)].ids.size())), r.value);
+      for (const SampleRow& r : from.samples) {
+        if (r.variant != "full" || r.metric != "sink_margin" || r.head < 0 || !std::isfinite(r.value))
+          continue;
+        const HeadOf head{r.layer, r.head};
+        const auto [key, fresh] = keys.try_emplace(head);
+        if (fresh) key->second = key_of(r.layer, r.head);
+        const Sample& s = samples[static_cast<size_t>(r.sample)];
+        if (times_ == 0 || left(key->second, s))
+          points[head][r.sample].emplace_back(std::log(static_cast<double>(s.ids.size())), r.value);
+      }
     };
     take(table_);
     const auto least = static_cast<size_t>(std::max(a_.thresholds["few_tokens"], 1.0));
@@ -75,8 +82,8 @@ class Lengths {
       plan.device = a_.device;
       ResultTable scratch;
       run_pass(plan, scratch, notes_, a_.progress);
-      take(scratch);
       ++times_;
+      take(scratch);
     }
     if (times_ == 0) {
       notes_.push_back(fmt::format(
@@ -149,6 +156,15 @@ class Lengths {
     if (sink_key(shares) == "special") shares.special = 0;
     return {sink_key(shares), static_cast<int64_t>(value("sink_key_position")),
             static_cast<int64_t>(value("sink_key_token"))};
+  }
+
+  /// Whether a half still has it: a key that was cut away says nothing of how it fares.
+  static bool left(const Key& key, const Sample& s) {
+    const bool ends = !s.special.empty() && s.special.back() != 0;  // as the whole text does
+    if (key.kind == "first" || key.kind == "special") return true;
+    if (key.kind == "last") return ends;
+    if (key.kind == "position") return key.position + (ends ? 1 : 0) < static_cast<int64_t>(s.ids.size());
+    return key.kind == "token" && std::ranges::find(s.ids, key.token) != s.ids.end();
   }
 
   /// Where it stands in a sample.

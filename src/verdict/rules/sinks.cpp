@@ -74,7 +74,8 @@ std::string described(const Case& c, const Row& r) {
   if (const Row* value = c.evidence.of_head("full", "sink_drained", r.layer, r.head))
     text += fmt::format("; its value writes {} of what others do", with_error(*value));
   if (const Row* mass = c.evidence.of_head("full", "sink_key_mass", r.layer, r.head))
-    text += fmt::format("; mass {} at this length", number(mass->value));
+    text += fmt::format("; mass {}{} at this length", number(mass->value),
+                        kind.always ? "" : " of each sample's key in the mean,");
   return text + ")";
 }
 
