@@ -114,7 +114,8 @@ extern const Lens lens_logits{
     .sites = {{"attn.hook_attn_scores", SiteForm::tiles}},
     .metrics = {{.name = "logit_rms",
                  .formula = "root mean square of the scores a query may see, without their mean over its "
-                            "keys; at most 64 queries of a sample, of those that see more than one key",
+                            "keys; at most 64 queries of a sample, and of these those that see more than one "
+                            "key",
                  .meaning = "in nats; 0: attention is uniform, whatever the tokens",
                  .version = 2},
                 {.name = "logit_rank",

@@ -262,7 +262,7 @@ extern const Lens lens_margins{
               "log(a / (1 - a)) + log(t - 1), 1 - a taken as 2^-44 at least, a what the query gives the "
               "strongest key, t > 1 the keys it "
               "sees; the strongest key has the largest mean of a t over the queries that see it, among keys "
-              "that a quarter of the queries see (rounded down, and two at least)",
+              "that a quarter of all queries read see (rounded down, and two at least)",
           .meaning = "nats above uniform attention, at any length: 0 uniform, 3 a sink",
           .low = -1e3,
           .high = 1e3,

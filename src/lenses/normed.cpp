@@ -127,13 +127,17 @@ extern const Lens lens_normed{
           .version = 6},
          {.name = "normed_channels",
           .formula =
-              "channels whose rms over content tokens exceeds 20 times the median of those that are not "
-              "zero, before the norm",
+              "channels whose rms over content tokens (at most 32 of a sample) exceeds 20 times the median "
+              "of those that are not zero, before the norm; what a norm behind the block was given is had "
+              "from "
+              "what it gave without gain and bias, so but for each token's mean and size: the median channel "
+              "is taken for the mean, and channels of gain zero for zero",
           .meaning = "how many channels the residual leaves out",
           .version = 5},
          {.name = "normed_left_out",
-          .formula = "||R||_F / ||X||_F of the channels that residual_fro_rel_normed leaves out, alone; 0 "
-                     "where there are none",
+          .formula = "||R||_F / ||X||_F of the channels that residual_fro_rel_normed leaves out, alone, each "
+                     "token over the norm's own size, its mean not taken off; 0 where there are none; "
+                     "arithmetic mean over samples",
           .meaning = "whether the channels that are left out tell tokens apart themselves",
           .high = 1.0 + 1e-5,
           .version = 2}},

@@ -153,7 +153,8 @@ extern const Lens lens_routing{
                  .meaning = "1: the one tells the other; read it beside expert_agreement_null",
                  .high = 1.0},
                 {.name = "expert_agreement_null",
-                 .formula = "the same with e' of the token half a sample away",
+                 .formula =
+                     "the same with e' of the token half a sample (rounded down) further on, round its end",
                  .meaning = "what few tokens, many experts and uneven loads give by chance",
                  .high = 1.0}},
     .start = [](const LensContext& context) -> std::unique_ptr<Measurement> {

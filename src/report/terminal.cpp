@@ -178,8 +178,10 @@ std::string kl_meaning(const std::vector<VariantProfile>& all) {
 }
 
 void print_variants(std::vector<VariantProfile> all, Page& page) {
-  // Pairs of heads have neither an output nor tokens of their own.
-  std::erase_if(all, [](const VariantProfile& p) { return p.variant.starts_with("pair:"); });
+  // Pairs of heads and bounds have neither an output nor tokens of their own.
+  std::erase_if(all, [](const VariantProfile& p) {
+    return p.variant.starts_with("pair:") || p.variant.starts_with("theory");
+  });
   if (all.size() < 2) return;
   // The attention to another stream has no tokens and no output of its own.
   const auto none = [&](auto has) { return std::none_of(all.begin(), all.end(), has); };

@@ -31,7 +31,9 @@ constexpr const char* kBelowOperator =
     "to\n"
     "token_maps.safetensors: sample_N.in holds ||T[i,:,j,:] x_j||, sample_N.in_out its part in the direction "
     "of\n"
-    "the predicted word (of the output itself where there is no head).\n";
+    "the predicted word (of the output itself where there is no head). In a masked model the maps go through "
+    "the\n"
+    "head's own transform, too, held like the rest; singular values and ranks are those of T without it.\n";
 
 constexpr size_t kMostSources = 5;
 
