@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "sweep/gathered.h"
+#include "sweep/store.h"
 
 namespace rankscope {
 namespace fs = std::filesystem;
@@ -29,22 +31,57 @@ std::string maker_of(const fs::path& folder) {
   return "an unknown command";
 }
 
+// The study that runs, ran or was exported there; nothing where there is none.
+std::string study_in(const fs::path& folder) {
+  std::error_code ignored;
+  const bool tables =
+      fs::exists(folder / "study.json", ignored) &&
+      (fs::exists(folder / "trials.csv", ignored) || fs::exists(folder / "trials.jsonl", ignored));
+  if (!has_store(folder) && !tables) return "";
+  try {
+    if (has_store(folder)) return "the study " + Store::look_at(folder).study().name;
+    const std::string about = (folder / "study.json").string();
+    return "the study " + JsonObject(read_json(about, 64 << 20), about).string("name");
+  } catch (const Error&) {
+    return "a study";  // that cannot be read is one all the same
+  }
+}
+
+bool somebody_agrees(const fs::path& folder, const std::string& held, const char* question, Io& io) {
+  if (io.quiet || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDERR_FILENO) != 1) return false;
+  io.err << fmt::format("{} holds {}\n{} [y/N] ", printable(folder.string()), printable(held, 400), question)
+         << std::flush;
+  std::string answer;
+  return std::getline(io.in, answer) && (answer == "y" || answer == "Y" || answer == "yes");
+}
+
+Error held_by(const std::string& what, const std::string& option, const fs::path& folder,
+              const std::string& advice) {
+  return usage_error(fmt::format("this folder holds {}", printable(what, 240)))
+      .in(option + " " + folder.string())
+      .hint(advice);
+}
+
 }  // namespace
 
 void require_replaceable(const fs::path& folder, bool force, Io& io) {
-  const std::string maker = maker_of(folder);
-  if (force || maker.empty() || maker == fmt::format("rankscope {}", fmt::join(io.arguments, " "))) return;
-  if (!io.quiet && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1) {
-    io.err << fmt::format("{} holds the results of\n  {}\nReplace them? [y/N] ", printable(folder.string()),
-                          printable(maker, 400))
-           << std::flush;
-    std::string answer;
-    if (std::getline(io.in, answer) && (answer == "y" || answer == "Y" || answer == "yes")) return;
+  if (force) return;
+  if (const std::string study = study_in(folder); !study.empty()) {  // its report.html would go
+    if (somebody_agrees(folder, study, "Write beside it and replace its report.html?", io)) return;
+    throw held_by(study, "--out", folder,
+                  "another --out, or --force to write beside it and replace report.html");
   }
-  throw usage_error(
-      fmt::format("this folder holds the results of another command: {}", printable(maker, 200)))
-      .in("--out " + folder.string())
-      .hint("another --out, or --force to replace them");
+  const std::string maker = maker_of(folder);
+  if (maker.empty() || maker == fmt::format("rankscope {}", fmt::join(io.arguments, " "))) return;
+  if (somebody_agrees(folder, "the results of " + maker, "Replace them?", io)) return;
+  throw held_by("the results of another command: " + maker, "--out", folder,
+                "another --out, or --force to replace them");
+}
+
+void require_no_scan(const fs::path& folder, const std::string& option) {
+  const std::string maker = maker_of(folder);
+  if (!maker.empty() && study_in(folder).empty())
+    throw held_by("the results of another command: " + maker, option, folder, "another " + option);
 }
 
 }  // namespace rankscope

@@ -21,6 +21,7 @@ struct StudyOptions {
   double lease = 120;
   bool tensorboard = false, dry_run = false;
   std::string format = "csv", to;  // export
+  bool force = false;              // export: may replace what is there
   std::string model, metric;       // export --model ID, show --metric NAME
 };
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/engine.h"
+#include "cli/replace.h"
 #include "cli/saved.h"
 #include "cli/study.h"
 #include "sweep/gathered.h"
@@ -25,6 +26,8 @@ void require_place_for_model(const fs::path& folder) {
   };
   const fs::path whole = fs::weakly_canonical(folder, ignored);
   if (!whole.empty() && whole == whole.root_path()) throw refuse("this is the root folder");
+  if (fs::exists(folder, ignored) && !fs::is_directory(folder, ignored))
+    throw refuse("this is a file, not a folder");
   if (kind_of_folder(folder) == "study") throw refuse("this is the folder of a study");
   const auto is_ours = [&] {
     try {
@@ -79,7 +82,8 @@ int study_export(const StudyOptions& o, Io& io) {
   if (o.format != "csv" && o.format != "jsonl") throw unknown_name("format", o.format, {"csv", "jsonl"});
   const Gathered all = gather_folders(o);
   const std::string to = o.to.empty() ? o.folders.front() : o.to;
-  const std::vector<std::string> files = export_tables(all.study, all.trials, to, o.format);
+  require_no_scan(to, "--to");
+  const std::vector<std::string> files = export_tables(all.study, all.trials, to, o.format, o.force);
   if (io.quiet) return 0;
   if (all.repeated > 0)
     io.err << fmt::format("note: {} of a trial that has another; the first finished one is kept\n",

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "cli/cluster.h"
 #include "cli/engine.h"
+#include "cli/replace.h"
 #include "cli/study.h"
 #include "report/write.h"
 #include "sweep/cluster.h"
@@ -33,10 +34,12 @@ void listen_for_signals() {
   }
 }
 
-void require_precision(const std::string& name) {
+void require_precision(const StudyOptions& o) {
   const std::vector<std::string> known{"auto", "fp32", "tf32"};
-  if (std::find(known.begin(), known.end(), name) == known.end())
-    throw unknown_name("precision", name, known);
+  if (std::find(known.begin(), known.end(), o.precision) == known.end())
+    throw unknown_name("precision", o.precision, known);
+  if (o.precision == "tf32" && o.device == "cpu")  // in the words of scan
+    throw usage_error("TF32 is an arithmetic of GPUs").in("--precision tf32").hint("--device cuda");
 }
 
 SweepOptions sweep_options(const StudyOptions& o) {
@@ -103,7 +106,7 @@ int carry_out(Store& store, const Runner& runner, const StudyOptions& o, Io& io)
 // Under mpirun the first process does what `first` says and the others work for it; otherwise there is only
 // `first`.
 int alone_or_together(const StudyOptions& o, Io& io, const std::function<int()>& first) {
-  require_precision(o.precision);  // before a store is made
+  require_precision(o);  // before a store is made
   Transport* others = cluster();
   if (others == nullptr) return first();
   if (others->rank() > 0) {
@@ -159,6 +162,27 @@ std::optional<std::string> note_of_reference(const std::vector<Trial>& all) {
          "it so";
 }
 
+// --seeds and --steps are keys in other words, which not every runner has.
+Axis axis_of(const char* option, int64_t given, const std::string& text, const Runner& runner) {
+  const std::string name = text.substr(0, text.find('='));
+  const bool known =
+      std::any_of(runner.keys.begin(), runner.keys.end(), [&](const Key& key) { return key.name == name; });
+  if (!known)
+    throw usage_error(fmt::format("{} does not go with this study: its trials have no {}", option, name))
+        .in(fmt::format("{} {}", option, given))
+        .hint(fmt::format("leave out {}", option));
+  return parse_override(text, runner.keys);
+}
+
+// What retry does: also the trials run that a killed process left, which have not failed.
+std::string retry_text(int64_t failed, int64_t unfinished) {
+  const std::string again = failed == 0   ? "no trial has failed"
+                            : failed == 1 ? "1 failed trial runs again"
+                                          : fmt::format("{} failed trials run again", failed);
+  if (unfinished == 0) return again + (failed == 0 ? ", and none is unfinished" : "");
+  return fmt::format("{}; {} unfinished go{} on", again, unfinished, unfinished == 1 ? "es" : "");
+}
+
 int run_named(StudyOptions o, Io& io) {
   Study study = load_study(o.study);
   if (o.folder.empty()) o.folder = "out/" + study.name;
@@ -166,8 +190,9 @@ int run_named(StudyOptions o, Io& io) {
   for (const Key& key : runner.keys) study.defaults[key.name] = key.otherwise;
   std::vector<Axis> overrides;
   for (const std::string& text : o.overrides) overrides.push_back(parse_override(text, runner.keys));
-  if (o.seeds > 0) overrides.push_back(parse_override(fmt::format("seed=0..{}", o.seeds - 1), runner.keys));
-  if (o.steps > 0) overrides.push_back(parse_override(fmt::format("steps={}", o.steps), runner.keys));
+  if (o.seeds > 0)
+    overrides.push_back(axis_of("--seeds", o.seeds, fmt::format("seed=0..{}", o.seeds - 1), runner));
+  if (o.steps > 0) overrides.push_back(axis_of("--steps", o.steps, fmt::format("steps={}", o.steps), runner));
   std::vector<std::string> notes;
   const std::vector<Trial> all = trials(study, runner, overrides, &notes);
   for (const std::optional<std::string>& note : {note_of_warmup(study, overrides), note_of_reference(all)})
@@ -176,6 +201,7 @@ int run_named(StudyOptions o, Io& io) {
     value = checked(find_key(runner.keys, name, study.place), value, study.place);
   for (const std::string& note : notes)
     if (!io.quiet) io.err << fmt::format("note: {}\n", printable(note, 400));
+  require_no_scan(o.folder, "--out");
   if (o.dry_run) {
     print_plan(study, runner, overrides, all, o, io);
     return 0;
@@ -200,7 +226,7 @@ int run_named(StudyOptions o, Io& io) {
 
 int study_run(const StudyOptions& o, Io& io) {
   if (o.dry_run) {
-    require_precision(o.precision);
+    require_precision(o);
     return run_named(o, io);
   }
   return alone_or_together(o, io, [&] { return run_named(o, io); });
@@ -218,8 +244,9 @@ int study_retry(const StudyOptions& o, Io& io) {
     Store store(o.folder);
     const auto study = store.study();
     const Runner& runner = runner_of(study, o);
-    const int64_t again = store.retry();
-    if (!io.quiet) io.err << fmt::format("{} failed trials run again\n", again);
+    store.reclaim();  // trials of a process that was killed are unfinished
+    const int64_t unfinished = store.counts().pending, again = store.retry();
+    if (!io.quiet) io.err << retry_text(again, unfinished) << '\n';
     return carry_out(store, runner, o, io);
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <vector>
 
 #include "report/text.h"
 
@@ -17,16 +18,18 @@ int width_of(const Column& c) {
   return width;
 }
 
-// Columns [first, last) beside the leading one.
-void print_block(const std::vector<Column>& columns, size_t first, size_t last, std::ostream& out) {
+// Columns [first, last) beside the leading one; `widths` of all.
+void print_block(const std::vector<Column>& columns, const std::vector<int>& widths, size_t first,
+                 size_t last, std::ostream& out) {
   const auto row = [&](const auto& text_of) {
     std::string line;
-    const auto put = [&](const Column& c) {
+    const auto put = [&](size_t i) {
+      const Column& c = columns[i];
       if (!line.empty()) line += std::string(kGap, ' ');
-      line += c.left ? pad_right(text_of(c), width_of(c)) : pad_left(text_of(c), width_of(c));
+      line += c.left ? pad_right(text_of(c), widths[i]) : pad_left(text_of(c), widths[i]);
     };
-    put(columns.front());
-    for (size_t i = first; i < last; ++i) put(columns[i]);
+    put(0);
+    for (size_t i = first; i < last; ++i) put(i);
     line.erase(line.find_last_not_of(' ') + 1);
     out << line << '\n';
   };
@@ -39,14 +42,16 @@ void print_block(const std::vector<Column>& columns, size_t first, size_t last, 
 
 void print_columns(const std::vector<Column>& columns, const TerminalStyle& style, std::ostream& out) {
   if (columns.empty()) return;
+  std::vector<int> widths;  // once: a row each would make long tables quadratic
+  for (const Column& c : columns) widths.push_back(width_of(c));
   size_t first = 1;
   do {
-    int width = width_of(columns.front());
+    int width = widths.front();
     size_t last = first;
-    while (last < columns.size() && (last == first || width + kGap + width_of(columns[last]) <= style.width))
-      width += kGap + width_of(columns[last++]);
+    while (last < columns.size() && (last == first || width + kGap + widths[last] <= style.width))
+      width += kGap + widths[last++];
     if (first > 1) out << '\n';
-    print_block(columns, first, last, out);
+    print_block(columns, widths, first, last, out);
     first = last;
   } while (first < columns.size());
 }

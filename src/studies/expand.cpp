@@ -170,6 +170,23 @@ void require_known_keys(const Study& study, const Runner& runner) {
       require(name, table.printed ? "columns of [published]" : "columns of [reference]");
 }
 
+// The same for what is read off trials: told before hours of training, not behind them. A study without a
+// figure has not asked for the usual y.
+void require_known_results(const Study& study, const Runner& runner) {
+  if (runner.results.empty()) return;
+  const auto require = [&](const std::string& name, const std::string& where) {
+    if (!name.empty() &&
+        std::find(runner.results.begin(), runner.results.end(), name) == runner.results.end())
+      throw unknown_name("result", name, runner.results).in(fmt::format("{}, {}", study.place, where));
+  };
+  const Figure& figure = study.figure;
+  if (!figure.x.empty() || figure.y != Figure().y) require(figure.y, "y of [figure]");
+  require(figure.bound, "bound of [figure]");
+  for (const std::string& name : figure.lines) require(name, "lines of [figure]");
+  for (const Published& table : study.published)
+    require(table.metric, fmt::format("metric of [{}]", table.kind()));
+}
+
 struct LeftOut {
   Config config;
   Error why;
@@ -200,6 +217,7 @@ std::string note_of(const std::vector<LeftOut>& left_out) {
 std::vector<Trial> trials(const Study& study, const Runner& runner, const std::vector<Axis>& overrides,
                           std::vector<std::string>* notes) {
   require_known_keys(study, runner);
+  require_known_results(study, runner);
   Plan plan = plan_of(study, overrides);
   const Config base = base_of(study, runner, plan);
   const size_t count = checked_size(study, runner, plan);

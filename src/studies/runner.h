@@ -52,6 +52,9 @@ struct Runner {
   std::string_view name;
   std::string_view summary;
   std::vector<Key> keys;
+  /// Every result that a trial of it may have, by name: what figures and published tables of a study may ask
+  /// for. Which of them a trial has depends on its configuration. Empty: nobody knows before it ran.
+  std::vector<std::string> results = {};
   /// Refuses what cannot be (heads that do not divide the width), before anything runs.
   void (*check)(const Config& config);
   /// Floating-point operations of the trial without what its stack shares: 2 per multiply-add, training 3

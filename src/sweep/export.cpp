@@ -5,7 +5,9 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <set>
+#include <sstream>
 
 #include "base/csv.h"
 #include "base/error.h"
@@ -13,6 +15,7 @@
 #include "base/table.h"
 #include "base/version.h"
 #include "report/write.h"
+#include "sweep/gathered.h"
 #include "sweep/tables.h"
 
 namespace rankscope {
@@ -246,6 +249,82 @@ void require_our_tables(const fs::path& folder) {
     if (!ours && fs::exists(folder / name, ignored)) throw refuse(name);
 }
 
+// A row of an export that is there already; done where any of the files there says so.
+struct KeptTrial {
+  std::string study;
+  bool done = false;
+};
+using KeptTrials = std::map<std::string, KeptTrial>;  // by id
+
+void read_kept_table(const fs::path& file, KeptTrials& out) {
+  const CellTable table = read_csv(file);
+  const auto id = table.find("id"), state = table.find("state"), study = table.find("study");
+  for (const auto& row : table.rows) {
+    KeptTrial& trial = out[row[*id]];
+    if (study) trial.study = row[*study];
+    trial.done = trial.done || row[*state] == "done";
+  }
+}
+
+void read_kept_list(const fs::path& file, KeptTrials& out) {
+  std::istringstream lines(read_file(file, uint64_t{1} << 30));
+  for (std::string line; std::getline(lines, line);) {
+    const Json row = parse_json(line, file.string());
+    const JsonObject said(row, file.string());
+    KeptTrial& trial = out[said.string("id")];
+    trial.study = said.string("study", "");
+    trial.done = trial.done || said.string("state", "") == "done";
+  }
+}
+
+// Who gives a folder for tables does not expect that others go: another study's, and rows of this one that
+// would not be written again, or not be done any more.
+void require_nothing_lost(const Study& study, const std::vector<StoredTrial>& trials,
+                          const fs::path& folder) {
+  const auto refuse = [&](const std::string& what) {
+    return usage_error(what)
+        .in("--to " + folder.string())
+        .hint("another --to, or --force to replace what is there");
+  };
+  std::map<std::string, bool> written;  // whether it is done, by id
+  for (const StoredTrial& trial : trials) written[trial.id] = trial.state == TrialState::done;
+  std::error_code ignored;
+  KeptTrials kept;
+  if (fs::exists(folder / "trials.csv", ignored)) read_kept_table(folder / "trials.csv", kept);
+  if (fs::exists(folder / "trials.jsonl", ignored)) read_kept_list(folder / "trials.jsonl", kept);
+  const auto count = [](size_t n, const char* what) {
+    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  };
+  size_t lost = 0;
+  for (const auto& [id, trial] : kept) {
+    if (!trial.study.empty() && trial.study != study.name)
+      throw refuse(fmt::format("this folder holds tables of the study {}, not of {}: {} would be lost",
+                               printable(trial.study), study.name, count(kept.size(), "trial")));
+    const auto again = written.find(id);
+    lost += again == written.end() || (trial.done && !again->second);
+  }
+  if (lost > 0)
+    throw refuse(fmt::format("this folder holds tables of {} of this study, and {} of them would be lost",
+                             count(kept.size(), "trial"), lost));
+  if (!has_store(folder)) return;
+  const Store store = Store::look_at(folder);
+  if (const std::string name = store.study().name; name != study.name)
+    throw refuse(fmt::format("this folder is that of the study {}, not of {}", printable(name), study.name));
+  for (const StoredTrial& trial : store.trials()) lost += !written.contains(trial.id);
+  if (lost > 0)
+    throw refuse(fmt::format("the study in this folder has {} that these tables lack", count(lost, "trial")));
+}
+
+// Scans ask the same, and call the place by another name.
+void require_place_for_tables(const fs::path& folder) {
+  try {
+    require_writable(folder);
+  } catch (const Error& fault) {
+    throw Error(fault.message(), fault.kind()).in("--to " + folder.string()).hint("choose another --to");
+  }
+  require_our_tables(folder);
+}
+
 }  // namespace
 
 StudyTables study_tables(const Store& store) {
@@ -254,11 +333,11 @@ StudyTables study_tables(const Store& store) {
 }
 
 std::vector<std::string> export_tables(const Study& study, const std::vector<StoredTrial>& stored,
-                                       const fs::path& folder, const std::string& format) {
+                                       const fs::path& folder, const std::string& format, bool replace) {
   const std::vector<StoredTrial> trials = with_defaults(study, stored);
   const StudyTables tables = tables_of(study, trials);
-  require_writable(folder);
-  require_our_tables(folder);
+  require_place_for_tables(folder);
+  if (!replace) require_nothing_lost(study, trials, folder);
   std::error_code fault;
   fs::create_directories(folder, fault);
   if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());

@@ -70,7 +70,11 @@ StudyTables study_tables(const Store& store);
 
 /// Writes trials.csv or trials.jsonl (a row a trial), summary.csv (a row a point and metric), published.csv
 /// (a row a published value, with ours beside it) and study.json into `folder`; returns their names.
+///
+/// Nothing is lost by it: a folder with another study, or with trials that are not among these (or were done
+/// and are not so here), is refused unless `replace` says that they may go.
 std::vector<std::string> export_tables(const Study& study, const std::vector<StoredTrial>& trials,
-                                       const std::filesystem::path& folder, const std::string& format);
+                                       const std::filesystem::path& folder, const std::string& format,
+                                       bool replace = false);
 
 }  // namespace rankscope

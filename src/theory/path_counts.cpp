@@ -5,14 +5,50 @@
 
 namespace rankscope {
 
+namespace {
+
+double log_choose(double n, double k) {
+  return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
+}
+
+// log(x^n), given log x: 0^0 is 1.
+double log_power(double log_x, double n) { return n == 0 ? 0 : n * log_x; }
+
+// log e_k of layers that all pass on `alpha`: the binomial terms.
+std::vector<double> log_sums_of_equal(double alpha, size_t layers) {
+  const double L = static_cast<double>(layers);
+  std::vector<double> out;
+  for (size_t length = 0; length <= layers; ++length) {
+    const double k = static_cast<double>(length);
+    out.push_back(log_choose(L, k) + log_power(std::log(alpha), L - k) + log_power(std::log1p(-alpha), k));
+  }
+  return out;
+}
+
+// The same of layers that differ, one after another: as many sums as layers, for each of them.
+std::vector<double> log_sums(std::span<const double> alpha) {
+  const auto log_sum = [](double a, double b) {
+    const double top = std::max(a, b);
+    return std::isinf(top) ? top : top + std::log1p(std::exp(std::min(a, b) - top));
+  };
+  std::vector<double> e{0.0};  // of the layers so far
+  for (const double a : alpha) {
+    e.push_back(-INFINITY);
+    for (size_t k = e.size() - 1; k > 0; --k) e[k] = log_sum(e[k] + std::log(a), e[k - 1] + std::log1p(-a));
+    e[0] += std::log(a);
+  }
+  return e;
+}
+
+}  // namespace
+
 PathCounts path_counts(int64_t layers, int64_t heads) {
   PathCounts out;
   const double L = static_cast<double>(layers), H = static_cast<double>(heads);
   out.log10_total = L * std::log10(1 + H);
   for (int64_t length = 0; length <= layers; ++length) {
     const double k = static_cast<double>(length);
-    const double log_count =
-        std::lgamma(L + 1) - std::lgamma(k + 1) - std::lgamma(L - k + 1) + k * std::log(H);
+    const double log_count = log_choose(L, k) + k * std::log(H);
     out.log10_count.push_back(log_count / std::log(10.0));
     out.share.push_back(std::exp(log_count - L * std::log1p(H)));
   }
@@ -57,16 +93,9 @@ PathCounts path_counts(std::span<const LayerPaths> layers) {
 }
 
 std::vector<double> log_path_weights(std::span<const double> alpha, int64_t heads, double r0, double c) {
-  const auto log_sum = [](double a, double b) {
-    const double top = std::max(a, b);
-    return std::isinf(top) ? top : top + std::log1p(std::exp(std::min(a, b) - top));
-  };
-  std::vector<double> e{0.0};  // log e_k of the layers so far
-  for (const double a : alpha) {
-    e.push_back(-INFINITY);
-    for (size_t k = e.size() - 1; k > 0; --k) e[k] = log_sum(e[k] + std::log(a), e[k - 1] + std::log1p(-a));
-    e[0] += std::log(a);
-  }
+  const auto as_the_first = [&](double a) { return a == alpha.front(); };
+  const bool equal = !alpha.empty() && std::ranges::all_of(alpha, as_the_first);
+  std::vector<double> e = equal ? log_sums_of_equal(alpha.front(), alpha.size()) : log_sums(alpha);
   for (size_t k = 0; k < e.size(); ++k) {
     const double length = static_cast<double>(k);
     e[k] += length * std::log(static_cast<double>(heads)) + std::log(r0) -

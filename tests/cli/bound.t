@@ -195,6 +195,9 @@ Composition is a question about whole networks: from how many tokens on is it pr
     "log2_tokens_hybrids_fail": 163840.0,
     "log2_tokens_full_layers_fail": 40960.0
   }
+  $ . ./no_torch; rankscope bound --composition 2 --n 9223372036854775807 | sed -n '7,8p'
+  n = 9223372036854775807
+                  vacuous   At this length the theorem about hybrids says nothing.
   $ . ./no_torch; rankscope bound --composition 1 --message 2 --n 1000000 | grep speaks
   [1]
   $ . ./no_torch; for bits in nan inf -3 1; do rankscope bound --composition 2 --message $bits 2>&1 | head -1; done

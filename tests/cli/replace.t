@@ -25,3 +25,30 @@ What earlier results left goes with them; what stands where there were none is s
   patterns-mine.safetensors
   report.html
   samples.csv
+
+Neither goes a study for a scan, nor its page without being told to; and a study goes nowhere where a scan is.
+
+  $ rankscope study run quick d=4 rank=4 --seeds 1 --steps 5 test_sequences=64 --threads 1 --out studied -q > /dev/null; rankscope study export studied --to exported -q
+  $ rankscope scan bert --token-ids ids.txt --out studied
+  error: this folder holds the study quick
+    in   --out studied
+    try  another --out, or --force to write beside it and replace report.html
+  [2]
+  $ rankscope collapse bert --token-ids ids.txt --out exported 2>&1 | head -1; ls exported
+  error: this folder holds the study quick
+  published.csv
+  study.json
+  summary.csv
+  trials.csv
+  $ rankscope study run quick --out mine
+  error: this folder holds the results of another command: rankscope scan bert --token-ids ids.txt --lens residual --out mine --quiet
+    in   --out mine
+    try  another --out
+  [2]
+  $ rankscope study export studied --to mine 2>&1 | tail -2; ls mine | grep -c study
+    in   --to mine
+    try  another --to
+  0
+  [1]
+  $ rankscope scan bert --token-ids ids.txt --out studied --force --quiet > /dev/null; rankscope study status studied | tail -1
+  1 of 1 done, 0 pending, 0 running, 0 failed

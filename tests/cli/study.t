@@ -42,6 +42,10 @@ study list: the built-in studies, without torch.
   [2]
   $ rankscope study run quick rank=1 weight_decay=0,-0 --seeds 1 --dry-run | grep -o 'weight_decay=[-0.]*' | sort -u
   weight_decay=0
+  $ for do in run resume retry; do rankscope study $do quick --precision tf32; done 2>&1 | sort -u
+    in   --precision tf32
+    try  --device cuda
+  error: TF32 is an arithmetic of GPUs
   $ test -e out || echo "nothing was made"
   nothing was made
 
@@ -126,7 +130,7 @@ What cannot be is refused before anything runs, by name.
   [2]
   $ rankscope study run quick --sedes 3
   error: there is no option "--sedes"
-    try  --seeds, --steps, --lease   (--help shows all 12)
+    try  --seeds, --steps, --lease   (--help shows all 11)
   [2]
   $ rankscope study run quick --seeds 10001
   error: --seeds: expected a whole number from 1 to 10000, but got "10001"
@@ -165,6 +169,13 @@ What cannot be is refused before anything runs, by name.
     in   nowhere
     try  rankscope study run NAME --out nowhere
   [1]
+  $ rankscope study run circle --steps 3
+  error: --steps does not go with this study: its trials have no steps
+    in   --steps 3
+    try  leave out --steps
+  [2]
+  $ for empty in 'status' 'resume' 'show few --metric' 'export few --to' 'export'; do rankscope study $empty '' > /dev/null 2>&1; echo $?; done | sort -u
+  2
   $ rankscope study run sort --device cuda
   error: this study runs on the CPU, not on cuda
     in   study sort
@@ -273,13 +284,60 @@ Slices of several machines become one table, stores and exported tables alike; a
     in   tables1/trials.csv
     try  export the store again: a row that was changed is not taken
 
-A setting at its default is a setting: it is named beside a reference, and so is a result that nobody has.
+No table goes that would not be written again, without being told to.
+
+  $ rankscope study export slice1 --to all
+  error: this folder holds tables of 2 trials of this study, and 1 of them would be lost
+    in   --to all
+    try  another --to, or --force to replace what is there
+  [2]
+  $ rankscope study export slice1 --to slice2 2>&1 | head -1
+  error: this folder holds tables of 2 trials of this study, and 1 of them would be lost
+  $ rm slice2/*.csv slice2/study.json; rankscope study export slice1 --to slice2 2>&1 | head -1
+  error: the study in this folder has 1 trial that these tables lack
+  $ rankscope study export slice2 --to all; rankscope study export slice1 --to all --force; wc -l < all/trials.csv
+  wrote all/trials.csv, summary.csv, published.csv, study.json
+  wrote all/trials.csv, summary.csv, published.csv, study.json
+  2
+  $ rankscope study run vote d=8 n=2 heads=1 samples=10 --threads 1 --out voted -q > /dev/null; rankscope study export voted --to all
+  error: this folder holds tables of the study quick, not of vote: 1 trial would be lost
+    in   --to all
+    try  another --to, or --force to replace what is there
+  [2]
+  $ rankscope study export voted --to slice2 2>&1 | head -1
+  error: this folder is that of the study quick, not of vote
+  $ rankscope study export slice1 --to model
+  error: this is the folder of a model: it has a config.json
+    in   --to model
+    try  choose another --to
+  [2]
+  $ rankscope study export slice1 --to slice1/study.db
+  error: cannot make the folder: "slice1/study.db" is a file
+    in   --to slice1/study.db
+    try  choose another --to
+  [1]
+  $ rankscope study export slice1 --model ID slice1/study.db
+  error: this is a file, not a folder
+    in   --model ID slice1/study.db
+    try  choose another folder
+  [2]
+
+A setting at its default is a setting: it is named beside a reference. A result that there is not is named before anything is trained, one that these trials do not have beside their table.
 
   $ rankscope study run quick rank=4 start_scale=1 --seeds 1 --steps 5 test_sequences=64 --threads 1 --out scale -q | tr '\n' ' ' | grep -o 'start_scale=1 (the study has 2)'
   start_scale=1 (the study has 2)
-  $ printf 'runner = "train"\n[fixed]\ntask = "nearest"\ndata = "ortho"\nmodel = "layer"\nqueries = 1\nd = 4\nn = 2\ntest_sequences = 64\n[grid]\nrank = [1, 4]\n[protocol]\nsteps = 5\nseeds = 1\n[figure]\nx = "rank"\nbound = "lower_bond"\n' > my.toml; rankscope study run ./my.toml --threads 1 --out my -q | grep -A1 ^note
-  note: none of these trials has lower_bond, the bound of the figure; the nearest
-  they have is lower_bound
+  $ printf 'runner = "train"\n[fixed]\ntask = "nearest"\ndata = "ortho"\nmodel = "layer"\nqueries = 1\nd = 4\nn = 2\ntest_sequences = 64\n[grid]\nrank = [1, 4]\n[protocol]\nsteps = 5\nseeds = 1\n[figure]\nx = "rank"\nlines = ["tf32_rounding"]\n' > my.toml; rankscope study run ./my.toml --threads 1 --out my -q | grep ^note
+  note: none of these trials has tf32_rounding, the lines of the figure
+  $ sed 's/^lines.*/bound = "lower_bond"/' my.toml > not.toml; rankscope study run ./not.toml --dry-run
+  error: there is no result "lower_bond"
+    in   ./not.toml, bound of [figure]
+    try  lower_bound, steps_done, seconds
+  [2]
+  $ for typo in 'lines = ["nope"]' 'y = "nope"' '[published]\nmetric = "nope"\nrows = [[1]]'; do sed "s/^lines.*/$typo/" my.toml > not.toml; rankscope study run ./not.toml --out not 2>&1 | sed -n 2p; done; test -e not || echo "nothing was made"
+    in   ./not.toml, lines of [figure]
+    in   ./not.toml, y of [figure]
+    in   ./not.toml, metric of [published]
+  nothing was made
   $ rankscope study run quick d=8 rank=2 v_rank=1 --dry-run 2>&1 | tail -3
   error: rank=2 seed=0 d=8 v_rank=1: the one-layer model has no norm, no bias and values of full rank: v_rank is the encoder's
     in   study quick
@@ -323,6 +381,17 @@ A trial that diverged is counted below the table and breaks nothing; `plot` read
     in   --model ID lost
     try  choose another folder
   [2]
+
+What is run again is what failed, and what a process left that is gone.
+
+  $ rankscope study retry lost 2>&1 > /dev/null | head -1
+  1 failed trial runs again
+  $ rankscope study retry moved 2>&1 > /dev/null | head -1
+  no trial has failed, and none is unfinished
+  $ rankscope study run vote d=64 n=4 heads=1,2 samples=2000000 --threads 1 --out killed > said 2>&1 & pid=$!
+  > until rankscope study status killed 2> /dev/null | grep -q '1 running'; do sleep 0.02; done; kill -9 $pid; wait $pid 2> /dev/null
+  > rankscope study retry killed 2>&1 > /dev/null | head -1 | sed 's/[12] unfinished go\(es\)*/N unfinished go/'
+  no trial has failed; N unfinished go on
 
 A network before training was not kept, so there is none to export.
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -90,6 +91,15 @@ TEST_P(StudyContract, ItsTrialsKeepTheirNames) {
   EXPECT_EQ(hash, known.at(GetParam()).second);
 }
 
+// What is not listed no figure and no table may ask for.
+TEST(RunnerContract, EveryRunnerListsItsResultsOnce) {
+  for (const Runner* runner : runners()) {
+    EXPECT_FALSE(runner->results.empty()) << runner->name;
+    const std::set<std::string> once(runner->results.begin(), runner->results.end());
+    EXPECT_EQ(once.size(), runner->results.size()) << runner->name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, StudyContract, testing::ValuesIn(builtin_studies()), [](const auto& study) {
   std::string name = study.param;
   for (char& c : name)
@@ -106,8 +116,15 @@ TEST(KeptResults, HaveRowsWhoseSettingsGiveTheirIds) {
     ++folders;
     const Gathered kept = gather(std::vector{entry.path()}, runners());
     EXPECT_FALSE(kept.trials.empty()) << entry.path();
-    for (const StoredTrial& trial : kept.trials)
+    const Runner& runner = find_runner(runners(), kept.study.runner, entry.path());
+    std::set<std::string> unknown;  // of results that the runner does not list
+    for (const StoredTrial& trial : kept.trials) {
       EXPECT_EQ(trial.state, TrialState::done) << entry.path() << " " << trial.id;
+      for (const auto& [name, value] : trial.values)
+        if (std::find(runner.results.begin(), runner.results.end(), name) == runner.results.end())
+          unknown.insert(name);
+    }
+    EXPECT_EQ(unknown, std::set<std::string>()) << entry.path();
   }
   EXPECT_GE(folders, 37u);
 }

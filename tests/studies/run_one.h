@@ -1,6 +1,9 @@
 // One trial of a runner, without a store.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <map>
@@ -23,6 +26,9 @@ inline std::map<std::string, double> outcome_of(const Runner& runner, const Conf
   std::map<std::string, double> out;
   context.finished = [&](size_t, const Outcome& outcome) { out = outcome.values; };
   runner.run(jobs, context);
+  for (const auto& [name, value] : out)
+    EXPECT_EQ(std::count(runner.results.begin(), runner.results.end(), name), 1)
+        << runner.name << " does not list " << name;
   return out;
 }
 

@@ -157,6 +157,36 @@ TEST(Study, KeysOfFiguresAndTablesAreKeysOfTrials) {
       "error: there is no key \"rnak\"\n  in   ranks.toml, columns of [reference]\n  try  rank, bias, d\n");
 }
 
+// Before anything is trained: a note behind hours of training comes too late.
+TEST(Study, ResultsOfFiguresAndTablesAreResultsOfTheRunner) {
+  Runner runner = fake_runner();
+  const auto fault = [&](const std::string& more) {
+    return error_of([&] { trials(study(without_fixed_heads() + more), runner, {}); }).render();
+  };
+  const std::string figure = "[figure]\nx = \"rank\"\n";
+  EXPECT_NO_THROW(
+      trials(study(without_fixed_heads() + figure + "y = \"nope\"\n"), runner, {}));  // no register
+  runner.results = {"test_mse", "lower_bound", "floor"};
+  EXPECT_NO_THROW(trials(
+      study(without_fixed_heads() + figure + "bound = \"lower_bound\"\nlines = [\"floor\"]\n"), runner, {}));
+  EXPECT_EQ(fault(figure + "y = \"tset_mse\"\n"),
+            "error: there is no result \"tset_mse\"\n  in   ranks.toml, y of [figure]\n"
+            "  try  test_mse, floor, lower_bound\n");
+  EXPECT_EQ(fault(figure + "bound = \"lower_bond\"\n"),
+            "error: there is no result \"lower_bond\"\n  in   ranks.toml, bound of [figure]\n"
+            "  try  lower_bound, floor, test_mse\n");
+  EXPECT_EQ(fault(figure + "lines = [\"floor\", \"flor\"]\n"),
+            "error: there is no result \"flor\"\n  in   ranks.toml, lines of [figure]\n"
+            "  try  floor, test_mse, lower_bound\n");
+  EXPECT_EQ(fault("[reference]\nmetric = \"nope\"\nrows = [[0.3]]\n"),
+            "error: there is no result \"nope\"\n  in   ranks.toml, metric of [reference]\n"
+            "  try  floor, test_mse, lower_bound\n");
+  runner.results = {"mse"};  // a study without a figure has not asked for the usual y
+  EXPECT_NO_THROW(trials(study(without_fixed_heads()), runner, {}));
+  EXPECT_EQ(error_of([&] { trials(study(without_fixed_heads() + figure), runner, {}); }).place(),
+            "ranks.toml, y of [figure]");
+}
+
 TEST(Study, NumbersThatNoPaperPrintedAreReferences) {
   const Study s = study(without_fixed_heads() + R"(
 [[published]]

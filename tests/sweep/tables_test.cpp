@@ -261,6 +261,71 @@ TEST(Tables, AnExportHasARowATrialAndARowAPublishedValue) {
   EXPECT_NE(lines.find("\"precision\":null"), std::string::npos);
 }
 
+// What export_tables says to these trials; nothing where it writes them.
+std::string refusal(const Study& study, const std::vector<StoredTrial>& trials,
+                    const std::filesystem::path& folder, const std::string& format = "csv") {
+  try {
+    export_tables(study, trials, folder, format);
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.place(), "--to " + folder.string());
+    EXPECT_EQ(error.advice(), "another --to, or --force to replace what is there");
+    return error.message();
+  }
+}
+
+TEST(Tables, AnExportLosesNoTrialsOfAnotherOne) {
+  const TempFolder folder;
+  const Study study = fake_study(1, 5, 0);
+  Study other = study;
+  other.name = "other";
+  std::vector<StoredTrial> three{trial(1, 0, 0.5), trial(2, 0, 0.25), trial(4, 0, 0.125)};
+  for (StoredTrial& t : three) t.study = "fake";
+  const std::vector<StoredTrial> two{three[0], three[1]};
+  for (const char* format : {"csv", "jsonl"}) {
+    const std::filesystem::path out = folder / format;
+    EXPECT_EQ(refusal(study, two, out, format), "");    // a new folder
+    EXPECT_EQ(refusal(study, three, out, format), "");  // more
+    EXPECT_EQ(refusal(study, three, out, format), "");  // the same again
+    const std::string before = get(out / fmt::format("trials.{}", format));
+    EXPECT_EQ(refusal(study, two, out, format),
+              "this folder holds tables of 3 trials of this study, and 1 of them would be lost");
+    EXPECT_EQ(refusal(study, two, out, format == std::string("csv") ? "jsonl" : "csv"),
+              "this folder holds tables of 3 trials of this study, and 1 of them would be lost");
+    std::vector<StoredTrial> again = three;
+    again[2].state = TrialState::pending;
+    EXPECT_EQ(refusal(study, again, out, format),
+              "this folder holds tables of 3 trials of this study, and 1 of them would be lost");
+    EXPECT_EQ(refusal(other, three, out, format),
+              "this folder holds tables of the study fake, not of other: 3 trials would be lost");
+    EXPECT_EQ(get(out / fmt::format("trials.{}", format)), before);
+    export_tables(study, two, out, format, true);
+    EXPECT_NE(get(out / fmt::format("trials.{}", format)), before);
+  }
+}
+
+TEST(Tables, AnExportGoesIntoNoOtherStore) {
+  const TempFolder folder;
+  const Study study = fake_study(1, 5, 0);
+  Store store(folder / "store", true);
+  fill(store, study);
+  Study other = study;
+  other.name = "other";
+  const std::vector<StoredTrial> all = store.trials(), some{all.begin(), all.begin() + 3};
+  EXPECT_EQ(refusal(study, some, folder / "store"),
+            "the study in this folder has 1 trial that these tables lack");
+  EXPECT_EQ(refusal(other, all, folder / "store"), "this folder is that of the study fake, not of other");
+  EXPECT_EQ(refusal(study, all, folder / "store"), "");
+}
+
+TEST(Tables, ThePlaceOfAnExportIsCalledByItsOption) {
+  const TempFolder folder;
+  put(folder / "file", "");
+  const Error error = error_of([&] { export_tables(fake_study(1, 5, 0), {}, folder / "file", "csv"); });
+  EXPECT_EQ(error.place(), "--to " + (folder / "file").string());
+  EXPECT_EQ(error.advice(), "choose another --to");
+}
+
 TEST(Tables, ThePrecisionIsToldWhereThereWasAChoice) {
   const auto on = [](const char* device, const char* precision, int64_t seed, double rounding) {
     StoredTrial t = trial(1, seed, 0.5);

@@ -103,5 +103,27 @@ TEST(PathWeights, OfEqualLayersAreBinomial) {
   }
 }
 
+// One after another, as for layers that differ, and by the closed form of layers that are equal.
+TEST(PathWeights, OfEqualLayersAreThoseOfLayersThatDifferByNothing) {
+  constexpr size_t kLayers = 40;
+  std::vector<double> sums{1.0};  // e_k, in plain numbers
+  for (size_t l = 0; l < kLayers; ++l) {
+    sums.push_back(0);
+    for (size_t k = sums.size() - 1; k > 0; --k) sums[k] = 0.7 * sums[k] + 0.3 * sums[k - 1];
+    sums[0] *= 0.7;
+  }
+  const std::vector<double> ours = log_path_weights(std::vector<double>(kLayers, 0.7), 1, 1, 1);
+  // Rounding of lgamma(41), 110, three times and of 40 log 0.3, 48.
+  for (size_t k = 0; k <= kLayers; ++k) EXPECT_NEAR(ours[k], std::log(sums[k]), 1e-13) << k;
+}
+
+TEST(PathWeights, OfLayersThatPassOnAllOrNothingAreOfOneLength) {
+  const std::vector<double> all = log_path_weights(std::vector<double>(3, 1.0), 2, 1, 1),
+                            nothing = log_path_weights(std::vector<double>(3, 0.0), 2, 1, 1);
+  EXPECT_EQ(all, (std::vector<double>{0, -INFINITY, -INFINITY, -INFINITY}));
+  EXPECT_EQ(nothing[0], -INFINITY);
+  EXPECT_DOUBLE_EQ(nothing[3], 3 * std::log(2.0));
+}
+
 }  // namespace
 }  // namespace rankscope

@@ -74,6 +74,10 @@ class Page {
   void line(std::string_view name, const std::string& value, const std::string& meaning) {
     constexpr int kNames = 16, kValues = 10, kWidth = 80;
     std::string left = pad_right(name, kNames) + pad_right(value, kValues);
+    if (name.size() >= kNames) {  // a line of its own, whole
+      out_ << name << '\n';
+      return line("", value, meaning);
+    }
     if (value.size() >= kValues) {  // a line of its own, whole
       out_ << pad_right(name, kNames) << value << '\n';
       left = std::string(kNames + kValues, ' ');

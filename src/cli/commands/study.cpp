@@ -42,7 +42,7 @@ CLI::App* subcommand(CLI::App& app, const char* name, const char* summary) {
 
 CLI::App* on_folder(CLI::App& app, const char* name, const char* summary, StudyOptions& o) {
   CLI::App* sub = subcommand(app, name, summary);
-  sub->add_option("FOLDER", o.folder, "The folder that run wrote: out/NAME")->required();
+  sub->add_option("FOLDER", o.folder, "The folder that run wrote: out/NAME")->required()->check(some_name());
   return sub;
 }
 
@@ -74,12 +74,14 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
   does(on_folder(app, "status", "How far it is", *o), study_status);
   does(on_folder(app, "show", "The figure and the table, with the published values", *o), study_show)
       ->add_option("--metric", o->metric, "Another result than the figure's: best_test_mse, seconds, ...")
+      ->check(some_name())
       ->type_name("NAME");
   CLI::App* out = does(subcommand(app, "export", "Tables, or the model of a trial"), study_export);
   out->add_option("FOLDER", o->folders,
                   "The folder that run wrote: out/NAME. Several of one study, stores or tables that were "
                   "exported, become one table")
       ->required()
+      ->check(some_name())
       ->type_name("FOLDER");
   const auto format = out->add_option("--format", o->format, "Of the trials: csv or jsonl")
                           ->type_name("NAME")
@@ -87,6 +89,9 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
   const auto to = out->add_option("--to", o->to, "Where the tables go; the study's folder when left out")
                       ->check(some_name())
                       ->type_name("FOLDER");
+  const auto force =
+      out->add_flag("--force", o->force,
+                    "Let the tables replace others: of another study, or with more trials of this one");
   const auto model =
       out->add_option("--model", o->model, "Write the model of this trial instead, for scan to read");
   model->type_name("ID FOLDER")
@@ -97,7 +102,8 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
       })
       ->check(some_name())
       ->excludes(format)
-      ->excludes(to);
+      ->excludes(to)
+      ->excludes(force);
   return [o, action](Io& io) { return (*action)(*o, io); };
 }
 

@@ -179,6 +179,8 @@ extern const Runner runner_circle{
     .name = kCircle,
     .summary = "teaches one layer to walk two points along a circle and lets it walk on",
     .keys = circle_keys(),
+    .results = described_and(
+        {"distance", "radius", "merged", "rmse", "step_length", "lyapunov", "contact_order", "merge_step"}),
     .check = [](const Config& c) { circle_training(c); },
     .flops = [](const Config&) { return 0.0; },  // one walk answers for every step
     .stack_key = [](const Config& c) { return canonical(circle_network(c)); },

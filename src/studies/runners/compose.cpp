@@ -278,6 +278,9 @@ extern const Runner runner_compose{
     .name = "compose",
     .summary = "composes functions by a constructed network of full layers and states",
     .keys = compose_keys(),
+    .results = {"accuracy", "off", "chance", "tokens", "layers", "full_layers", "key_width", "sharpness",
+                "state_bits", "handed_off", "log2_tokens_hybrids_fail", "log2_tokens_full_layers_fail",
+                "vacuous"},
     .check = check_compose,
     .flops = compose_flops,
     .run = run_compose};

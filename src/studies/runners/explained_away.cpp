@@ -116,6 +116,8 @@ extern const Runner runner_explained_away{
     .name = "explained_away",
     .summary = "counts keys that a normalisation explains away, and steps of expectation maximisation",
     .keys = explained_away_keys(),
+    .results = {"explained_away", "effective_rank", "entropy", "least_column", "likelihood_fell",
+                "likelihood_gain", "worst_gain"},
     .check = check_explained_away,
     .flops = explained_away_flops,
     .run = run_explained_away};

@@ -63,6 +63,8 @@ void run_features(std::span<const TrialJob> jobs, const RunContext& context) {
 extern const Runner runner_features{.name = "features",
                                     .summary = "solves for the best weights of random rank-1 hard heads",
                                     .keys = features_keys(),
+                                    .results = {"mse", "residual", "iterations", "smallest_eigenvalue",
+                                                "converged", "lower_bound", "seconds"},
                                     .check = check_features,
                                     .flops = features_flops,
                                     .run = run_features};

@@ -198,6 +198,13 @@ void run_gate_samples(std::span<const TrialJob> jobs, const RunContext& context)
   }
 }
 
+std::vector<std::string> gate_samples_results() {
+  std::vector<std::string> out;
+  for (const char* what : {"voronoi", "routing", "expert", "merged_expert", "gate", "function"})
+    for (const char* of_it : {"", "_slope", "_slope_error"}) out.push_back(std::string(what) + of_it);
+  return out;
+}
+
 Config without_samples(Config c) {
   c["samples"] = kSizes.front();
   return c;
@@ -221,6 +228,7 @@ extern const Runner runner_gate_samples{
     .name = "gate_samples",
     .summary = "finds the experts of attention again by least squares, with gates and without",
     .keys = gate_samples_keys(),
+    .results = gate_samples_results(),
     .check =
         [](const Config& c) {
           if (std::find(kSizes.begin(), kSizes.end(), integer(c, "samples")) == kSizes.end())

@@ -152,6 +152,8 @@ extern const Runner runner_hypotheses{
     .name = kHypotheses,
     .summary = "trains a deep network with scaled skips and reads which hypotheses of collapse it meets",
     .keys = hypotheses_keys(),
+    .results = described_and({"accuracy", "majority", "residual_log10", "residual", "spread", "oscillation",
+                              "holds", "margin", "lambda", "lambda_allowed", "local_exponent", "use"}),
     .check = check_hypotheses,
     .flops = [](const Config&) { return 0.0; },  // one look answers for every depth
     .stack_key =

@@ -148,6 +148,13 @@ Outcome kinds_outcome(const Config& c, const Looked& looked, const TrainOutcome&
   return out;
 }
 
+std::vector<std::string> kinds_results() {
+  std::vector<std::string> own = reading_names();
+  own.insert(own.end(), {"error", "loss", "wrong", "wrong_near", "wrong_leads", "loss_floor",
+                         "input_rank_rel", "input_spread", "hybrid_share", "forward_ms", "forward_flops"});
+  return described_and(own);
+}
+
 void run_kinds(std::span<const TrialJob> jobs, const RunContext& context) {
   use_threads(context.threads);
   const Config& config = jobs.front().config;
@@ -191,6 +198,7 @@ extern const Runner runner_kinds{
     .name = kKinds,
     .summary = "trains networks that differ in how they attend, and reads rank, spread and sinks by depth",
     .keys = kind_keys(),
+    .results = kinds_results(),
     .check = [](const Config& c) { kind_trial(c); },
     .flops = [](const Config&) { return 0.0; },  // one look answers for every depth
     .stack_key = [](const Config& c) { return canonical(kinds_network(c)); },

@@ -126,6 +126,7 @@ extern const Runner runner_norm_tower{
     .name = "norm_tower",
     .summary = "follows tokens through a tower of attention layers made so that LayerNorm keeps them apart",
     .keys = norm_tower_keys(),
+    .results = {"residual_log10", "residual", "spread", "effective_rank", "factor"},
     .check = check_norm_tower,
     .flops = norm_tower_flops,
     .run = [](std::span<const TrialJob> jobs, const RunContext& context) {

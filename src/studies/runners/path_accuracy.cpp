@@ -130,6 +130,8 @@ extern const Runner runner_path_accuracy{
     .name = kPathAccuracy,
     .summary = "trains a self-attention network and reads what its paths of each length know",
     .keys = path_accuracy_keys(),
+    .results = described_and({"accuracy", "full_accuracy", "chance", "majority", "ceiling", "paths", "rms",
+                              "residual", "cancellation", "path_cancellation", "spread"}),
     .check = check_path_accuracy,
     .flops = path_accuracy_flops,
     .stack_key = [](const Config& c) { return canonical(path_accuracy_network(c)); },

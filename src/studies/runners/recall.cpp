@@ -84,11 +84,13 @@ void run_recall(std::span<const TrialJob> jobs, const RunContext& context) {
 
 }  // namespace
 
-extern const Runner runner_recall{.name = "recall",
-                                  .summary = "stores random pairs in a state and asks for them",
-                                  .keys = recall_keys(),
-                                  .check = [](const Config&) {},
-                                  .flops = recall_flops,
-                                  .run = run_recall};
+extern const Runner runner_recall{
+    .name = "recall",
+    .summary = "stores random pairs in a state and asks for them",
+    .keys = recall_keys(),
+    .results = {"recalled", "bits", "state_numbers", "state_rank", "state_effective_rank"},
+    .check = [](const Config&) {},
+    .flops = recall_flops,
+    .run = run_recall};
 
 }  // namespace rankscope

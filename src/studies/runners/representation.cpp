@@ -48,6 +48,7 @@ extern const Runner runner_representation{
     .name = "representation",
     .summary = "evaluates the density of heads that represents the target",
     .keys = representation_keys(),
+    .results = {"u", "peak", "mse"},
     .check = check_representation,
     .flops = representation_flops,
     .stack_key = [](const Config&) { return std::string("all"); },

@@ -52,6 +52,15 @@ Outcome train_outcome(const TrialSpec& spec, const TrainOutcome& o, const Precis
   return out;
 }
 
+std::vector<std::string> train_results() {
+  std::vector<std::string> out = limit_names();  // of limits_of
+  out.insert(out.end(),
+             {"test_mse", "test_mse_stderr", "best_test_mse", "best_test_step", "start_mse", "final_loss",
+              "best_loss", "steps_done", "seconds", "flops", "parameters", "angle", "qk_scale",
+              "qk_effective_rank", "temperature", "tf32_rounding", "ov_least", "ov_most", "answer_gain"});
+  return out;
+}
+
 // The part of a stack that trains now.
 struct Part {
   std::span<const TrialJob> jobs;
@@ -115,6 +124,7 @@ void export_train(const TrialJob& job, const std::filesystem::path& folder) {
 extern const Runner runner_train{.name = "train",
                                  .summary = "trains a small Transformer or one attention layer on a task",
                                  .keys = train_keys(),
+                                 .results = train_results(),
                                  .check = check_train,
                                  .flops = train_flops,
                                  .stack_key = key,

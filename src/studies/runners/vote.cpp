@@ -50,6 +50,7 @@ void run_vote(std::span<const TrialJob> jobs, const RunContext& context) {
 extern const Runner runner_vote{.name = "vote",
                                 .summary = "counts the votes of rank-1 hard heads",
                                 .keys = vote_keys(),
+                                .results = {"mse", "asymptote", "advantage", "advantage_stderr"},
                                 .check = check_vote,
                                 .flops = vote_flops,
                                 .run = run_vote};

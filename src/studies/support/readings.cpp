@@ -172,6 +172,14 @@ class Reader : public BlockObserver {
 
 }  // namespace
 
+std::vector<std::string> reading_names() {
+  std::vector<std::string> out{"largest", "sinks"};
+  for (const Wanted& w : kOfTokens) out.emplace_back(w.name);
+  for (const Wanted& w : kOfAttention) out.emplace_back(w.name);
+  for (const Wanted& w : kOfHeads) out.emplace_back(w.name);
+  return out;
+}
+
 at::Tensor answers_and_readings(const ModelSpec& network, const ParameterViews& parameters,
                                 const TaskBatch& batch, int64_t tokens, std::vector<Readings>* read) {
   if (read == nullptr) return plain_forward(network, parameters, batch);

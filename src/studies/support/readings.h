@@ -16,6 +16,9 @@ namespace rankscope {
 /// By name; what was not measured is not there.
 using Readings = std::map<std::string, double>;
 
+/// The names that readings may have.
+std::vector<std::string> reading_names();
+
 /// The answers of the network to `batch`, whose sequences have `tokens` tokens each; `read`, where given,
 /// takes readings by depth, 0 being the input of the first block:
 ///   spread (residual_fro_rel), rank_rel (effective_rank_rel), massive_ratio, largest (the largest |x|)

@@ -58,6 +58,11 @@ void describe(const TrainOutcome& trained, Outcome& outcome) {
   outcome.values["parameters"] = static_cast<double>(trained.parameters.size());
 }
 
+std::vector<std::string> described_and(std::vector<std::string> own) {
+  own.insert(own.end(), {"steps_done", "final_loss", "seconds", "parameters"});
+  return own;
+}
+
 void fail_all(std::span<const TrialJob> jobs, const RunContext& context, const TrainOutcome& trained) {
   for (size_t i = 0; i < jobs.size(); ++i) context.finished(i, {true, trained.reason, {}, kPrecision});
 }

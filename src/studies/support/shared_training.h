@@ -31,6 +31,9 @@ void export_shared(const TrialSpec& training, const std::filesystem::path& from,
 /// What every trial says about its training.
 void describe(const TrainOutcome& trained, Outcome& outcome);
 
+/// `own` and the names of what `describe` says: for the `results` of a runner.
+std::vector<std::string> described_and(std::vector<std::string> own);
+
 /// All trials of the stack fail with the same words.
 void fail_all(std::span<const TrialJob> jobs, const RunContext& context, const TrainOutcome& trained);
 

@@ -351,6 +351,8 @@ void check(const TrialSpec& t) {
     throw usage_error("regression is for the encoder").hint("model=encoder");
 }
 
+std::vector<std::string> limit_names() { return {"lower_bound", "plateau", "no_selection_floor"}; }
+
 std::map<std::string, double> limits_of(const TrialSpec& t) {
   const TaskSpec& k = t.task;
   std::map<std::string, double> out;

@@ -18,5 +18,7 @@ void check(const TrialSpec& trial);
 
 /// What theory says about this trial, where it says anything: "lower_bound", "no_selection_floor".
 std::map<std::string, double> limits_of(const TrialSpec& trial);
+/// The names that they may have.
+std::vector<std::string> limit_names();
 
 }  // namespace rankscope
