@@ -4,10 +4,15 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "base/error.h"
 #include "importance/groups.h"
 #include "importance/kept.h"
 #include "model/embed_and_unembed.h"
 #include "parts/parameters.h"
+#include "pass/finite.h"
+#include "pass/output.h"
 #include "pass/readout.h"
 
 namespace rankscope {
@@ -24,6 +29,9 @@ class SeenHeads : public BlockObserver {
  private:
   at::Tensor z_;
 };
+
+constexpr const char* kOverflow =
+    "float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise";
 
 }  // namespace
 
@@ -92,6 +100,8 @@ void Evaluator::Impl::run_full() {
     const Weights weights = job.source.load("embed");
     for (const Batch& b : batches) x.push_back(embed(b, spec, weights, job.source));
   }
+  Crossing crossing;
+  for (size_t b = 0; b < batches.size(); ++b) require_finite(x[b], b, "blocks.0.hook_resid_pre", crossing);
   for (AskedRows& rows : asked) {
     rows.rows = rows.rows.to(x.front().device());
     if (rows.ids.defined()) rows.ids = rows.ids.to(x.front().device());
@@ -116,11 +126,14 @@ void Evaluator::Impl::run_full() {
         }
       }
       x[b] = state.stream;
+      require_finite(x[b], b, fmt::format("blocks.{}.hook_resid_post", l), crossing);
       kept.back().push_back(std::move(k));
       flops += block_cost(block, batches[b]);
     }
+    crossing.turn();
     if (job.progress) job.progress(l + 1, spec.depth(), "the full network");
   }
+  crossing.finish();
   last = x;
   if (spec.final_norm.there()) final_norm = job.source.load("ln_final");
   if (spec.output.kind != HeadKind::none) unembed = job.source.load("unembed");
@@ -132,7 +145,32 @@ void Evaluator::Impl::run_full() {
     if (job.questions.kind == LossKind::none) continue;
     const RowOutputs out = read_rows(job.source, {read[b]}, asked[b].ids).front();
     file(out.nll, out.kl, b, full);
+    require_loss(b);
   }
+}
+
+int64_t Evaluator::Impl::number_of(int64_t sample) const {
+  return job.numbers.empty() ? sample : job.numbers[static_cast<size_t>(sample)];
+}
+
+void Evaluator::Impl::require_finite(const at::Tensor& x, size_t batch, const std::string& site,
+                                     Crossing& crossing) const {
+  watch_finite(x, {}, crossing, [this, batch, site](int64_t row) {
+    Batch named = batches[batch];
+    for (int64_t& sample : named.samples) sample = number_of(sample);
+    throw Error("the activations hold NaN, Inf, or numbers whose squares overflow")
+        .in(fmt::format("{}, {}", site, token_of(named, {}, row)))
+        .hint(kOverflow);
+  });
+}
+
+// Finite activations can still have logits that are not.
+void Evaluator::Impl::require_loss(size_t batch) const {
+  for (const int64_t s : batches[batch].samples)
+    if (!std::isfinite(full.loss[static_cast<size_t>(s)]))
+      throw Error("the loss is not a finite number")
+          .in(fmt::format("{}, sample {}", output_site(spec), number_of(s)))
+          .hint(kOverflow);
 }
 
 Evaluator::Evaluator(const Job& job) : impl_(std::make_unique<Impl>(job)) {}

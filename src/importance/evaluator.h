@@ -53,8 +53,10 @@ class Evaluator {
     bool parts = true;        // false: only blocks are edited, and what lies between them is not kept
     int64_t group_bytes = 0;  // of activations that networks of a group hold; 0: 1 GiB, on a GPU a quarter
     const ProgressCallback& progress;
+    std::vector<int64_t> numbers = {};  // of the samples in the input, for errors; empty: as they come
   };
-  /// Runs the full network.
+  /// Runs the full network. Where its activations overflow or its loss is no number, nothing can be held
+  /// against it: an error that names the place.
   explicit Evaluator(const Job& job);
   ~Evaluator();
 

@@ -74,7 +74,8 @@ class Importance {
                     .device = job.request.device,
                     .parts = true,
                     .group_bytes = 0,
-                    .progress = job.progress}),
+                    .progress = job.progress,
+                    .numbers = chosen_}),
         filing_(evaluator_, chosen_, table),
         everywhere_{output_site(job.source.spec()), -1, -1, -1} {}
 
@@ -329,6 +330,11 @@ void check_importance(const ScanRequest& request) {
   const std::vector<Replacement> replacements = parse_replacements(request.ablate_by);
   if (request.ablate.empty() && replacements != std::vector{Replacement::zero})
     throw usage_error("--ablate-by says what stands in the place of parts that --ablate takes out")
+        .hint("--ablate heads --ablate-by mean");
+  if (!request.ablate.empty() && parse_kinds(request.ablate).exact.empty() &&
+      replacements != std::vector{Replacement::zero})
+    throw usage_error("estimates are of heads that write zero, and nothing else is put in their place")
+        .in("--ablate-by")
         .hint("--ablate heads --ablate-by mean");
   if (request.ablate_samples < 1) throw usage_error("--ablate-samples should be at least 1");
   if (!wants_importance(request) && request.ablate_samples != ScanRequest{}.ablate_samples)

@@ -9,6 +9,7 @@
 #include "importance/evaluator.h"
 #include "model/batch.h"
 #include "model/block.h"
+#include "pass/crossing.h"
 
 namespace rankscope {
 
@@ -48,6 +49,11 @@ struct Evaluator::Impl {
 
   explicit Impl(const Job& job);
   void run_full();
+  /// An error, at once or when the crossing reads it, where x at this site is not finite or its squares
+  /// overflow, as in a scan.
+  void require_finite(const at::Tensor& x, size_t batch, const std::string& site, Crossing& crossing) const;
+  void require_loss(size_t batch) const;
+  int64_t number_of(int64_t sample) const;
   Weights block_weights(int64_t layer);
   /// The last hidden state of the rows that count, after the final norm.
   at::Tensor ended(const at::Tensor& x, size_t batch) const;

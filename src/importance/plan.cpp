@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -19,6 +20,7 @@
 #include "importance/rank_curves.h"
 #include "importance/savings.h"
 #include "importance/sharing.h"
+#include "importance/side_files.h"
 #include "parts/parameters.h"
 #include "pass/input.h"
 #include "pass/readout.h"
@@ -71,18 +73,22 @@ class Planner {
       throw Error("the layers of this model share their weights, so none can be changed alone")
           .in(r.model.string());
     input_ = read_input(r, spec());
-    all_ = questions_for(spec(), input_.samples, input_.mask, r.seed);
-    if (all_.kind == LossKind::none && loss_kind(spec()) == LossKind::next_token)
+    all_.questions = questions_for(spec(), input_.samples, input_.mask, r.seed);
+    const LossKind kind = all_.questions.kind;
+    if (kind == LossKind::none && loss_kind(spec()) == LossKind::next_token)
       throw Error("a plan is judged by the loss, and no sample has a next token")
           .in(input_.description)
           .hint("samples of two tokens or more");
-    if (all_.kind == LossKind::none)
+    if (kind == LossKind::none)
       throw Error("a plan is judged by the loss, and this model has none")
           .in(r.model.string())
           .hint(loss_kind(spec()) == LossKind::masked ? "a tokenizer that names its mask token"
                                                       : "a causal or masked language model with its head");
     result_.notes = input_.notes;
     note_unused_layers(checkpoint_, result_.notes);
+    if (request_.write)
+      for (std::string& note : side_files(checkpoint_.folder()).notes)
+        result_.notes.push_back(std::move(note));
     result_.more_to_read = input_.unread > 0 || r.random_tokens;
     const size_t count = input_.samples.size(), last = std::max<size_t>(1, count / 5),
                  searched = count - last;
@@ -109,30 +115,46 @@ class Planner {
     if (spec().output.tied) result_.parameters -= spec().output.vocabulary * spec().output.width;
   }
 
+  // Some of the samples, and their numbers in the input.
+  struct Part {
+    Questions questions;
+    std::vector<int64_t> numbers = {};
+  };
+
   // These samples with what is asked of them: what is hidden in a sample does not depend on the others.
-  Questions picked(const std::vector<size_t>& which) const {
-    Questions q{all_.kind, {}, {}};
+  Part picked(const std::vector<size_t>& which) const {
+    const Questions& all = all_.questions;
+    Part part{{all.kind, {}, {}}};
+    Questions& q = part.questions;
     for (const size_t i : which) {
-      q.samples.push_back(all_.samples[i]);
-      q.answers.places.push_back(all_.answers.places[i]);
-      q.answers.ids.push_back(all_.answers.ids[i]);
+      q.samples.push_back(all.samples[i]);
+      q.answers.places.push_back(all.answers.places[i]);
+      q.answers.ids.push_back(all.answers.ids[i]);
+      part.numbers.push_back(static_cast<int64_t>(i));
     }
-    return q;
+    return part;
   }
 
-  std::unique_ptr<Evaluator> evaluator(const Questions& questions, bool parts) const {
+  std::unique_ptr<Evaluator> evaluator(const Part& part, bool parts) const {
     return std::make_unique<Evaluator>(Evaluator::Job{.source = *source_,
-                                                      .questions = questions,
+                                                      .questions = part.questions,
                                                       .batch_size = request_.scan.batch_size,
                                                       .seed = request_.scan.seed,
                                                       .device = request_.scan.device,
                                                       .parts = parts,
                                                       .group_bytes = 0,
-                                                      .progress = progress_});
+                                                      .progress = progress_,
+                                                      .numbers = part.numbers});
   }
 
   static Rise rise_of(const Evaluator& e, const Judged& j) {
     return paired_rise(e.full().loss, j.loss, e.asked());
+  }
+
+  // A network that overflows without a part cannot do without it; NaN has no place in an order.
+  static double cost_of(const Evaluator& e, const Judged& j) {
+    const double mean = rise_of(e, j).mean;
+    return std::isfinite(mean) ? mean : std::numeric_limits<double>::infinity();
   }
 
   // What each candidate costs alone, on a few texts.
@@ -141,9 +163,9 @@ class Planner {
     std::vector<Variation> variations;
     for (const Candidate& c : candidates_) variations.push_back(c.alone(spec()));
     const std::vector<Judged> judged = few->run(variations);
-    for (size_t i = 0; i < candidates_.size(); ++i) candidates_[i].cost = rise_of(*few, judged[i]).mean;
+    for (size_t i = 0; i < candidates_.size(); ++i) candidates_[i].cost = cost_of(*few, judged[i]);
     for (const int64_t l : layers_that_can_share(spec()))
-      sharers_.emplace_back(rise_of(*few, judge_shared(*few, {l})).mean, l);
+      sharers_.emplace_back(cost_of(*few, judge_shared(*few, {l})), l);
     std::stable_sort(sharers_.begin(), sharers_.end());
     count(*few);
   }
@@ -151,7 +173,7 @@ class Planner {
   // In passes of the search's samples.
   void count(const Evaluator& e) {
     result_.passes +=
-        e.passes() * static_cast<double>(e.samples()) / static_cast<double>(search_.samples.size());
+        e.passes() * static_cast<double>(e.samples()) / static_cast<double>(search_.questions.samples.size());
   }
 
   // One measured step: whether the network is within the budget, at the level that this look may take.
@@ -253,7 +275,7 @@ class Planner {
     return fmt::format(
         "{} to decide: {} raised the loss by {:+.4f} nats on {} samples and may raise it by "
         "{}, with a budget of {}{}",
-        too_little(result_), best->what.front(), best->rise.mean, search_.samples.size(), most,
+        too_little(result_), best->what.front(), best->rise.mean, search_.questions.samples.size(), most,
         request_.budget, more);
   }
 
@@ -267,8 +289,8 @@ class Planner {
     return out;
   }
 
-  PlannedLoss loss_of(const Questions& questions) const {
-    const auto e = evaluator(questions, false);
+  PlannedLoss loss_of(const Part& part) const {
+    const auto e = evaluator(part, false);
     if (edits_.empty()) return loss_from(*e, e->full());
     return loss_from(*e, e->run({{edits_.begin()->first, {}, Replacement::zero, edits_}}).front());
   }
@@ -360,7 +382,7 @@ class Planner {
   Checkpoint checkpoint_;
   std::unique_ptr<WeightSource> source_;
   ScanInput input_;
-  Questions all_, order_, search_, held_out_;
+  Part all_, order_, search_, held_out_;
   std::vector<Candidate> candidates_;
   Edits edits_;
   std::vector<std::pair<double, int64_t>> sharers_;  // cost alone, layer

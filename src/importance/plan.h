@@ -23,6 +23,7 @@ namespace rankscope {
 struct PlanRequest {
   ScanRequest scan;      // model, input, device
   double budget = 0.02;  // nats of loss
+  bool write = false;    // the model will be written: notes say what does not go with it (side_files.h)
 };
 
 /// A loss beside the full network's on the same samples.

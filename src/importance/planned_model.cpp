@@ -4,15 +4,20 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <deque>
 #include <set>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "checkpoint/load.h"
 #include "checkpoint/put_back.h"
 #include "checkpoint/stored.h"
 #include "importance/factored.h"
+#include "importance/side_files.h"
+#include "importance/unfinished.h"
 #include "model/block.h"
 #include "model/embed_and_unembed.h"
 #include "parts/program.h"
@@ -24,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using at::Tensor;
 
+constexpr const char *kWeights = "model.safetensors", *kActivations = "activations.safetensors";
 constexpr size_t kShownSamples = 2;
 constexpr int64_t kShownTokens = 32;
 const std::set<std::string> kCutMaps{"attn.W_Q", "attn.b_Q", "attn.W_K", "attn.b_K",
@@ -94,7 +100,7 @@ class Writer {
                       located.entry->shape,
                       std::as_bytes(std::span(static_cast<const char*>(t.data_ptr()), t.nbytes()))});
     }
-    write_safetensors(folder / "model.safetensors", list);
+    write_safetensors(folder / kWeights, list);
   }
 
  private:
@@ -213,31 +219,41 @@ class Recorder {
   int64_t longest_ = 0;
 };
 
-// What makes a folder a model beside its weights: config, tokenizer, the words of its authors.
-std::vector<fs::path> the_rest(const fs::path& folder) {
-  const std::set<std::string> weights{".safetensors", ".bin",     ".pt",   ".pth",
-                                      ".h5",          ".msgpack", ".onnx", ".gguf"};
-  std::vector<fs::path> out;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const fs::path& file = entry.path();
-    if (fs::is_regular_file(file) && weights.count(file.extension().string()) == 0 &&
-        !file.filename().string().ends_with(".index.json"))
-      out.push_back(file);
-  }
-  return out;
-}
-
-// Files of a folder that go again unless all of them are written: half a model looks like one.
+// Files of a folder that go again unless all of them are written: half a model looks like one. Until then the
+// folder is marked: a process that is killed removes nothing.
 class WrittenTogether {
  public:
+  explicit WrittenTogether(const fs::path& folder)
+      : mark_(folder / fmt::format("{}{}", kUnfinished, ::getpid())) {
+    if (was_left_unfinished(folder)) clear(folder);
+    write_file(mark_, "");
+  }
   ~WrittenTogether() {
     std::error_code ignored;
     for (const fs::path& file : files_) fs::remove(file, ignored);
+    fs::remove(mark_, ignored);
   }
+  WrittenTogether(const WrittenTogether&) = delete;
+  WrittenTogether& operator=(const WrittenTogether&) = delete;
+
   const fs::path& add(fs::path file) { return files_.emplace_back(std::move(file)); }
   void keep() { files_.clear(); }
 
  private:
+  // What a killed run wrote, whole files and parts of them. Nothing that it would not have written.
+  static void clear(const fs::path& folder) {
+    std::vector<fs::path> found;
+    std::error_code fault;
+    for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
+      const std::string name = entry->path().filename().string(), whole = name.substr(0, name.find(".part"));
+      const bool ours = whole == kWeights || whole == kActivations || is_side_file(whole);
+      if (ours || name.starts_with(kUnfinished)) found.push_back(entry->path());
+    }
+    std::error_code ignored;  // what cannot be removed cannot be written over either, and that says so
+    for (const fs::path& file : found) fs::remove(file, ignored);
+  }
+
+  fs::path mark_;
   std::deque<fs::path> files_;
 };
 
@@ -274,15 +290,14 @@ void write_planned_model(const Checkpoint& checkpoint, WeightSource& source,
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) throw Error(fmt::format("cannot make the folder: {}", code.message())).in(folder.string());
-  WrittenTogether files;
-  for (const fs::path& from : the_rest(checkpoint.folder())) {
-    const fs::path& to = files.add(folder / from.filename());
-    fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
-    if (code) throw Error(fmt::format("cannot write the file: {}", code.message())).in(to.string());
-  }
-  Recorder(checkpoint, source, edits).write(samples, files.add(folder / "activations.safetensors"));
-  files.add(folder / "model.safetensors");
+  const std::vector<SideFile> beside = side_files(checkpoint.folder()).files;
+  WrittenTogether files(folder);
+  Recorder(checkpoint, source, edits).write(samples, files.add(folder / kActivations));
+  files.add(folder / kWeights);
   Writer(checkpoint, source, edits).write(folder);
+  // config.json is the last: without it no folder is a model.
+  for (const SideFile& file : beside)
+    write_file(files.add(folder / file.name), read_file(file.from, kLargestSideFile));
   files.keep();
 }
 

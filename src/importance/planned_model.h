@@ -21,11 +21,11 @@ bool has_plain_maps(const Program& program);
 /// the architecture has no place for, cannot be written.
 bool can_write(const Checkpoint& checkpoint, int64_t layer, const std::string& map);
 
-/// Everything of the checkpoint's folder but its weights, and model.safetensors with the blocks edited: heads
-/// that are off have zeros where they write, query, gate and, where nobody reads them any more, as keys and
-/// values.
-/// Changed tensors are stored in float32 where they were narrower. activations.safetensors beside it is what
-/// the edited network computes on the samples, for `rankscope verify`.
+/// What goes with the checkpoint's weights (side_files.h), and model.safetensors with the blocks edited:
+/// heads that are off have zeros where they write, query, gate and, where nobody reads them any more, as keys
+/// and values. Changed tensors are stored in float32 where they were narrower. activations.safetensors beside
+/// it is what the edited network computes on the samples, for `rankscope verify`. Every file is there whole
+/// or not at all, config.json last; what a killed run left in the folder goes first (unfinished.h).
 void write_planned_model(const Checkpoint& checkpoint, WeightSource& source,
                          const std::map<int64_t, BlockEdit>& edits, const std::vector<Sample>& samples,
                          const std::filesystem::path& folder);

@@ -57,7 +57,7 @@ passes counted beside their bound.
    N ~ HN N
    N ~ HN N
 
-  $ grep -o 'forward passes of 8 samples, counted' table.txt
+  $ tr -s '\n ' ' ' < table.txt | grep -o 'forward passes of 8 samples, counted'
   forward passes of 8 samples, counted
   $ rankscope scan --samples 8 --max-length 24 --lens residual --ablate --format csv > all.csv; cut -d, -f5 all.csv | sort | uniq -c | grep 'head_\|prune_kl\|correlation' | sed 's/^ *//'
   1 estimate_kl_rank_correlation

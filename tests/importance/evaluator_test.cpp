@@ -53,7 +53,8 @@ struct Bench {
                                                            .device = "cpu",
                                                            .parts = true,
                                                            .group_bytes = group_bytes,
-                                                           .progress = kQuiet});
+                                                           .progress = kQuiet,
+                                                           .numbers = {}});
   }
 
   // The reference: variants of a pass, whole networks each.
@@ -204,6 +205,62 @@ TEST(Evaluator, WhatEqualTokensCarryIsItsOwnMeanAndResample) {
 }
 
 // An option at its part's default is left out of a spec: four experts are as many as any other number.
+// Weights of which one part is far too large.
+class Overflowing : public WeightSource {
+ public:
+  Overflowing(WeightSource& source, std::string part, std::string name)
+      : source_(source), part_(std::move(part)), name_(std::move(name)) {}
+  const ModelSpec& spec() const override { return source_.spec(); }
+  Weights load(const std::string& part) override {
+    Weights w = source_.load(part);
+    if (part == part_ && w.has(name_)) w.set(name_, w.get(name_) * 1e300);
+    return w;
+  }
+  at::Tensor rows(const std::string& parameter, const at::Tensor& indices) override {
+    return source_.rows(parameter, indices);
+  }
+  at::Tensor row_range(const std::string& parameter, int64_t first, int64_t count) override {
+    const at::Tensor rows = source_.row_range(parameter, first, count);
+    return parameter == part_ + "." + name_ ? rows * 1e300 * 1e300 : rows;
+  }
+
+ private:
+  WeightSource& source_;
+  const std::string part_, name_;
+};
+
+/// What the evaluator says of a network with such a part, and where.
+std::pair<std::string, std::string> refused(const char* part, const char* name) {
+  const Bench bench(tiny_spec(NormPlace::pre));
+  Overflowing source(*bench.source, part, name);
+  try {
+    const Evaluator e({.source = source,
+                       .questions = bench.questions,
+                       .batch_size = 2,
+                       .seed = 0,
+                       .device = "cpu",
+                       .parts = true,
+                       .group_bytes = 0,
+                       .progress = kQuiet,
+                       .numbers = {10, 11, 12, 13}});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.advice(),
+              "float64 arithmetic tells whether this is an overflow; inspect the checkpoint otherwise");
+    return {error.message(), error.place()};
+  }
+  return {};
+}
+
+// The shortest samples are run first, and the first of them has the number 11 in the input.
+TEST(Evaluator, ANetworkThatOverflowsIsRefusedByTheNameOfThePlace) {
+  using Said = std::pair<std::string, std::string>;
+  const std::string words = "the activations hold NaN, Inf, or numbers whose squares overflow";
+  EXPECT_EQ(refused("blocks.1", "mlp.W_out"), Said(words, "blocks.1.hook_resid_post, sample 11, token 0"));
+  EXPECT_EQ(refused("embed", "W_pos"), Said(words, "blocks.0.hook_resid_pre, sample 11, token 0"));
+  EXPECT_EQ(refused("unembed", "W_U"),
+            Said("the loss is not a finite number", "unembed.hook_out, sample 11"));
+}
+
 TEST(Units, ExpertsAreCountedWhereTheirNumberIsTheDefault) {
   ModelSpec spec = tiny_spec();
   const auto experts = [&](std::map<std::string, double> options) {

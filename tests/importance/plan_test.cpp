@@ -140,6 +140,59 @@ TEST(PlanRefusal, AModelOfWhichNothingCanBeWrittenBackIsRefused) {
   EXPECT_EQ(refusal("olmo2"), "no head and no map of this model can be written back changed");
 }
 
+// A model on disk with one tensor multiplied, as no training leaves it.
+void scale_tensor(const fs::path& from, const fs::path& to, const std::string& ends_with, double factor) {
+  const Checkpoint checkpoint(from);
+  std::vector<TensorToWrite> list;
+  std::vector<at::Tensor> kept;
+  for (const auto& [name, located] : checkpoint.store().tensors()) {
+    at::Tensor t = view_of(*located.file, *located.entry).to(at::kFloat).clone();
+    if (name.ends_with(ends_with)) t.mul_(factor);
+    kept.push_back(t);
+    list.push_back({name, StoredType::f32, located.entry->shape,
+                    std::as_bytes(std::span(static_cast<const char*>(t.data_ptr()), t.nbytes()))});
+  }
+  fs::create_directories(to);
+  write_file(to / "config.json", read_file(from / "config.json"));
+  write_safetensors(to / "model.safetensors", list);
+}
+
+TEST(PlanRefusal, AModelThatOverflowsHasNoLossToKeep) {
+  const TemporaryFolder folder;
+  scale_tensor(test::fixtures() / "models" / "gpt2", folder.path() / "huge", "h.1.mlp.c_proj.weight", 1e30);
+  write_ids(folder.path() / "ids.txt", 10, 3);
+  PlanRequest r;
+  r.scan.model = folder.path() / "huge";
+  r.scan.token_ids = folder.path() / "ids.txt";
+  try {
+    make_plan(r, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "the activations hold NaN, Inf, or numbers whose squares overflow");
+    EXPECT_EQ(error.place(), "blocks.1.hook_resid_post, sample 0, token 0");
+  }
+}
+
+// The files of a run that was killed go, others stay; what is written now is whole.
+TEST(PlanOf, AModelIsWrittenOverWhatAKilledRunLeft) {
+  const TemporaryFolder folder;
+  const fs::path planned = folder.path() / "planned";
+  fs::create_directory(planned);
+  for (const char* name : {"unfinished.part999999999", "model.safetensors", "vocab.txt.part999999999",
+                           "merges.txt", "notes of mine"})
+    write_file(planned / name, "half of it");
+  write_ids(folder.path() / "ids.txt", 10, 3);
+  PlanRequest r;
+  r.scan.model = test::fixtures() / "models" / "gpt2";
+  r.scan.token_ids = folder.path() / "ids.txt";
+  make_plan(r, {}).write(planned);
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(planned)) names.insert(entry.path().filename().string());
+  EXPECT_EQ(names, (std::set<std::string>{"activations.safetensors", "config.json", "model.safetensors",
+                                          "notes of mine"}));
+  EXPECT_FALSE(verify({planned, planned / "activations.safetensors", "float32", "cpu", 1}).empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Fixtures, Plan,
                          testing::Values("gpt2", "gpt2-fp16", "llama", "qwen3", "gpt-neox", "bloom", "falcon",
                                          "phi", "gemma2", "opt", "mixtral", "qwen3-next", "qwen3-5",

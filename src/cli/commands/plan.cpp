@@ -16,6 +16,7 @@
 #include "cli/engine.h"
 #include "cli/input_options.h"
 #include "cli/options.h"
+#include "importance/unfinished.h"
 #include "report/columns.h"
 #include "report/terminal.h"
 #include "report/text.h"
@@ -72,7 +73,10 @@ void print_plan(const PlanResult& r, const ScanResult& report, std::ostream& out
 
 void check_write(const Options& o) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(o.write, ignored) && !std::filesystem::is_empty(o.write, ignored))
+  const bool taken =
+      std::filesystem::is_directory(o.write, ignored) && !std::filesystem::is_empty(o.write, ignored);
+  const bool itself = std::filesystem::equivalent(o.write, o.input.request.model, ignored);
+  if (taken && (itself || !was_left_unfinished(o.write)))
     throw usage_error("there is something in this folder already")
         .in("--write " + o.write)
         .hint("a new folder");
@@ -101,7 +105,7 @@ int run(Options& o, Io& io) {
   if (!parse_not_negative(o.budget, o.nats))
     throw usage_error("--budget must be a number of nats, 0 or more");
   fill_in_request(o.input, io);
-  const PlanRequest request{o.input.request, o.nats};
+  const PlanRequest request{o.input.request, o.nats, !o.write.empty()};
   const std::string& to = o.input.out;
   if (!o.write.empty()) check_write(o);
   const Leftovers earlier(to);
@@ -130,8 +134,8 @@ int run(Options& o, Io& io) {
         plan.write(o.write);
         if (!o.input.json)
           say("wrote",
-              fmt::format("{}; rankscope verify {} --against {}/activations.safetensors", o.write,
-                          to_copy(o.write, "FOLDER"), to_copy(o.write, "FOLDER")),
+              fmt::format("{}; rankscope verify {} --against {}/activations.safetensors",
+                          printable(o.write, 400), to_copy(o.write, "FOLDER"), to_copy(o.write, "FOLDER")),
               out);
       });
 }
