@@ -1,4 +1,5 @@
 #include "base/files.h"
+#include "base/cut_short.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -157,10 +158,13 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (data == MAP_FAILED) throw io_error("map the file", path);
   data_ = static_cast<const std::byte*>(data);
+  keep_mapped(data_, size_, path);
 }
 
 MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (data_ == nullptr) return;
+  forget_mapped(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
 void MappedFile::release(size_t offset, size_t length) const {

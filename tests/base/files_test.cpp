@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/cut_short.h"
 #include "base/test_support.h"
 
 namespace rankscope {
@@ -194,6 +195,21 @@ TEST(MappedFile, ReadsAgainAfterRelease) {
   file.release(5000, 60'000);
   file.release(0, SIZE_MAX / 2);  // past the end
   EXPECT_EQ(std::memcmp(file.bytes().data(), content.data(), content.size()), 0);
+}
+
+TEST(MappedFileDeathTest, OfOneThatIsCutShortTheProgramSaysWhich) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TempFolder folder;
+  put(folder / "weights", std::string(1 << 16, 'x'));
+  EXPECT_EXIT(
+      {
+        name_files_that_are_cut_short();
+        const MappedFile file(folder / "weights");
+        std::filesystem::resize_file(folder / "weights", 0);
+        const auto volatile last = file.bytes().back();
+        static_cast<void>(last);
+      },
+      testing::ExitedWithCode(1), "the file got shorter while it was read\n  in   .*weights\n  try  again");
 }
 
 TEST(MappedFile, MapsAnEmptyFileToNothing) {
