@@ -62,7 +62,10 @@ void add_sample_options(CLI::App& app, ScanRequest& r, std::string& token_ids, s
   app.add_option("--column", r.column, "Where the texts are: a column of CSV or TSV, a key of JSONL")
       ->check(some_name())
       ->type_name("NAME");
-  app.add_option("--token-ids", token_ids, "File with one sample of token ids per line")->type_name("FILE");
+  app.add_option(
+         "--token-ids", token_ids,
+         "File with one sample a line: token ids, or JSON with input_ids, attention_mask and token_type_ids")
+      ->type_name("FILE");
   app.add_option("--pixels", pixels, "safetensors file with pixel_values, for models that read images")
       ->type_name("FILE");
   app.add_option_function<std::string>(

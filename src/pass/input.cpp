@@ -84,11 +84,12 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
   const std::filesystem::path files = files_of(request.model);
   if (!tokenizer_files(files).empty()) tokenizer = load_tokenizer(files);
   if (tokenizer) input.mask = mask_token(files, *tokenizer);
-  int64_t cut = 0;
-  const auto sample = [&](std::vector<int64_t> ids) {
+  int64_t cut = 0, masked = 0;
+  const auto sample = [&](std::vector<int64_t> ids, std::vector<int64_t> types = {}) {
     Sample s;
     for (const int64_t id : ids) s.special.push_back(tokenizer && tokenizer->is_special(id));
     s.ids = std::move(ids);
+    s.types = std::move(types);
     return s;
   };
   Unread unread;
@@ -99,9 +100,11 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
     }
     if (static_cast<int64_t>(line.ids.size()) > limit) {
       line.ids.resize(static_cast<size_t>(limit));
+      if (!line.types.empty()) line.types.resize(static_cast<size_t>(limit));
       ++cut;
     }
-    input.samples.push_back(sample(std::move(line.ids)));
+    masked += line.masked;
+    input.samples.push_back(sample(std::move(line.ids), std::move(line.types)));
     if (given != nullptr)
       given->push_back(sample(std::move(line.decoder)));
     else if (!line.decoder.empty())
@@ -109,6 +112,9 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
           .in(request.token_ids->string());
   }
   input.unread += unread.samples;
+  if (masked > 0)
+    input.notes.push_back(fmt::format(
+        "{} tokens whose attention_mask is 0 were left out, and positions are counted without them", masked));
   if (cut > 0)
     input.notes.push_back(fmt::format("{} of {} samples were cut to {} tokens{}", cut, input.samples.size(),
                                       limit, made_for(request, limit)));

@@ -345,12 +345,42 @@ std::vector<int64_t> ids_from_list(const Json& list, const Line& line) {
   return out;
 }
 
+// What stands beside the ids, a number for each of them; empty where it is not there.
+std::vector<int64_t> beside_ids(const Json& json, const char* key, const Line& line, size_t count) {
+  if (!json.contains(key)) return {};
+  std::vector<int64_t> out = ids_from_list(json[key], line);
+  if (out.size() != count)
+    throw Error(fmt::format("\"{}\" has {} numbers for {} ids", key, out.size(), count)).in(line.place());
+  return out;
+}
+
+// Ids whose mask is 0 are padding, which a scan needs none of.
+void add_types_and_mask(const Json& json, const Line& line, TokenIds& out) {
+  for (const char* key : {"types", "token_type_ids"})
+    if (out.types.empty()) out.types = beside_ids(json, key, line, out.ids.size());
+  const std::vector<int64_t> mask = beside_ids(json, "attention_mask", line, out.ids.size());
+  if (mask.empty()) return;
+  TokenIds kept;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    if (mask[i] != 0 && mask[i] != 1)
+      throw Error(fmt::format("\"attention_mask\" holds {}, and is 0 or 1", mask[i])).in(line.place());
+    if (mask[i] == 0) {
+      ++kept.masked;
+      continue;
+    }
+    kept.ids.push_back(out.ids[i]);
+    if (!out.types.empty()) kept.types.push_back(out.types[i]);
+  }
+  out = std::move(kept);
+}
+
 TokenIds ids_from_json(const Line& line) {
   const Json json = parse_line(line);
   const Json* list = &json;
   for (const char* key : {"ids", "input_ids"})
     if (json.is_object() && json.contains(key)) list = &json[key];
   TokenIds out{ids_from_list(*list, line)};
+  if (json.is_object()) add_types_and_mask(json, line, out);
   constexpr const char* kDecoder = "decoder_input_ids";
   if (json.is_object() && json.contains(kDecoder)) {
     out.decoder = ids_from_list(json[kDecoder], line);

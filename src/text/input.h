@@ -41,11 +41,14 @@ std::vector<TextSample> read_text_jsonl(const std::string& path);
 struct TokenIds {
   std::vector<int64_t> ids;
   std::vector<int64_t> decoder = {};  // what the decoder of an encoder reads, where the file says it
+  std::vector<int64_t> types = {};    // of each id, where the file says them
+  int64_t masked = 0;                 // ids that were left out, as their attention_mask is 0
   bool operator==(const TokenIds&) const = default;
 };
 
 /// One sample per line: ids separated by blanks or commas, a JSON list, or {"ids": [...]} or {"input_ids":
-/// [...]}, either with "decoder_input_ids" beside it or without.
+/// [...]}, either with "types" or "token_type_ids", with "attention_mask" and with "decoder_input_ids" beside
+/// it or without.
 std::vector<TokenIds> read_token_ids(const std::string& path, Unread* unread = nullptr);
 
 }  // namespace rankscope

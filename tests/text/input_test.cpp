@@ -156,6 +156,13 @@ TEST_F(Input, ADecoderMayHaveIdsOfItsOwn) {
   const auto samples =
       read_token_ids(file("ids", "{\"input_ids\": [1, 2, 3], \"decoder_input_ids\": [0, 9]}\n[4]\n"));
   EXPECT_EQ(samples, (std::vector<TokenIds>{{{1, 2, 3}, {0, 9}}, {{4}, {}}}));
+  // What `tokenize` writes, and what a tokenizer of Hugging Face gives: padding is left out.
+  EXPECT_EQ(read_token_ids(file("ids",
+                                "{\"ids\": [1, 2, 3], \"types\": [0, 0, 1]}\n"
+                                "{\"input_ids\": [9, 1, 2, 9], \"token_type_ids\": [0, 0, 1, 0], "
+                                "\"attention_mask\": [0, 1, 1, 0]}\n")),
+            (std::vector<TokenIds>{{.ids = {1, 2, 3}, .types = {0, 0, 1}},
+                                   {.ids = {1, 2}, .types = {0, 1}, .masked = 2}}));
   EXPECT_EQ(error([&] { read_token_ids(file("ids", "{\"ids\": [1], \"decoder_input_ids\": []}")); }),
             "error: \"decoder_input_ids\" has no ids\n  in   F/ids, line 1\n");
 }
