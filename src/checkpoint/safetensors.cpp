@@ -209,7 +209,9 @@ TensorStore::TensorStore(const fs::path& folder) {
     if (others.size() != 1) refuse_folder(folder, others.size());
     single = others.front();
   }
-  if (present(single)) {  // as the library does: a whole file goes before an index
+  std::error_code ignored;
+  if (present(single) ||
+      fs::is_symlink(single, ignored)) {  // as the library does: a whole file goes before an index
     const SafetensorsFile* file = open(single);
     for (const auto& [name, entry] : file->tensors()) tensors_[name] = {file, &entry};
     return;

@@ -81,9 +81,9 @@ Error a_file(const fs::path& path) {
 
 Error a_folder(const fs::path& path) {
   std::set<std::string> endings;
-  std::error_code ignored;
+  std::error_code ignored, refused;
   size_t seen = 0;
-  for (const auto& entry : fs::directory_iterator(path, ignored)) {
+  for (const auto& entry : fs::directory_iterator(path, refused)) {
     if (++seen > 10'000) break;
     if (entry.is_regular_file(ignored)) endings.insert(entry.path().extension().string());
   }
@@ -98,6 +98,7 @@ Error a_folder(const fs::path& path) {
             "{}{}", fmt::join(models.begin(), models.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
             shown < models.size() ? ", ..." : ""));
   }
+  if (refused) return Error(fmt::format("cannot read the folder: {}", refused.message())).in(path.string());
   if (seen == 0) return Error("this folder is empty").in(path.string()).hint("check the path");
   if (endings.contains(".gguf")) return gguf(path.string());
   const Error error = Error("there is no config.json").in(path.string());

@@ -33,7 +33,8 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
   std::vector<std::string> known;
   const auto learn = [&](const CLI::App& from) {
     for (const CLI::Option* option : from.get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      for (const std::string& name : option->get_lnames())  // a command and its parts have a --help each
+        if (std::find(known.begin(), known.end(), "--" + name) == known.end()) known.push_back("--" + name);
   };
   learn(app);
   for (const CLI::App* sub : app.get_subcommands()) learn(*sub);
@@ -68,6 +69,29 @@ Error usage_fault(const CLI::App& app, const CLI::ParseError& fault,
   return std::move(error).hint("rankscope " + command + " --help");
 }
 
+// An empty word is most often a variable of the shell that is not set: to take it for nothing would answer
+// another question than was asked. Titles and texts may be empty.
+void refuse_empty(const std::vector<std::string>& arguments) {
+  const auto may_be = [](std::string_view option) {
+    return option == "--title" || option == "--text" || option.ends_with("-label");
+  };
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool value = word.starts_with("--") && word.ends_with("=");
+    if (word == "--" || may_be(word.substr(0, word.find('=')))) {
+      ++i;
+      continue;
+    }
+    if (!word.empty() && !value) continue;
+    const bool named = value || (i > 0 && arguments[i - 1].starts_with("-"));
+    throw usage_error(named ? "its value is empty" : "an argument is empty")
+        .in(printable(value   ? word.substr(0, word.size() - 1)
+                      : i > 0 ? arguments[i - 1]
+                              : "the first"))
+        .hint("a variable of the shell that is not set is such a word");
+  }
+}
+
 // "FOLDER TEXT" would read like two arguments: what is named by its place needs no type.
 void leave_out_types(CLI::App& app) {
   for (CLI::Option* option : app.get_options())
@@ -76,6 +100,7 @@ void leave_out_types(CLI::App& app) {
 }
 
 int run_command(const Command& command, std::vector<std::string> arguments, Io& io) {
+  refuse_empty(arguments);
   CLI::App app{std::string(command.summary)};
   app.name("rankscope " + std::string(command.name));
   app.footer(footer(command));

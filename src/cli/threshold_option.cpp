@@ -55,7 +55,7 @@ std::string threshold_of(const std::string& name) {
 
 }  // namespace
 
-void set_threshold(Thresholds& thresholds, const std::string& text) {
+std::string set_threshold(Thresholds& thresholds, const std::string& text) {
   const size_t at = text.find('=');
   const std::string name = threshold_of(text.substr(0, at));
   double value = thresholds[name];  // an error where there is none of that name
@@ -63,6 +63,7 @@ void set_threshold(Thresholds& thresholds, const std::string& text) {
     throw usage_error(fmt::format("expected a threshold as {}=0.05, but got \"{}\"", name, printable(text)))
         .in("--threshold");
   thresholds.set(name, value);
+  return name;
 }
 
 }  // namespace rankscope

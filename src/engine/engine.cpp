@@ -13,13 +13,18 @@ namespace {
 // torch's own exceptions carry stack traces; a user gets the first line, as an Error.
 template <class Call>
 auto translated(Call call) {
+  const auto too_little = [] {
+    return Error("there is not enough memory").hint("a smaller --batch-size, --samples or --max-length");
+  };
   try {
     return call();
   } catch (const c10::Error& e) {
     const std::string text = e.what_without_backtrace();
+    for (const char* words : {"can't allocate memory", "out of memory"})
+      if (text.find(words) != std::string::npos) throw too_little();
     throw Error(fmt::format("torch: {}", text.substr(0, text.find('\n'))));
   } catch (const std::bad_alloc&) {
-    throw Error("there is not enough memory").hint("a smaller --batch-size, --samples or --max-length");
+    throw too_little();
   }
 }
 

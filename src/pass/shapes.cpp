@@ -71,12 +71,13 @@ ModelSpec shape_spec(std::string_view name) {
     check(spec, place);
     return spec;
   };
+  // A folder of that name beside us is another thing: ./gpt2 means it.
+  for (const Shape& s : kShapes)
+    if (name == s.name) return spec_from_config(config_of(s).dump(), "--init " + std::string(name));
   if (std::filesystem::is_regular_file(path, ignored))
     return checked(spec_from_config(read_json(path, 64 << 20).dump(), path.string()), path.string());
   if (std::filesystem::is_directory(path, ignored) || files_of(path) != path)
     return checked(spec_of_folder(path), path.string());
-  for (const Shape& s : kShapes)
-    if (name == s.name) return spec_from_config(config_of(s).dump(), "--init " + std::string(name));
   throw unknown_name("shape", name, shape_names());
 }
 

@@ -167,7 +167,8 @@ class Scan {
     if (const auto chosen = chosen_layers(spec(), request_.layers);
         std::find(chosen.begin(), chosen.end(), false) != chosen.end())
       result_.notes.push_back(fmt::format(
-          "--layers {}: what is said of layers and heads is about these alone", printable(request_.layers)));
+          "--layers {}: what is said of layers and heads is about these alone{}", printable(request_.layers),
+          wants_importance(request_) ? ", but for what --ablate and curves of --rank take out" : ""));
     plan_.seed = request_.seed;
     plan_.device = request_.device;
     plan_.sink = request_.thresholds["sink"];

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "base/error.h"
 #include "checkpoint/load.h"
@@ -70,13 +71,20 @@ Saved read_saved(const SafetensorsFile& file, const StreamSpec& spec, const std:
     return saved;
   }
   const std::string ids_name = prefix + "input_ids", mask_name = prefix + "attention_mask";
-  const at::Tensor ids = read_tensor(file, ids_name).to(at::kLong);
+  const auto whole = [&](const at::Tensor& t, const std::string& name) {
+    if (at::isFloatingType(t.scalar_type()))
+      throw Error(
+          fmt::format("{} should hold whole numbers, but holds {}", name, std::string(t.dtype().name())))
+          .in(file.path().string());
+    return t.to(at::kLong);
+  };
+  const at::Tensor ids = whole(read_tensor(file, ids_name), ids_name);
   require_shape(ids, ids_name, {-1, -1}, file);
   const auto beside_ids = [&](const std::string& name) {
     const at::Tensor t = optional_tensor(file, name.c_str());
     if (!t.defined()) return t;
     require_shape(t, name, {ids.size(0), ids.size(1)}, file);
-    return t.to(at::kLong);
+    return whole(t, name);
   };
   const at::Tensor mask = beside_ids(mask_name), types = beside_ids("token_type_ids");
   const auto value = [](const at::Tensor& t, int64_t i, int64_t j) { return t[i][j].item<int64_t>(); };
@@ -193,6 +201,7 @@ class Verifier : public BlockObserver {
     if (results_.empty())
       throw Error("the file holds no hidden_states.* or attentions.* to compare with")
           .in(file_.path().string());
+    refuse_others();
     return results_;
   }
 
@@ -268,6 +277,19 @@ class Verifier : public BlockObserver {
     }
     for (const auto& [site, gauge] : gauges_) results_.push_back(gauge.result());
     gauges_.clear();
+  }
+
+  // A layer that only the file has would be no match, and nobody would be told.
+  void refuse_others() const {
+    std::set<std::string_view> compared;
+    for (const LayerError& r : results_) compared.insert(r.tensor);
+    for (const auto& [name, entry] : file_.tensors())
+      for (const char* kind : {"hidden_states.", "attentions.", "router_logits."})
+        if (name.find(kind) != name.npos && !compared.contains(name))
+          throw Error(fmt::format("the file holds {}, and this model has nothing to compare with it",
+                                  printable(name)))
+              .in(file_.path().string())
+              .hint("check that the activations are those of this model");
   }
 
   // Hugging Face numbers the matrices that there are: layers without one (linear attention) do not count.

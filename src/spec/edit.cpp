@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "spec/variant_text.h"
@@ -212,7 +213,10 @@ ModelSpec without(ModelSpec spec, std::string_view parts) {
 int64_t highest_rank(int64_t head_width, const ModelSpec& spec) { return std::min(head_width, spec.width); }
 
 ModelSpec with_rank(ModelSpec spec, std::string_view ranks) {
+  std::set<std::string_view> maps;
   for (std::string_view item : split(ranks, '+')) {
+    if (!maps.insert(item.substr(0, 3)).second)
+      throw usage_error(fmt::format("\"{}\" cuts one map twice", printable(ranks))).hint("write qk=8+ov=16");
     const bool qk = item.substr(0, 3) == "qk=", ov = item.substr(0, 3) == "ov=";
     int64_t rank = 0;
     std::string_view digits = item.substr(std::min<size_t>(3, item.size()));

@@ -33,7 +33,7 @@ inline Planted alike(Draw& draw, int64_t samples, int64_t length) {
 inline Planted drowned(Draw& draw, int64_t samples, int64_t length) {
   Planted p = healthy("tokens drowned in a constant", draw, samples, length);
   const bool yes = draw.turn(2) == 1;
-  const double size = yes ? draw.log_uniform(1000, 10000) : draw.uniform(0, 2);  // as above, one draw of 64
+  const double size = yes ? draw.log_uniform(500, 3000) : draw.uniform(0, 2);  // as above, one draw of 64
   const at::Tensor constant = draw.normal({kWidth});
   (*p.weights)["blocks.0.attn.b_O"] += size * (constant - constant.mean());
   p.truth = {{"alike 0", false}, {"unread 0", yes}, {"one direction 0", false}};

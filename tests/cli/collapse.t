@@ -80,6 +80,7 @@ The paper's four networks, column by column; the split arithmetic goes on where 
    N N - N N - N
    N N N N N N N
    N N N N N N N
+  residual_lNinf_rel by depth: arithmetic means, as published; exponents, and what stands as N^x, are of geometric ones
 
   noise floor of floatN: N
   $ rankscope collapse bert --random-tokens --samples 2 --max-length 12 --arithmetic split --no-theory | sh masked | head -3

@@ -94,9 +94,14 @@ Results are written over results, and over nothing else.
   wrote trained: rankscope scan trained --random-tokens
   wrote trained: rankscope scan trained --random-tokens
   $ rankscope scan --samples 1 --out ""
-  error: --out: expected a name, but got ""
-    try  rankscope scan --help
+  error: its value is empty
+    in   --out
+    try  a variable of the shell that is not set is such a word
   [2]
+  $ for words in 'scan ""' 'scan --baseline=' 'plan --init "" --budget 1'; do eval "rankscope $words" 2>&1 | sed -n 2p; done
+    in   the first
+    in   --baseline
+    in   --init
   $ rankscope study run quick --out / 2>&1 | head -1
   error: this is the root folder
   $ echo text > notes.html; rankscope scan bert --random-tokens --samples 1 --out scanned --quiet > /dev/null; rankscope report scanned --out notes.html

@@ -70,7 +70,7 @@ Every command explains itself with examples, and needs no torch for it.
     few_samples=4       ... as do fewer samples than this
     spread=0.1          spread below this: the tokens of a sample are nearly all alike
     collapse_ratio=0.5  ... and below this share of the baseline's, where there is one
-    read=0.1            units that differ by less than this between tokens: they tell nothing apart
+    read=0.1            nine units of ten differ by less than this between tokens: they tell nothing apart
     use=0.1             use below this: the output does not need what tells tokens apart
     dimension=2         unit_rank below this: most of what tells tokens apart lies along one direction
     collapse=0.1        normed residual below this: the tokens of the layer are nearly all alike
@@ -83,7 +83,7 @@ Every command explains itself with examples, and needs no torch for it.
     duplicate=0.9       share of a head's output that the layer's other heads write, too
     low_scores=0.5      logit_rank below this share of random initialisation's
     low_rank=0.1        effective rank of a QK or OV map below this share of the rank it could have, or of one direction
-    massive=1000        largest over median activation above this: massive activations
+    massive=1000        largest over median activation that is not 0, above this: massive activations
 
   Examples:
     rankscope scan

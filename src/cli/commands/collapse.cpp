@@ -96,7 +96,9 @@ void print_by_depth(const ScanResult& result, std::ostream& out) {
     add("ratio", variant, "published_ratio");
   }
   print_columns(columns, terminal_style(STDOUT_FILENO), out);
-  out << "residual_l1inf_rel by depth, arithmetic means as published; exponents are of geometric means\n";
+  out << "residual_l1inf_rel by depth: arithmetic means, as published; exponents, and what stands as 10^x, "
+         "are of "
+         "geometric ones\n";
 }
 
 // Many: a line each.

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <ostream>
+#include <set>
 
 #include "base/error.h"
 #include "cli/command.h"
@@ -89,7 +90,10 @@ void fill_in(ScanOptions& o, Io& io) {
   if (!o.baseline.empty()) r.baseline = model_folder(o.baseline, io);
   if (!o.lenses.empty()) r.lenses = split_commas("--lens", o.lenses);
   if (!o.sink_shift.empty()) add_sink_shifts(o.sink_shift, r);
-  for (const std::string& text : o.thresholds) set_threshold(r.thresholds, text);
+  std::set<std::string> set;
+  for (const std::string& text : o.thresholds)
+    if (!set.insert(set_threshold(r.thresholds, text)).second)
+      throw usage_error("this threshold is given twice").in("--threshold " + printable(text));
 }
 
 // Before the work: a network that is computed wrongly is not worth scanning in silence.
