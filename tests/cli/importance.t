@@ -106,6 +106,11 @@ Words that are none are answered before anything runs.
   error: --ablate-samples says how many samples --ablate and curves of --rank run
     try  --ablate heads --ablate-samples 32
   [2]
+  $ rankscope scan --ablate estimates --ablate-by mean
+  error: estimates are of heads that write zero, and nothing else is put in their place
+    in   --ablate-by
+    try  --ablate heads --ablate-by mean
+  [2]
   $ rankscope scan --ablate --ablate-by nothing 2>&1 | head -2
   error: there is no replacement "nothing"
     in   --ablate-by nothing

@@ -139,6 +139,14 @@ Names of parts, heads, lenses, layers, ranks and devices come with the nearest, 
   error: "qv=8" is not a rank
     try  write qk=8 or ov=16
   [2]
+  $ rankscope scan bert --random-tokens --rank qk=8+qk=4
+  error: "qk=8+qk=4" cuts one map twice
+    try  write qk=8+ov=16
+  [2]
+  $ rankscope scan bert --random-tokens --threshold collapse=.05 --threshold residual=.2
+  error: this threshold is given twice
+    in   --threshold residual=.2
+  [2]
   $ rankscope scan bert --random-tokens --lens residul
   error: there is no lens "residul"
   ...

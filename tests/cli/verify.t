@@ -96,3 +96,12 @@ A scan can look first; what it found stays in the manifest, or that nobody looke
   [1]
   $ ls -d wrong 2>/dev/null
   [2]
+
+Layers that the file alone has would be no match.
+
+  $ cp -r models/bert short; chmod -R u+w short; sed -i 's/\("num_hidden_layers": \)3/\12/' short/config.json
+  $ rankscope verify short --against models/bert/activations.safetensors
+  error: the file holds attentions.2, and this model has nothing to compare with it
+    in   models/bert/activations.safetensors
+    try  check that the activations are those of this model
+  [1]

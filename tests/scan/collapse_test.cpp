@@ -104,6 +104,16 @@ TEST(CollapseVariants, FollowThePublishedSurgery) {
 TEST(Shapes, AreKnownByName) {
   for (const std::string& name : shape_names()) EXPECT_GT(shape_spec(name).depth(), 0) << name;
   EXPECT_EQ(shape_spec("bert-base").width, 768);
+  // A folder of that name beside us is another thing.
+  const std::filesystem::path here = std::filesystem::current_path(),
+                              beside = std::filesystem::path(testing::TempDir()) /
+                                       fmt::format("shapes-{}", ::getpid());
+  std::filesystem::create_directories(beside / "gpt2");
+  std::filesystem::current_path(beside);
+  EXPECT_EQ(shape_spec("gpt2").width, 768);
+  EXPECT_THROW(shape_spec("./gpt2"), Error);
+  std::filesystem::current_path(here);
+  std::filesystem::remove_all(beside);
   EXPECT_EQ(shape_spec("albert-base").stored_blocks, 1);
   try {
     shape_spec("bert-bsae");
