@@ -120,9 +120,9 @@ class Support {
              : ratio < -much ? (part.many ? "take rank away" : "takes rank away")
                              : (part.many ? "do little" : "does little");
     };
-    // With two pairs in the middle that do not agree no factor stands for all.
+    // Where the two pairs in the middle are far apart, on two sides of a threshold, no factor stands for all.
     const double low = all[(all.size() - 1) / 2].ratio(), high = all[all.size() / 2].ratio();
-    if (verb_of(low) != verb_of(high)) return mixed(part, all, low, high);
+    if (verb_of(low) != verb_of(high) && high - low > 2 * much) return mixed(part, all, low, high);
     const std::string verb = verb_of(middle);
     // Beside rounding a residual may be any smaller.
     constexpr double kRoundings = 8;

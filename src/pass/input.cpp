@@ -99,8 +99,13 @@ void read_ids(const ScanRequest& request, int64_t limit, ScanInput& input,
       continue;
     }
     if (static_cast<int64_t>(line.ids.size()) > limit) {
-      line.ids.resize(static_cast<size_t>(limit));
-      if (!line.types.empty()) line.types.resize(static_cast<size_t>(limit));
+      const bool ends = tokenizer && tokenizer->is_special(line.ids.back());  // stays there, as of a text
+      for (std::vector<int64_t>* list : {&line.ids, &line.types}) {
+        if (list->empty()) continue;
+        const int64_t last = list->back();
+        list->resize(static_cast<size_t>(limit));
+        if (ends) list->back() = last;
+      }
       ++cut;
     }
     masked += line.masked;

@@ -65,7 +65,8 @@ const std::vector<MetricInfo>& metrics_without_lens() {
       {.name = "sink_slope_lengths",
        .formula = "slope of sink_margin in log length over the samples whole, halved, and halved again down "
                   "to 32 tokens, as far as the key that the head has in most samples is left",
-       .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass"},
+       .meaning = "0: the sink keeps its margin as texts grow; -1: it keeps its logit and loses mass",
+       .version = 2},
       {.name = "sink_drained",
        .formula =
            "|W_O (v_k - u)| / median over tokens (the lower of two in the middle) of "

@@ -75,7 +75,7 @@ TEST_F(Verdict, WhatReachesTheOutputFromEveryLayerIsSaidSo) {
 TEST_F(Verdict, TokensThatDifferMayStillNotBeRead) {
   reads(0, 0.8, 0.004);
   EXPECT_EQ(said("collapse"),
-            Lines{"tokens differ, but nine units of ten read next to nothing of it in the MLP of layer 0: "
+            Lines{"nine units of ten read next to nothing of what tells tokens apart in the MLP of layer 0: "
                   "spread 0.8 ± "
                   "0.0008 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units differ by "
                   "0.004 ± 4e-06 of what they read or less, threshold 0.1"});
@@ -183,8 +183,8 @@ TEST_F(Verdict, AnMlpWhoseUnitsNeverDifferReadsNoneOfWhatTellsTokensApart) {
   reads(0, 0.8);
   reads(1, 0, 1e-8);
   residual("full", 1, 0.9);
-  EXPECT_EQ(said("collapse").front().substr(0, 87),
-            "tokens differ, but nine units of ten read next to nothing of it in the MLP of layer 1: ");
+  EXPECT_EQ(said("collapse").front().substr(0, 89),
+            "nine units of ten read next to nothing of what tells tokens apart in the MLP of layer 1: ");
 }
 
 // Of tokens that differ by 0.8 of their size a layer may read what the sample has in common alone.
@@ -192,7 +192,7 @@ TEST_F(Verdict, UnitsThatReadTheSampleAloneDoNotMakeItsTokensAlike) {
   reads(0, 0.02, 0.01);
   residual_behind(0, 0.8);
   EXPECT_EQ(said("collapse"),
-            Lines{"tokens differ, but nine units of ten read next to nothing of it in the MLP of layer 0: "
+            Lines{"nine units of ten read next to nothing of what tells tokens apart in the MLP of layer 0: "
                   "spread 0.02 ± 2e-05 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units "
                   "differ by 0.01 ± 1e-05 of what they read or less, threshold 0.1"});
   table_.rows.back().value = 0.03;
@@ -242,7 +242,7 @@ TEST_F(Verdict, WhereTheOutputIsTheSameEverywhereNothingIsSaidToBeNeeded) {
   range.value = 1e-12, range.stderr_ = 1e-13;
   EXPECT_EQ(
       said("collapse"),
-      (Lines{"tokens differ, but nine units of ten read next to nothing of it in the MLP of layer 0: "
+      (Lines{"nine units of ten read next to nothing of what tells tokens apart in the MLP of layer 0: "
              "spread 0.8 ± 0.0008 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units "
              "differ by 0.004 ± 4e-06 of what they read or less, threshold 0.1",
              "the output is nearly the same at every token: one output for the whole corpus costs 1e-12 "
@@ -365,7 +365,7 @@ TEST_F(Verdict, RoundingAtTheFinalNormIsACollapseWithoutTheLastBlock) {
 TEST_F(Verdict, TokensThatDifferByRoundingHaveCollapsedWhateverTheirSpreadSays) {
   for (int l = 0; l < 6; ++l) reads(l, 0.93, 2e-7, 13);
   // Most units of an MLP may be constant while tokens differ: that alone is no collapse.
-  EXPECT_TRUE(said("collapse").front().starts_with("tokens differ, but nine units of ten read next"));
+  EXPECT_TRUE(said("collapse").front().starts_with("nine units of ten read next to nothing of"));
   for (int l = 0; l < 6; ++l)
     add("full", fmt::format("blocks.{}.hook_resid_post", l), l, -1, "residual_fro_rel_normed", 3e-7,
         "content");

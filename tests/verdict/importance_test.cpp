@@ -140,6 +140,21 @@ TEST_F(ImportanceRule, SaysWhichRankSufficesAndWhatEachCosts) {
           "0.0001; one layer at a time from 1 (layer 0) to 4 (layer 1)"});
 }
 
+TEST_F(ImportanceRule, WhereTheLossIsNotDecidedNothingIsSaidToGo) {
+  add("head_zero_kl", 0.00001, 0.000001, 0, 1);
+  add("head_zero_loss", 0.0028, 0.0018, 0, 1);
+  add("prune_kl", 0.00004, 0.000003, -1, -1, 1);
+  add("prune_loss", 0.021, 0.022, -1, -1, 1);
+  EXPECT_EQ(
+      said(),
+      (std::vector<std::string>{
+          "? of 1 of 6 heads, each alone writing zero with its share of the biases on 8 samples, the "
+          "output needs 0, 0 cost less than epsilon 0.001 and 1 are not known; most in nats: L0H1 1e-05 "
+          "± 1e-06 (loss +0.0028 ± 0.0018)",
+          "? not known whether the 1 least important of 1 heads can go on 8 samples (epsilon 0.001, for "
+          "the loss, too): 1 out cost 4e-05 ± 3e-06, loss +0.021 ± 0.022"}));
+}
+
 TEST_F(ImportanceRule, FewSamplesDecideNoRank) {
   add("rank_qk_kl", 0.00005, kNone, -1, -1, 1);
   add("rank_qk_suffices", 1, kNone);

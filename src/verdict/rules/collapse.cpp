@@ -150,14 +150,15 @@ Kind kind_of(const Case& c, const Seen& s) {
   if (only_rounding(c, s)) return Kind::collapsed;
   // No unit differs between any two tokens, which do differ in the stream: the MLP reads none of it.
   if (s.spread->value == 0 && s.units && s.left != nullptr && s.left->value > c.floor()) return Kind::unread;
-  Side low = low_beside(c, *s.spread, s.baseline);
-  if (low == Side::above && side(*s.spread, c.limit("spread")) == Side::below) return Kind::usual;
+  const Side low = low_beside(c, *s.spread, s.baseline);
   const Side units = s.read != nullptr ? side(*s.read, c.limit("read")) : Side::unclear,
              read = s.use != nullptr ? side(*s.use, c.limit("use")) : units,
              told = s.units ? units : apart(c, s);  // apart by what there is to tell it
-  if (low == Side::unclear || (s.use != nullptr && read == Side::unclear)) return Kind::unclear;
   // Units that read what a sample has in common alone say nothing of its tokens.
-  if (low == Side::below && units == Side::below && apart(c, s) == Side::above) low = Side::above;
+  const bool small = side(*s.spread, c.limit("spread")) == Side::below;
+  if (small && units == Side::below && apart(c, s) == Side::above) return Kind::unread;
+  if (low == Side::above && small) return Kind::usual;
+  if (low == Side::unclear || (s.use != nullptr && read == Side::unclear)) return Kind::unclear;
   // Without units nothing says whether a difference that is next to nothing is read.
   if (low == Side::above && !s.units && s.use == nullptr && told == Side::below &&
       !(s.layer == c.path.final_layer && range_of(c) != nullptr))
@@ -309,12 +310,14 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
             false);
   say(Kind::usual, "tokens are much alike",
       fmt::format(", but no more than in {}", c.evidence.baseline_name()));
-  say(Kind::unread, "tokens differ, but nine units of ten read next to nothing of it", "");
+  say(Kind::unread, "nine units of ten read next to nothing of what tells tokens apart", "");
   say(Kind::unused, "tokens differ, but the output hardly needs it", "");
   say(Kind::unclear, "not known", ", within two standard errors of a threshold; more samples would decide",
       false);
   say(Kind::faint, "not known whether what tells tokens apart is read",
-      ", where it is next to nothing of their size and no units say so; scan with --off tokens", false);
+      fmt::format(", where it is next to nothing of their size and no units say so{}",
+                  range_of(c) == nullptr ? "; scan with --off tokens" : ""),
+      false);
   const std::vector<int> blind = blind_attention(c);
   if (!blind.empty()) {
     Finding& f =

@@ -77,8 +77,10 @@ void one_by_one(Case& c, const Taken& t) {
   for (size_t i = 0; i < rows.size(); ++i) {
     // An output that hardly changes may still be sure of another token: what the text loses decides, too.
     const Row* loss = loss_of(c, *rows[i], t);
-    if (loss != nullptr && sides[i] != Side::above && !c.too_short() && side(*loss, epsilon) == Side::above)
-      sides[i] = Side::above, ++for_loss;
+    if (loss != nullptr && sides[i] == Side::below) {
+      sides[i] = side(*loss, epsilon);
+      for_loss += sides[i] == Side::above;
+    }
     needed += sides[i] == Side::above;
     free += sides[i] == Side::below;
     claims.push_back({t.stem == "head_zero"
@@ -118,7 +120,10 @@ void together(Case& c) {
     const bool few = static_cast<double>(r.n) < c.limit("few_samples") || c.too_short();
     if (few) return Side::unclear;
     const Row* loss = beside("prune_loss", r);
-    return loss != nullptr && side(*loss, epsilon) == Side::above ? Side::above : side(r, epsilon);
+    const Side output = side(r, epsilon), text = loss != nullptr ? side(*loss, epsilon) : Side::below;
+    return output == Side::above || text == Side::above       ? Side::above
+           : output == Side::unclear || text == Side::unclear ? Side::unclear
+                                                              : Side::below;
   };
   const Row *last = nullptr, *next = nullptr;
   for (const Row* r : rows) {
