@@ -78,8 +78,8 @@ void refuse_empty(const std::vector<std::string>& arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     const bool value = word.starts_with("--") && word.ends_with("=");
-    if (word == "--" || may_be(word.substr(0, word.find('=')))) {
-      ++i;
+    if (may_be(word.substr(0, word.find('=')))) {
+      i += word.find('=') == word.npos ? 1 : 0;
       continue;
     }
     if (!word.empty() && !value) continue;

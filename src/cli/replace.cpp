@@ -31,6 +31,19 @@ std::string maker_of(const fs::path& folder) {
   return "an unknown command";
 }
 
+// --force says nothing of what was measured.
+std::string unforced(std::string command) {
+  constexpr std::string_view kForce = " --force";
+  for (size_t at = command.find(kForce); at != command.npos; at = command.find(kForce, at)) {
+    const size_t end = at + kForce.size();
+    if (end == command.size() || command[end] == ' ')
+      command.erase(at, kForce.size());
+    else
+      at = end;
+  }
+  return command;
+}
+
 // The study that runs, ran or was exported there; nothing where there is none.
 std::string study_in(const fs::path& folder) {
   std::error_code ignored;
@@ -72,7 +85,8 @@ void require_replaceable(const fs::path& folder, bool force, Io& io) {
                   "another --out, or --force to write beside it and replace report.html");
   }
   const std::string maker = maker_of(folder);
-  if (maker.empty() || maker == fmt::format("rankscope {}", fmt::join(io.arguments, " "))) return;
+  if (maker.empty() || unforced(maker) == unforced(fmt::format("rankscope {}", fmt::join(io.arguments, " "))))
+    return;
   if (somebody_agrees(folder, "the results of " + maker, "Replace them?", io)) return;
   throw held_by("the results of another command: " + maker, "--out", folder,
                 "another --out, or --force to replace them");

@@ -24,9 +24,7 @@ const std::set<std::string> kNames{
     "vocab.txt", "merges.txt", "normalizer.json", "tokenizer.model", "spiece.model", "spm.model",
     "sentencepiece.model", "sentencepiece.bpe.model", "tekken.json",
     // what prepares other inputs
-    "preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json",
-    // sentence-transformers
-    "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"};
+    "preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json"};
 constexpr const char* kBeginnings[] = {"README", "LICENSE",    "LICENCE",
                                        "NOTICE", "USE_POLICY", "chat_template."};
 
@@ -42,11 +40,14 @@ bool lies_below(const fs::path& file, const fs::path& folder) {
   return end == folder.end() && rest != file.end();
 }
 
-// `file` and `model` hold no links any more, and the folder of blobs is none.
+// `file` and `model` hold no links any more, and the folder of blobs is none. In a hub's cache the model may
+// lie some folders below snapshots/HASH.
 bool belongs_to(const fs::path& file, const fs::path& model) {
-  const fs::path snapshots = model.parent_path();
-  return lies_below(file, model) ||
-         (snapshots.filename() == "snapshots" && lies_below(file, snapshots.parent_path() / "blobs"));
+  if (lies_below(file, model)) return true;
+  for (fs::path at = model; at.has_relative_path(); at = at.parent_path())
+    if (const fs::path above = at.parent_path(); above.filename() == "snapshots")
+      return lies_below(file, above.parent_path() / "blobs");
+  return false;
 }
 
 void add_note(std::vector<std::string> names, const char* why, std::vector<std::string>& notes) {

@@ -354,24 +354,24 @@ std::vector<int64_t> beside_ids(const Json& json, const char* key, const Line& l
   return out;
 }
 
-// Ids whose mask is 0 are padding, which a scan needs none of.
-void add_types_and_mask(const Json& json, const Line& line, TokenIds& out) {
-  for (const char* key : {"types", "token_type_ids"})
-    if (out.types.empty()) out.types = beside_ids(json, key, line, out.ids.size());
-  const std::vector<int64_t> mask = beside_ids(json, "attention_mask", line, out.ids.size());
-  if (mask.empty()) return;
-  TokenIds kept;
+// Ids whose mask is 0 are padding, which a scan needs none of: they go, and what stands beside them. How
+// many.
+int64_t leave_out_masked(const Json& json, const char* key, const Line& line, std::vector<int64_t>& ids,
+                         std::vector<int64_t>* types = nullptr) {
+  const std::vector<int64_t> mask = beside_ids(json, key, line, ids.size());
+  size_t kept = 0;
   for (size_t i = 0; i < mask.size(); ++i) {
     if (mask[i] != 0 && mask[i] != 1)
-      throw Error(fmt::format("\"attention_mask\" holds {}, and is 0 or 1", mask[i])).in(line.place());
-    if (mask[i] == 0) {
-      ++kept.masked;
-      continue;
-    }
-    kept.ids.push_back(out.ids[i]);
-    if (!out.types.empty()) kept.types.push_back(out.types[i]);
+      throw Error(fmt::format("\"{}\" holds {}, and is 0 or 1", key, mask[i])).in(line.place());
+    if (mask[i] == 0) continue;
+    ids[kept] = ids[i];
+    if (types != nullptr && !types->empty()) (*types)[kept] = (*types)[i];
+    ++kept;
   }
-  out = std::move(kept);
+  if (mask.empty()) return 0;
+  ids.resize(kept);
+  if (types != nullptr && !types->empty()) types->resize(kept);
+  return static_cast<int64_t>(mask.size() - kept);
 }
 
 TokenIds ids_from_json(const Line& line) {
@@ -380,10 +380,15 @@ TokenIds ids_from_json(const Line& line) {
   for (const char* key : {"ids", "input_ids"})
     if (json.is_object() && json.contains(key)) list = &json[key];
   TokenIds out{ids_from_list(*list, line)};
-  if (json.is_object()) add_types_and_mask(json, line, out);
+  if (json.is_object()) {
+    for (const char* key : {"types", "token_type_ids"})
+      if (out.types.empty()) out.types = beside_ids(json, key, line, out.ids.size());
+    out.masked = leave_out_masked(json, "attention_mask", line, out.ids, &out.types);
+  }
   constexpr const char* kDecoder = "decoder_input_ids";
   if (json.is_object() && json.contains(kDecoder)) {
     out.decoder = ids_from_list(json[kDecoder], line);
+    out.masked += leave_out_masked(json, "decoder_attention_mask", line, out.decoder);
     if (out.decoder.empty()) throw Error("\"decoder_input_ids\" has no ids").in(line.place());
   }
   return out;

@@ -98,8 +98,9 @@ Results are written over results, and over nothing else.
     in   --out
     try  a variable of the shell that is not set is such a word
   [2]
-  $ for words in 'scan ""' 'scan --baseline=' 'plan --init "" --budget 1'; do eval "rankscope $words" 2>&1 | sed -n 2p; done
+  $ for words in 'scan ""' 'scan --random-tokens -- ""' 'scan --baseline=' 'plan --init "" --budget 1'; do eval "rankscope $words" 2>&1 | sed -n 2p; done
     in   the first
+    in   --
     in   --baseline
     in   --init
   $ rankscope study run quick --out / 2>&1 | head -1

@@ -13,6 +13,8 @@ Results replace those of the same command, and no others without being told to.
   error: this folder holds the results of another command: rankscope scan bert --token-ids ids.txt --out results --quiet
   $ rankscope scan bert --token-ids ids.txt --dtype float64 --out results --force --quiet > /dev/null; grep -c float64 results/manifest.json
   2
+  $ rankscope scan bert --token-ids ids.txt --dtype float64 --out results --quiet > /dev/null; echo $?
+  0
   $ rm results/manifest.json; rankscope scan bert --token-ids ids.txt --out results 2>&1 | head -1
   error: this folder holds the results of another command: an unknown command
 

@@ -74,6 +74,11 @@ TEST_F(Beside, ASnapshotLinksLeadToTheBlobsOfItsCache) {
   const SideFiles found = side_files(snapshot);
   EXPECT_EQ(names(found), (Names{"tokenizer.json", "config.json"}));
   EXPECT_EQ(read_file(found.files.front().from), "tokenizer.json");
+  const fs::path below = snapshot / "0_Transformer";  // as sentence-transformers keep it
+  fs::create_directory(below);
+  for (const char* name : {"config.json", "tokenizer.json"})
+    fs::create_symlink(fs::path("../../../blobs") / name, below / name);
+  EXPECT_EQ(names(side_files(below)), (Names{"tokenizer.json", "config.json"}));
 
   fs::rename(cache / "blobs", folder.path() / "elsewhere");
   write_file(folder.path() / "elsewhere" / "README.md", "mine");

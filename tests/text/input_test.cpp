@@ -163,6 +163,12 @@ TEST_F(Input, ADecoderMayHaveIdsOfItsOwn) {
                                 "\"attention_mask\": [0, 1, 1, 0]}\n")),
             (std::vector<TokenIds>{{.ids = {1, 2, 3}, .types = {0, 0, 1}},
                                    {.ids = {1, 2}, .types = {0, 1}, .masked = 2}}));
+  EXPECT_EQ(read_token_ids(file("ids",
+                                "{\"ids\": [4], \"decoder_input_ids\": [0, 7, 9], "
+                                "\"decoder_attention_mask\": [1, 1, 0]}\n")),
+            (std::vector<TokenIds>{{.ids = {4}, .decoder = {0, 7}, .masked = 1}}));
+  EXPECT_EQ(error([&] { read_token_ids(file("ids", "{\"ids\": [4, 5], \"attention_mask\": [1]}")); }),
+            "error: \"attention_mask\" has 1 numbers for 2 ids\n  in   F/ids, line 1\n");
   EXPECT_EQ(error([&] { read_token_ids(file("ids", "{\"ids\": [1], \"decoder_input_ids\": []}")); }),
             "error: \"decoder_input_ids\" has no ids\n  in   F/ids, line 1\n");
 }
