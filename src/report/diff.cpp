@@ -17,7 +17,8 @@
 namespace rankscope {
 namespace {
 
-constexpr double kClear = 2;  // standard errors, as in the verdict
+constexpr double kClear = 2;       // standard errors, as in the verdict
+constexpr double kVisible = 1e-4;  // of the values' size: what no table shows is no change to speak of
 
 using Key = std::tuple<Name, Name, int32_t, int32_t, Name, Name, Name, int32_t>;
 using PerSample = std::map<Key, std::map<int64_t, double>>;
@@ -134,8 +135,12 @@ std::string place_of(const Change& c) {
                      site.starts_with(prefix) ? site.substr(prefix.size()) : site);
 }
 
+// Rounding is the same for every sample, so its standard error is next to nothing, too: another version of
+// LibTorch, another device or float64 change every number surely, and none to speak of.
+bool clear(const Change& c) { return c.errors() >= kClear && c.relative() >= kVisible; }
+
 // Clear changes of paired samples, then what is read from the weights, then the rest.
-int standing(const Change& c) { return std::isinf(c.errors()) ? 1 : c.errors() >= kClear ? 0 : 2; }
+int standing(const Change& c) { return !clear(c) ? 2 : std::isinf(c.errors()) ? 1 : 0; }
 
 // How often a difference of nothing but noise is `errors` standard errors or more, for a mean of n.
 double by_chance(double errors, int64_t n) { return 2 * student_tail(errors, static_cast<double>(n - 1)); }
@@ -235,10 +240,10 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
   const auto line = [&](std::string_view text) { out << fit(text, style.width) << '\n'; };
   const auto table = [&](std::string_view title, const auto& wanted) {
     std::vector<const Change*> rows;
-    size_t clear = 0;
+    size_t count = 0;
     for (const Change& c : diff.changes)
-      if (wanted(c) && c.errors() >= kClear && ++clear <= most) rows.push_back(&c);
-    line(fmt::format("{}: {} clear change{}", title, clear, clear == 1 ? "" : "s"));
+      if (wanted(c) && clear(c) && ++count <= most) rows.push_back(&c);
+    line(fmt::format("{}: {} clear change{}", title, count, count == 1 ? "" : "s"));
     if (rows.empty()) return out << '\n', void();
     for (const Change* c : rows) {
       std::string name = c->metric.str();
@@ -280,11 +285,16 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
       "chance alone about {} of them would be clear",
       diff.comparisons, number_text(std::round(diff.expected_by_chance)));
   if (std::any_of(diff.changes.begin(), diff.changes.end(),
-                  [](const Change& c) { return std::isinf(c.errors()); }))
+                  [](const Change& c) { return clear(c) && std::isinf(c.errors()); }))
     legend +=
         "; without an error: read from the weights, or one number of all samples, the largest relative "
         "change "
         "first";
+  if (const auto faint = std::ranges::count_if(
+          diff.changes, [](const Change& c) { return c.errors() >= kClear && !clear(c); });
+      faint > 0)
+    legend += fmt::format("; {} more changed surely, but by less than {} of their size, as rounding does",
+                          faint, kVisible);
   if (diff.moved > 0)
     legend +=
         fmt::format("; {} numbers that name a token or a channel changed, and are not ranked", diff.moved);

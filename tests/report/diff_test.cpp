@@ -134,6 +134,26 @@ TEST(Diff, TheSurestChangeComesFirstAndWeightsBehindWhatIsClear) {
   EXPECT_DOUBLE_EQ(last.relative(), 2.0 / 7.0);
 }
 
+TEST(Diff, WhatAnotherOrderOfSumsLeavesIsSureAndNoClearChange) {
+  // Every sample a millionth larger, which is no noise: rounding does so, the same way in each.
+  const std::vector<double> a{1, 5, 2, 9};
+  std::vector<double> rounded, grown;
+  for (const double x : a) rounded.push_back(x * (1 + 1e-6)), grown.push_back(x * (1 + 1e-3));
+  const auto said = [&](const std::vector<double>& b) {
+    std::ostringstream out;
+    print_diff(compare(scan("a", a, 8), scan("b", b, 8)), 3, {.width = 400}, out);
+    return out.str();
+  };
+  EXPECT_GT(of(compare(scan("a", a, 8), scan("b", rounded, 8)), "residual").errors(), 1e6);
+  EXPECT_NE(said(rounded).find("layers: 0 clear changes"), std::string::npos) << said(rounded);
+  EXPECT_NE(
+      said(rounded).find("; 2 more changed surely, but by less than 0.0001 of their size, as rounding does"),
+      std::string::npos)
+      << said(rounded);
+  EXPECT_NE(said(grown).find("layers: 2 clear changes"), std::string::npos) << said(grown);
+  EXPECT_EQ(said(grown).find("more changed surely"), std::string::npos) << said(grown);
+}
+
 TEST(Diff, SurenessComparesChangesOfDifferentNumbersOfPairs) {
   Change two, twelve;
   two.delta = 61.3, two.stderr_ = 1, two.n = 2;  // P(|t| > 61.3) = 0.0104 with one degree of freedom
