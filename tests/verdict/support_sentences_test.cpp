@@ -110,8 +110,34 @@ TEST_F(Verdict, BetweenTheThresholdsASharesMeaningIsNotKnown) {
 
 TEST_F(Verdict, PartsThatLeaveTogetherAreNamedTogether) {
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
-  residuals("-mlp", {0.6, 0.6, 0.001, 0.6, 0.6, 0.6});
+  residuals("-mlp", {0.6, 0.6, 0.001, 0.001, 0.001, 0.001});
   EXPECT_EQ(said("support").front().substr(0, 52), "the MLP and the norm behind it hold the rank up: wit");
+}
+
+TEST_F(Verdict, WhatRisesAgainWithoutAPartIsNotHeldUpToTheEnd) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-mlp-skip", {0.6, 0.05, 0.6, 0.6, 0.6, 0.45});
+  residuals("-norm", {0.5, 0.2, 0.5, 0.5, 0.5, 0.45});
+  // Above the threshold again, but with less than 0.8 of the full network's.
+  residuals("-position", {0.5, 0.05, 0.3, 0.3, 0.3, 0.3});
+  EXPECT_EQ(
+      said("support"),
+      (Lines{"the MLP skip holds the rank up at layer 1, and not to the end: without it the residual is "
+             "0.05 there (full: 0.5; threshold 0.1) and 0.45 at layer 5 (full: 0.5; kept 0.8)",
+             "the norms hold most of the rank up at layer 1, and not to the end: without them, and "
+             "nothing else removed, 0.4 of the full network's residual is left at layer 1 (0.2 ± 0.0002 "
+             "against 0.5 ± 0.0005; collapse_ratio 0.5, kept 0.8), and 0.9 at layer 5",
+             "the positions hold the rank up: without them the residual falls to 0.05 by layer 1 (full: "
+             "0.5; threshold 0.1)"}));
+}
+
+TEST_F(Verdict, TwoResidualsThatAThresholdPartsAreHeldAgainstEachOther) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.102});
+  residuals("-mlp-skip", {0.5, 0.5, 0.5, 0.5, 0.5, 0.097});
+  EXPECT_TRUE(said("support").front().starts_with(
+      "the MLP skip does not hold the rank up: without it, and nothing else removed, 0.951 of the full "
+      "network's residual is left at layer 5"))
+      << said("support").front();
 }
 
 TEST_F(Verdict, WhereTheFullNetworkFallsTooTheSupportIsNotKnown) {

@@ -51,12 +51,26 @@ Phrase phrase(std::string_view variant, bool norm_behind) {
   return {fmt::format("{}", fmt::join(names, " and ")), plural || names.size() > 1};
 }
 
-/// How much of a metric is left without the part, beside the full network, over the places.
-struct Left {
-  std::string_view name = {};
-  const Row *without = nullptr, *full = nullptr;  // where least is left
+/// Two rows of one metric at one place, without the part and with it, and their ratio.
+struct Share {
+  const Row *without = nullptr, *full = nullptr;
   const Place* place = nullptr;
   double ratio = INFINITY, error = kNone;
+
+  Share() = default;
+  Share(const Row& w, const Row& f, const Place& p)
+      : without(&w), full(&f), place(&p), ratio(w.value / f.value) {
+    error = ratio * std::hypot(w.stderr_ / std::max(w.value, 1e-300), f.stderr_ / f.value);
+  }
+  Side side_of(double threshold) const {
+    return side(ratio, error, std::min(without->n, full->n), threshold);
+  }
+};
+
+/// How much of a metric is left without the part, over the places.
+struct Left {
+  std::string_view name = {};
+  Share least, last;     // where least is left, and at the last place
   double slope = kNone;  // of log ratio a place; none of one place
 };
 
@@ -67,12 +81,9 @@ Left left_of(const Case& c, std::string_view variant, Rows row) {
   for (const Place& p : c.path.places) {
     const Row *without = row(variant, p), *full = row("full", p);
     if (without == nullptr || full == nullptr || !(full->value > 0)) continue;
-    const double ratio = without->value / full->value;
-    logs.push_back(std::log(std::max(ratio, 1e-300)));
-    if (ratio >= out.ratio) continue;
-    out.without = without, out.full = full, out.place = &p, out.ratio = ratio;
-    out.error =
-        ratio * std::hypot(without->stderr_ / std::max(without->value, 1e-300), full->stderr_ / full->value);
+    out.last = Share(*without, *full, p);
+    logs.push_back(std::log(std::max(out.last.ratio, 1e-300)));
+    if (out.last.ratio < out.least.ratio) out.least = out.last;
   }
   double covariance = 0, variance = 0;
   const double n = static_cast<double>(logs.size());
@@ -97,8 +108,8 @@ std::optional<Left> least_left(const Case& c, std::string_view variant) {
   Left residual = left_of(c, variant, [&](std::string_view v, const Place&p) { return c.residual(v, p); }),
        rank = left_of(c, variant, [&](std::string_view v, const Place&p) { return rank_at(c, v, p); });
   residual.name = c.residual_name(), rank.name = "centered effective rank";
-  const Left& least = rank.ratio < residual.ratio ? rank : residual;
-  if (least.place == nullptr) return std::nullopt;
+  const Left& least = rank.least.ratio < residual.least.ratio ? rank : residual;
+  if (least.least.place == nullptr) return std::nullopt;
   return least;
 }
 
@@ -180,8 +191,12 @@ class Support {
         if (told_apart_ == nullptr) told_apart_ = &p;
         continue;
       }
+      last_ = &p;
       if (lowest_ == nullptr || without(p).value < without(*lowest_).value) lowest_ = &p;
-      if (fallen == Side::below && standing == Side::above && first_ == nullptr) first_ = &p;
+      // Two residuals on two sides of the threshold may be nearly the same.
+      const bool less = rounding(without(p)) ||
+                        Share(without(p), full(p), p).side_of(c_.limit("collapse_ratio")) == Side::below;
+      if (fallen == Side::below && standing == Side::above && less && first_ == nullptr) first_ = &p;
       if (fallen == Side::below && standing == Side::below) both_low_ = &p;
     }
     if (lowest_ == nullptr) lowest_ = told_apart_;
@@ -203,36 +218,52 @@ class Support {
                                 ? fmt::format("falls to {} by {}", low, c_.path.one(shown.layer))
                                 : fmt::format("falls below {} by {} and to {} by {}", number(limit_),
                                               c_.path.one(first_->layer), low, c_.path.one(shown.layer));
-    about(c_.say("support", fmt::format("{} {} the rank up: without {} the {} {} (full: {}; threshold {})",
-                                        part_.name, hold_, them_, c_.residual_name(), way,
-                                        number(full(shown).value), number(limit_))),
-          without(shown), limit_, &full(shown));
+    // What falls may rise again: then the part is needed where it fell, and not for what comes out.
+    const Share end(without(*last_), full(*last_), *last_);
+    const std::string text =
+        back(end)
+            ? fmt::format(
+                  "{} {} the rank up at {}, and not to the end: without {} the {} is {} there "
+                  "(full: {}; threshold {}) and {} at {} (full: {}; kept {})",
+                  part_.name, hold_, c_.path.one(shown.layer), them_, c_.residual_name(), low,
+                  number(full(shown).value), number(limit_), number(end.without->value),
+                  c_.path.one(end.place->layer), number(end.full->value), number(c_.limit("kept")))
+            : fmt::format("{} {} the rank up: without {} the {} {} (full: {}; threshold {})", part_.name,
+                          hold_, them_, c_.residual_name(), way, number(full(shown).value), number(limit_));
+    about(c_.say("support", text), without(shown), limit_, &full(shown));
     return Claim::Answer::yes;
   }
+
+  bool back(const Share& last) const { return last.side_of(c_.limit("kept")) == Side::above; }
 
   Claim::Answer by_share() {
     const std::optional<Left> left = least_left(c_, variant_);
     if (!left) return unknown("nothing was measured with and without", nullptr);
     const double half = c_.limit("collapse_ratio"), most = c_.limit("kept");
+    const Share& least = left->least;
+    const bool low = least.side_of(half) == Side::below, kept = least.side_of(most) == Side::above,
+               again = low && back(left->last);
     const std::string text = fmt::format(
         "without {}, and nothing else removed, {} of the full network's {} is left at {} ({} against {}; "
         "collapse_ratio {}, kept {}){}",
-        them_, number(left->ratio), left->name, c_.path.one(left->place->layer), with_error(*left->without),
-        with_error(*left->full), number(half), number(most),
-        std::isnan(left->slope) ? std::string()
-                                : fmt::format(", times {} a layer", number(std::exp(left->slope))));
-    const int64_t n = std::min(left->without->n, left->full->n);
-    const bool low = side(left->ratio, left->error, n, half) == Side::below,
-               kept = side(left->ratio, left->error, n, most) == Side::above;
+        them_, number(least.ratio), left->name, c_.path.one(least.place->layer), with_error(*least.without),
+        with_error(*least.full), number(half), number(most),
+        again ? fmt::format(", and {} at {}", number(left->last.ratio), c_.path.one(left->last.place->layer))
+        : std::isnan(left->slope) ? std::string()
+                                  : fmt::format(", times {} a layer", number(std::exp(left->slope))));
     // Less than half is left, so more than half rests on the part.
-    const char* share = left->ratio < 0.1 ? "nearly all" : "most";
-    about(low ? c_.say("support", fmt::format("{} {} {} of the rank up: {}", part_.name, hold_, share, text))
+    const char* share = least.ratio < 0.1 ? "nearly all" : "most";
+    about(low    ? c_.say("support", fmt::format("{} {} {} of the rank up{}: {}", part_.name, hold_, share,
+                                              again ? fmt::format(" at {}, and not to the end",
+                                                                     c_.path.one(least.place->layer))
+                                                       : "",
+                                                 text))
           : kept ? c_.say("support", fmt::format("{} {} not hold the rank up: {}", part_.name,
                                                  part_.plural ? "do" : "does", text))
                  : c_.say("support",
                           fmt::format("not known whether {} {} the rank up: {}", part_.name, hold_, text),
                           false),
-          *left->without, low ? half : most, left->full);
+          *least.without, low ? half : most, least.full);
     return low ? Claim::Answer::yes : kept ? Claim::Answer::no : Claim::Answer::unknown;
   }
 
@@ -241,7 +272,8 @@ class Support {
   Phrase part_;
   std::string hold_, them_;
   double limit_;
-  const Place *first_ = nullptr, *lowest_ = nullptr, *both_low_ = nullptr, *told_apart_ = nullptr;
+  const Place *first_ = nullptr, *lowest_ = nullptr, *last_ = nullptr, *both_low_ = nullptr,
+              *told_apart_ = nullptr;
 };
 
 void judge_support(Case& c) {
