@@ -75,7 +75,7 @@ Every command explains itself with examples, and needs no torch for it.
     dimension=2         unit_rank below this: most of what tells tokens apart lies along one direction
     collapse=0.1        normed residual below this: the tokens of the layer are nearly all alike
     kept=0.8            more than this share of the full network's normed residual and rank left: the part does not hold them up
-    sink_margin=3       margin of one key over the others that makes a head a sink
+    sink_margin=3       margin of one key over the mean of the others that makes a head a sink
     sink=0.3            attention on one key, above uniform, that sink_ratio counts by
     dead=0.01           a head whose output varies by less than this share of the stream: a candidate
     epsilon=0.001       output_kl below this: the output stays

@@ -59,23 +59,26 @@ TEST_F(Verdict, ASentenceCarriesTheClaimsOfItsOwnPlaces) {
       findings[2].sentence,
       "to first order, of the differences between tokens that reach the output from layer 0 next to nothing "
       "lies within samples: spread_fisher 0.02 ± 2e-05 in front of the MLP of layer 0, threshold 0.1");
-  EXPECT_EQ(findings[3].sentence,
-            "not known whether what tells tokens apart reaches the output from layer 1: within two standard "
-            "errors of 0.1");
+  EXPECT_EQ(
+      findings[3].sentence,
+      "not known whether, to first order, more than next to nothing of the differences between tokens that "
+      "reach the output from layer 1 lies within samples: within two standard errors of 0.1");
 }
 
 TEST_F(Verdict, WhatReachesTheOutputFromEveryLayerIsSaidSo) {
   reads(0, 0.8);
   add("full", "blocks.0.hook_resid_mid", 0, -1, "spread_fisher", 0.7, "content");
-  EXPECT_EQ(said("collapse").back(),
-            "what tells the tokens of a sample apart reaches the output from every layer: the least is "
-            "spread_fisher 0.7 ± 0.0007 in front of the MLP of layer 0, threshold 0.1");
+  EXPECT_EQ(
+      said("collapse").back(),
+      "to first order, of the differences between tokens that reach the output from every layer more than "
+      "next to nothing lies within samples: the least is spread_fisher 0.7 ± 0.0007 in front of the MLP of "
+      "layer 0, threshold 0.1");
 }
 
 TEST_F(Verdict, TokensThatDifferMayStillNotBeRead) {
   reads(0, 0.8, 0.004);
   EXPECT_EQ(said("collapse"),
-            Lines{"nine units of ten read next to nothing of what tells tokens apart in the MLP of layer 0: "
+            Lines{"nine units of ten differ by next to nothing between tokens in the MLP of layer 0: "
                   "spread 0.8 ± "
                   "0.0008 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units differ by "
                   "0.004 ± 4e-06 of what they read or less, threshold 0.1"});
@@ -113,6 +116,19 @@ TEST_F(Verdict, WhatTheOutputLosesDecidesWhetherTokensAreRead) {
   add("full", "blocks.4.hook_resid_mid", 4, -1, "use", 0.01, "content");
   EXPECT_EQ(said("collapse").front().substr(0, 71),
             "the tokens of a sample have collapsed to one in the MLP of layer 4, and");
+}
+
+TEST_F(Verdict, AShareOfWhatOneOutputCostsIsToldInNatsWhereThereAreSome) {
+  reads(0, 0.8);
+  add("full", "blocks.0.hook_resid_mid", 0, -1, "use", 0.09, "content");
+  add("full", "unembed.hook_out", -1, -1, "output_range", 3.8);
+  const auto front = [&] { return said("collapse").front(); };
+  EXPECT_EQ(front().find("nats"), std::string::npos) << front();
+  spec_.output.kind = HeadKind::linear;
+  EXPECT_NE(
+      front().find("costs 0.09 ± 9e-05 of what one output for the whole corpus does (3.8 nats), threshold"),
+      std::string::npos)
+      << front();
 }
 
 TEST_F(Verdict, AUseNearItsThresholdIsNotKnown) {
@@ -183,8 +199,8 @@ TEST_F(Verdict, AnMlpWhoseUnitsNeverDifferReadsNoneOfWhatTellsTokensApart) {
   reads(0, 0.8);
   reads(1, 0, 1e-8);
   residual("full", 1, 0.9);
-  EXPECT_EQ(said("collapse").front().substr(0, 89),
-            "nine units of ten read next to nothing of what tells tokens apart in the MLP of layer 1: ");
+  EXPECT_EQ(said("collapse").front().substr(0, 82),
+            "nine units of ten differ by next to nothing between tokens in the MLP of layer 1: ");
 }
 
 // Of tokens that differ by 0.8 of their size a layer may read what the sample has in common alone.
@@ -192,7 +208,7 @@ TEST_F(Verdict, UnitsThatReadTheSampleAloneDoNotMakeItsTokensAlike) {
   reads(0, 0.02, 0.01);
   residual_behind(0, 0.8);
   EXPECT_EQ(said("collapse"),
-            Lines{"nine units of ten read next to nothing of what tells tokens apart in the MLP of layer 0: "
+            Lines{"nine units of ten differ by next to nothing between tokens in the MLP of layer 0: "
                   "spread 0.02 ± 2e-05 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units "
                   "differ by 0.01 ± 1e-05 of what they read or less, threshold 0.1"});
   table_.rows.back().value = 0.03;
@@ -242,7 +258,7 @@ TEST_F(Verdict, WhereTheOutputIsTheSameEverywhereNothingIsSaidToBeNeeded) {
   range.value = 1e-12, range.stderr_ = 1e-13;
   EXPECT_EQ(
       said("collapse"),
-      (Lines{"nine units of ten read next to nothing of what tells tokens apart in the MLP of layer 0: "
+      (Lines{"nine units of ten differ by next to nothing between tokens in the MLP of layer 0: "
              "spread 0.8 ± 0.0008 in the MLP of layer 0, threshold 0.1, no baseline; nine of ten units "
              "differ by 0.004 ± 4e-06 of what they read or less, threshold 0.1",
              "the output is nearly the same at every token: one output for the whole corpus costs 1e-12 "
@@ -276,7 +292,8 @@ TEST_F(Verdict, AModelThatIsAsLowAsItsBaselineDidNotCollapse) {
   spreads({0.05});
   spreads({0.06}, "baseline");
   EXPECT_EQ(said("collapse"),
-            Lines{"tokens are much alike in the MLP of layer 0, but no more than in baseline: spread 0.05 ± "
+            Lines{"tokens are much alike in the MLP of layer 0, but more than 0.5 times as far apart as in "
+                  "baseline: spread 0.05 ± "
                   "5e-05 in the MLP of layer 0, threshold 0.1, baseline 0.06; nine of ten units differ by "
                   "0.7 ± 0.0007 of what they read or less, threshold 0.1"});
 }
@@ -365,7 +382,7 @@ TEST_F(Verdict, RoundingAtTheFinalNormIsACollapseWithoutTheLastBlock) {
 TEST_F(Verdict, TokensThatDifferByRoundingHaveCollapsedWhateverTheirSpreadSays) {
   for (int l = 0; l < 6; ++l) reads(l, 0.93, 2e-7, 13);
   // Most units of an MLP may be constant while tokens differ: that alone is no collapse.
-  EXPECT_TRUE(said("collapse").front().starts_with("nine units of ten read next to nothing of"));
+  EXPECT_TRUE(said("collapse").front().starts_with("nine units of ten differ by next to nothing"));
   for (int l = 0; l < 6; ++l)
     add("full", fmt::format("blocks.{}.hook_resid_post", l), l, -1, "residual_fro_rel_normed", 3e-7,
         "content");

@@ -84,7 +84,7 @@ TEST_F(Verdict, HeadsThatWriteWhatOthersWriteAreNamedHoweverMuchTheyWrite) {
   head(0, 0, "head_predicted", 0.999);
   head(0, 1, "head_predicted", 0.1);
   EXPECT_EQ(said("head").back(),
-            "L0H0 writes nothing that other heads of the layer do not write, up to sizes and signs: the "
+            "L0H0 writes little that other heads of the layer do not write, up to sizes and signs: the "
             "nearest is L0H0 with R^2 0.999 ± 0.001 (threshold 0.9; tokens far from the rest left out)");
 }
 

@@ -100,6 +100,34 @@ TEST_F(Verdict, ScoresAreHeldAgainstThoseOfRandomInitialisation) {
                                 "decide"));
 }
 
+TEST_F(Verdict, ScoresThatAreOfRankOneAtRandomAreHeldAgainstNothing) {
+  // As ALiBi's: no logit_rank is below 1, so none is below half of 1.2.
+  head(0, 0, "logit_rank", 1.0);
+  head(0, 0, "logit_rank", 1.2, "null:init");
+  EXPECT_EQ(
+      said("rank").front(),
+      "? not known whether scores are low in rank: the lowest are those of L0H0 with logit_rank 1 ± 0.001, "
+      "and those of random initialisation have themselves a logit_rank of 2 or less");
+  head(0, 1, "logit_rank", 6.0);
+  head(0, 1, "logit_rank", 8.0, "null:init");
+  EXPECT_EQ(said("rank")[0],
+            "no other head's scores are low in rank: the lowest are those of L0H1 with logit_rank 6 ± 0.006, "
+            "0.75 ± 0.0011 of random initialisation's (threshold 0.5)");
+  EXPECT_EQ(
+      said("rank")[1],
+      "? not known for the scores of L0H0: those of random initialisation have themselves a logit_rank of "
+      "2 or less");
+}
+
+TEST_F(Verdict, ARankThatIsNotDecidedStaysSoWhateverLargerOnesCost) {
+  output_kl("rank:qk=1", 0.001);
+  output_kl("rank:qk=2", 0.02);
+  EXPECT_EQ(
+      said("rank").back(),
+      "? not known whether any rank of 1, 2 tried for every head's qk map keeps the output within epsilon "
+      "0.001");
+}
+
 TEST_F(Verdict, OfSeveralRanksTheSmallestThatKeepsTheOutputIsNamed) {
   for (const auto& [rank, cost] : {std::pair{1, 0.3}, {2, 0.02}, {4, 1e-5}, {8, 1e-7}})
     output_kl(fmt::format("rank:qk={}", rank), cost);

@@ -40,6 +40,14 @@ Side outputs_differ(const Case& c) {
   return range == nullptr ? Side::above : side(*range, least_range(c));
 }
 
+/// " (3.8 nats)": how much a share of it is; nothing where it is a share itself.
+std::string in_nats(const Case& c) {
+  const Row* range = range_of(c);
+  return range == nullptr || c.spec.output.kind == HeadKind::none
+             ? ""
+             : fmt::format(" ({} nats)", number(range->value));
+}
+
 /// The MLPs, the blocks that have none, and the end of the network.
 std::vector<Seen> places(const Case& c, std::string_view variant) {
   std::vector<Seen> out;
@@ -193,9 +201,9 @@ std::string numbers(const Case& c, const Seen& s) {
                                  number(c.limit("spread")), c.beside(s.baseline));
   if (s.use != nullptr)
     text += fmt::format(
-        "; their mean in their place costs {} of what one output for the whole corpus does, "
+        "; their mean in their place costs {} of what one output for the whole corpus does{}, "
         "threshold {}",
-        with_error(*s.use), number(c.limit("use")));
+        with_error(*s.use), in_nats(c), number(c.limit("use")));
   if (s.read != nullptr && (s.use == nullptr || low_beside(c, *s.spread, s.baseline) == Side::below))
     text += fmt::format("; nine of ten units differ by {} of what they read or less, threshold {}",
                         with_error(*s.read), number(c.limit("read")));
@@ -309,8 +317,10 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
             "--baseline DIR",
             false);
   say(Kind::usual, "tokens are much alike",
-      fmt::format(", but no more than in {}", c.evidence.baseline_name()));
-  say(Kind::unread, "nine units of ten read next to nothing of what tells tokens apart", "");
+      fmt::format(", but more than {} times as far apart as in {}", number(c.limit("collapse_ratio")),
+                  c.evidence.baseline_name()));
+  // A large bias hides what they pass on all the same, so this is no word on what is read behind them.
+  say(Kind::unread, "nine units of ten differ by next to nothing between tokens", "");
   say(Kind::unused, "tokens differ, but the output hardly needs it", "");
   say(Kind::unclear, "not known", ", within two standard errors of a threshold; more samples would decide",
       false);
@@ -404,16 +414,16 @@ void seen_by_output(Case& c) {
                                         low.size() > 1 ? "s" : "", ranges(low), text)),
           *least, limit);
   else if (unclear.empty())
-    about(
-        c.say("collapse",
-              fmt::format("what tells the tokens of a sample apart reaches the output from every layer: the "
-                          "least is {}",
-                          text)),
-        *least, limit);
+    about(c.say("collapse", fmt::format("to first order, of the differences between tokens that reach the "
+                                        "output from every layer more than next to nothing lies within "
+                                        "samples: the least is {}",
+                                        text)),
+          *least, limit);
   if (!unclear.empty())
     c.say("collapse",
-          fmt::format("not known whether what tells tokens apart reaches the output from layer{} {}: within "
-                      "two standard errors of {}",
+          fmt::format("not known whether, to first order, more than next to nothing of the differences "
+                      "between tokens that reach the output from layer{} {} lies within samples: within two "
+                      "standard errors of {}",
                       unclear.size() > 1 ? "s" : "", ranges(unclear), number(limit)),
           false);
   c.findings[first].claims = std::move(claims);

@@ -82,7 +82,7 @@ void duplicates(Case& c) {
                                     c.of_those("head_predicted"), text)),
           *most, limit);
   if (!found.empty())
-    about(c.say("head", fmt::format("{} {} nothing that other heads of the layer do not write, up to sizes "
+    about(c.say("head", fmt::format("{} {} little that other heads of the layer do not write, up to sizes "
                                     "and signs: the nearest is {}",
                                     list_of(found), found.size() == 1 ? "writes" : "write", text)),
           *most, limit);

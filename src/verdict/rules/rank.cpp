@@ -67,9 +67,14 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
   const double limit = c.limit("low_scores");
   std::vector<Row> ratios;
   std::vector<const Row*> tested, own;
+  std::vector<std::string> as_low_at_random;
   for (const Row* r : rows)
     if (const Row* random = c.evidence.of_head("null:init", "logit_rank", r->layer, r->head);
         random != nullptr) {
+      if (random->value * limit <= 1) {  // no rank is below 1
+        as_low_at_random.push_back(label(*r));
+        continue;
+      }
       Row ratio = *r;
       ratio.value = r->value / random->value;
       ratio.stderr_ = ratio.value * std::hypot(r->stderr_ / r->value, random->stderr_ / random->value);
@@ -81,14 +86,19 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
     return *std::min_element(all.begin(), all.end(),
                              [](const Row* a, const Row* b) { return a->value < b->value; });
   };
+  // Distances between tokens alone, of ALiBi say, are scores of next to rank one whatever has been learned.
+  const std::string no_ratio = fmt::format(
+      "those of random initialisation have themselves a logit_rank of {} or less", number(1 / limit));
   if (ratios.empty()) {
     const Row& least = *lowest_of(rows);
     about(c.say("rank",
                 fmt::format("not known whether {}scores are low in rank{}: the lowest are those of {} with "
-                            "logit_rank {}, and there "
-                            "is no random initialisation to hold it against; scan with --null",
+                            "logit_rank {}, and {}",
                             others ? "other heads' " : "", c.of_those("logit_rank"), label(least),
-                            with_error(least)),
+                            with_error(least),
+                            as_low_at_random.empty()
+                                ? "there is no random initialisation to hold it against; scan with --null"
+                                : no_ratio),
                 false),
           least, limit);
     return;
@@ -114,7 +124,8 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
       low.size() + unclear.size() < ratios.size() || !low.empty()
           ? low.empty()
                 ? c.say("rank",
-                        fmt::format("no {}head's scores are {}low in rank{}{}: {}", others ? "other " : "",
+                        fmt::format("no {}head's scores are {}low in rank{}{}: {}",
+                                    others || !as_low_at_random.empty() ? "other " : "",
                                     unclear.empty() ? "" : "clearly ", where, c.of_those("logit_rank"), text))
                 : c.say("rank", fmt::format("the scores of {} of {} heads are low in rank{} ({}): {}; --rank "
                                             "qk=auto tells what rank the output needs",
@@ -125,6 +136,9 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
                   false);
   about(f, *own[lowest], limit);
   f.claims = std::move(claims);
+  if (!as_low_at_random.empty())
+    c.say("rank", fmt::format("not known for the scores of {}: {}", list_of(as_low_at_random), no_ratio),
+          false);
   if (!unclear.empty() && unclear.size() < ratios.size())
     c.say("rank", fmt::format("not known for the scores of {}: {}", list_of(unclear), why), false);
 }

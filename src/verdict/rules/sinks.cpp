@@ -239,7 +239,8 @@ extern const Rule rule_sinks{
     .order = 40,
     .topic = "sink",
     .question = "Which heads look at one key, whatever the query?",
-    .thresholds = {{"sink_margin", 3, "nats", "margin of one key over the others that makes a head a sink"},
+    .thresholds = {{"sink_margin", 3, "nats",
+                    "margin of one key over the mean of the others that makes a head a sink"},
                    {"sink", 0.3, "share", "attention on one key, above uniform, that sink_ratio counts by"}},
     .judge = verdict::judge_sinks};
 

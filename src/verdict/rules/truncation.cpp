@@ -44,7 +44,6 @@ void smallest(Case& c) {
       if (least) continue;
       if (s == Side::below) least = rank;
       unclear = unclear || s == Side::unclear;
-      if (s == Side::above) unclear = false;
     }
     const std::string of = fmt::format("of {} tried for every head's {} map", list_of(list), map);
     if (!least)
