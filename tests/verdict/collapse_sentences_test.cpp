@@ -227,6 +227,7 @@ TEST_F(Verdict, WithoutUnitsADifferenceThatIsNextToNothingIsNotKnownToBeRead) {
       Lines{"? not known whether what tells tokens apart is read after layer 0, where it is next to "
             "nothing of their size and no units say so; scan with --off tokens: their normed residual is "
             "0.0015 ± 0.0005 after layer 0, threshold 0.1"});
+  EXPECT_EQ(all("collapse").front().value, 0.0015);  // the number that the sentence tells
   add("full", site, 0, -1, "spread", 0.02);
   table_.rows.erase(table_.rows.begin());
   EXPECT_TRUE(said("collapse").front().starts_with("the tokens of a sample are nearly all alike after"));
@@ -235,6 +236,26 @@ TEST_F(Verdict, WithoutUnitsADifferenceThatIsNextToNothingIsNotKnownToBeRead) {
                   .front()
                   .starts_with("the tokens of a sample differ by next to nothing beside how far samples "
                                "differ after layer 0, though "));
+}
+
+TEST_F(Verdict, AnOutputThatIsNotKnownToDifferDecidesNothingAtTheFinalNorm) {
+  const std::string site = "ln_final.hook_normalized";
+  add("full", site, kLayers, -1, "spread", 0.6);
+  residual_behind(kLayers - 1, 0.02);
+  EXPECT_TRUE(said("collapse").front().starts_with("? not known whether what tells tokens apart is read"));
+  add("full", "unembed.hook_out", -1, -1, "output_range", 0.01).stderr_ = 0.01;  // epsilon_error is 0.01
+  EXPECT_TRUE(said("collapse").front().starts_with("? not known whether what tells tokens apart is read"))
+      << said("collapse").front();
+  table_.rows.back().value = 2;
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses")) << said("collapse").front();
+}
+
+TEST_F(Verdict, GainAndBiasOfTheFinalNormMakeNoDifferenceNextToNothing) {
+  // --layers left the last block out: what the norm gave is measured, its bias included.
+  const std::string site = "ln_final.hook_normalized";
+  add("full", site, kLayers, -1, "spread", 0.6);
+  add("full", site, kLayers, -1, "residual_fro_rel", 0.0111, "content");
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses")) << said("collapse").front();
 }
 
 TEST_F(Verdict, AGatedMlpReadsWithBothOfItsMatrices) {

@@ -58,6 +58,20 @@ TEST_F(ImportanceRule, AHeadWhoseAbsenceRaisesTheLossAloneIsNeeded) {
                         "0.001; most in nats: L0H1 1e-05 ± 1e-06 (loss +2.47 ± 0.09)"});
 }
 
+TEST_F(ImportanceRule, HeadsThatTheLossAloneNeedsAreTestedTogether) {
+  // Of a hundred, one is 3.6 standard errors above epsilon: by chance alone one of two hundred is, with 7
+  // degrees of freedom.
+  for (BlockSpec& b : spec_.blocks) b.attention().heads = 50;
+  for (int h = 0; h < 100; ++h) {
+    add("head_zero_kl", 0.00001, 0.000001, h / 50, h % 50);
+    add("head_zero_loss", h == 0 ? 0.0046 : 0.0012, 0.001, h / 50, h % 50);
+  }
+  ASSERT_EQ(said().size(), 1u);
+  EXPECT_NE(said().front().find("the output needs 0, 0 cost less than epsilon 0.001 and 100 are not known"),
+            std::string::npos)
+      << said().front();
+}
+
 TEST_F(ImportanceRule, SaysWhatOtherPartsAreWorth) {
   add("mlp_mean_kl", 0.4, 0.01, 0);
   add("mlp_mean_loss", 0.3, 0.02, 0);

@@ -116,6 +116,11 @@ TEST_F(Verdict, WhereEveryHeadIsTooNearNothingIsSaidOfAll) {
   EXPECT_FALSE(all("sink").front().known) << "no normal finding: nothing was decided";
 }
 
+TEST_F(Verdict, AWindowThatIsLongerThanTheTextHidesNoMargin) {
+  for (BlockSpec& b : spec_.blocks) b.attention().window = 4096;
+  EXPECT_EQ(said("sink").front().find("windows"), std::string::npos) << said("sink").front();
+}
+
 TEST_F(Verdict, WithWindowsAloneItIsSaidWhyThereIsNoMargin) {
   for (BlockSpec& b : spec_.blocks) b.attention().window = 4;
   EXPECT_EQ(said("sink"),

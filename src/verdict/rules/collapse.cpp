@@ -141,7 +141,8 @@ enum class Kind {
 /// Whether the tokens at a place differ by more than next to nothing of their size, however far samples do.
 Side apart(const Case& c, const Seen& s) {
   const double limit = c.limit("collapse");
-  if (s.left == nullptr) return Side::unclear;
+  // With gain and bias it says nothing of their size.
+  if (s.left == nullptr || s.left->metric == "residual_fro_rel") return Side::unclear;
   if (s.left_out != nullptr && side(*s.left_out, limit) == Side::above) return Side::above;
   return side(*s.left, limit);
 }
@@ -169,7 +170,7 @@ Kind kind_of(const Case& c, const Seen& s) {
   if (low == Side::unclear || (s.use != nullptr && read == Side::unclear)) return Kind::unclear;
   // Without units nothing says whether a difference that is next to nothing is read.
   if (low == Side::above && !s.units && s.use == nullptr && told == Side::below &&
-      !(s.layer == c.path.final_layer && range_of(c) != nullptr))
+      !(s.layer == c.path.final_layer && range_of(c) != nullptr && outputs_differ(c) == Side::above))
     return Kind::faint;
   if (low == Side::below && told == Side::above)
     return s.use != nullptr && read == Side::below ? Kind::unneeded : Kind::outweighed;
@@ -291,12 +292,18 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
   const auto say = [&](Kind k, std::string_view what, std::string_view why, bool known = true) {
     const auto found = by_kind.find(k);
     if (found == by_kind.end()) return;
-    const auto by = k == Kind::unread ? &Seen::read : k == Kind::unused ? &Seen::use : &Seen::spread;
+    const auto by = k == Kind::unread   ? &Seen::read
+                    : k == Kind::unused ? &Seen::use
+                    : k == Kind::faint  ? &Seen::left
+                                        : &Seen::spread;
     const Seen& worst = least(found->second, by);
     Finding& f =
         c.say("collapse",
               fmt::format("{} {}{}: {}", what, list_places(found->second), why, numbers(c, worst)), known);
-    about(f, *worst.spread, c.limit("spread"), worst.baseline);
+    if (k == Kind::faint)
+      about(f, *worst.left, c.limit("collapse"));
+    else
+      about(f, *worst.spread, c.limit("spread"), worst.baseline);
     f.layer = worst.layer;
     f.claims = std::exchange(claims[k], {});
   };

@@ -72,15 +72,18 @@ void one_by_one(Case& c, const Taken& t) {
   std::vector<const Row*> sorted = rows;
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Row* a, const Row* b) { return a->value > b->value; });
-  int needed = 0, free = 0, for_loss = 0;
+  // An output that hardly changes may still be sure of another token: what the text loses decides, too.
+  std::vector<const Row*> losses;
+  std::vector<Side*> quiet;
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (const Row* loss = loss_of(c, *rows[i], t); loss != nullptr && sides[i] == Side::below)
+      losses.push_back(loss), quiet.push_back(&sides[i]);
+  const std::vector<Side> of_text = sides_of(losses, epsilon);
+  for (size_t i = 0; i < quiet.size(); ++i) *quiet[i] = of_text[i];
+  const auto for_loss = std::ranges::count(of_text, Side::above);
+  int needed = 0, free = 0;
   std::vector<Claim> claims;
   for (size_t i = 0; i < rows.size(); ++i) {
-    // An output that hardly changes may still be sure of another token: what the text loses decides, too.
-    const Row* loss = loss_of(c, *rows[i], t);
-    if (loss != nullptr && sides[i] == Side::below) {
-      sides[i] = side(*loss, epsilon);
-      for_loss += sides[i] == Side::above;
-    }
     needed += sides[i] == Side::above;
     free += sides[i] == Side::below;
     claims.push_back({t.stem == "head_zero"

@@ -121,7 +121,7 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
   // Early queries see few keys, so a causal head is read where it looks far back.
   const char* const where = c.spec.causal() ? " where later tokens read earlier ones" : "";
   Finding& f =
-      low.size() + unclear.size() < ratios.size() || !low.empty()
+      unclear.size() < ratios.size()
           ? low.empty()
                 ? c.say("rank",
                         fmt::format("no {}head's scores are {}low in rank{}{}: {}",

@@ -138,8 +138,9 @@ void judge_sinks(Case& c) {
   const double limit = c.limit("sink_margin");
   const std::vector<const Row*>& rows = c.evidence.all("full", "sink_margin");
   if (rows.empty()) {
-    const bool windows = std::ranges::any_of(c.spec.blocks, [](const BlockSpec& b) {
-      return b.attention_branch() != nullptr && b.attention_branch()->attention()->window > 0;
+    const bool windows = std::ranges::all_of(c.spec.blocks, [&](const BlockSpec& b) {
+      const BranchSpec* a = b.attention_branch();
+      return a == nullptr || (a->attention()->window > 0 && a->attention()->window < c.measured.shortest);
     });
     c.say("sink",
           fmt::format(
