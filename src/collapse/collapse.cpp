@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "base/error.h"
-#include "base/stats.h"
 #include "collapse/parts.h"
 #include "pass/manifest.h"
 #include "pass/output.h"
@@ -17,7 +16,6 @@
 #include "pass/precision.h"
 #include "pass/scanned_model.h"
 #include "pass/variants.h"
-#include "spec/edit.h"
 
 namespace rankscope {
 

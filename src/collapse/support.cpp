@@ -115,15 +115,15 @@ class Support {
     const std::vector<Pair>& all = found.all;
     const double middle = median_ratio(all), much = std::log10(kMuch);
     const Pair& shown = middle < 0 ? all.front() : all.back();
-    const auto verb_of = [&](double ratio) {
+    const auto verb_of = [&](double ratio) -> std::string_view {
       return ratio > much    ? (part.many ? "hold the rank up" : "holds the rank up")
              : ratio < -much ? (part.many ? "take rank away" : "takes rank away")
                              : (part.many ? "do little" : "does little");
     };
     // Where the two pairs in the middle are far apart, on two sides of a threshold, no factor stands for all.
     const double low = all[(all.size() - 1) / 2].ratio(), high = all[all.size() / 2].ratio();
-    if (verb_of(low) != verb_of(high) && high - low > 2 * much) return mixed(part, all, low, high);
-    const std::string verb = verb_of(middle);
+    if (verb_of(low) != verb_of(high) && high - low > 2 * much) return mixed(part, found, low, high);
+    const std::string_view verb = verb_of(middle);
     // Beside rounding a residual may be any smaller.
     constexpr double kRoundings = 8;
     const auto rounded = [&](double Pair::*end) {
@@ -140,16 +140,15 @@ class Support {
         "{} to {} ({} and {}){}{}",
         part.what, verb, bound, power_text(middle), all.size(), part.many ? "them" : "it", 1 / kMuch, kMuch,
         residual_text(shown.fallen), residual_text(shown.held), shown.without->name, shown.with->name,
-        other_way(all, middle < 0),
-        found.lost == 0 ? ""
-                        : fmt::format("; {} more have a network that was not finite to the end", found.lost));
+        other_way(all, middle < 0), lost_text(found));
     f.value = number(shown.held);
     f.baseline = number(shown.fallen);
     f.threshold = kMuch;
     return f;
   }
 
-  Finding mixed(const Name& part, const std::vector<Pair>& all, double low, double high) const {
+  Finding mixed(const Name& part, const Pairs& found, double low, double high) const {
+    const std::vector<Pair>& all = found.all;
     const auto shown = [&](const Pair& p) {
       return fmt::format("from {} to {} ({} and {})", residual_text(p.fallen), residual_text(p.held),
                          p.without->name, p.with->name);
@@ -158,14 +157,19 @@ class Support {
     f.topic = "support";
     f.sentence = fmt::format(
         "{} {} not act alike beside all other parts: of {} pairs that differ in {} alone, the two in the "
-        "middle "
-        "have times {} and times {} (thresholds {} and {}); the least {}, the most {}",
+        "middle have times {} and times {} (thresholds {} and {}); the least {}, the most {}{}",
         part.what, part.many ? "do" : "does", all.size(), part.many ? "them" : "it", power_text(low),
-        power_text(high), 1 / kMuch, kMuch, shown(all.front()), shown(all.back()));
+        power_text(high), 1 / kMuch, kMuch, shown(all.front()), shown(all.back()), lost_text(found));
     f.value = number(all.back().held);
     f.baseline = number(all.back().fallen);
     f.threshold = kMuch;
     return f;
+  }
+
+  static std::string lost_text(const Pairs& found) {
+    return found.lost == 0
+               ? ""
+               : fmt::format("; {} more have a network that was not finite to the end", found.lost);
   }
 
   // The pairs, in the order of their ratios, that a part moves against the others.

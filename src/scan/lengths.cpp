@@ -161,7 +161,7 @@ class Lengths {
   /// Whether a half still has it: a key that was cut away says nothing of how it fares.
   static bool left(const Key& key, const Sample& s) {
     const bool ends = !s.special.empty() && s.special.back() != 0;  // as the whole text does
-    if (key.kind == "first" || key.kind == "special") return true;
+    if (key.kind == "first") return true;
     if (key.kind == "last") return ends;
     if (key.kind == "position") return key.position + (ends ? 1 : 0) < static_cast<int64_t>(s.ids.size());
     return key.kind == "token" && std::ranges::find(s.ids, key.token) != s.ids.end();
