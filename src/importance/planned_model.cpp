@@ -3,12 +3,14 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -220,13 +222,13 @@ class Recorder {
 };
 
 // Files of a folder that go again unless all of them are written: half a model looks like one. Until then the
-// folder is marked: a process that is killed removes nothing.
+// folder is marked with their names: a process that is killed removes nothing.
 class WrittenTogether {
  public:
-  explicit WrittenTogether(const fs::path& folder)
+  WrittenTogether(const fs::path& folder, const std::vector<std::string>& names)
       : mark_(folder / fmt::format("{}{}", kUnfinished, ::getpid())) {
     if (was_left_unfinished(folder)) clear(folder);
-    write_file(mark_, "");
+    write_file(mark_, fmt::format("{}\n", fmt::join(names, "\n")));
   }
   ~WrittenTogether() {
     std::error_code ignored;
@@ -240,17 +242,26 @@ class WrittenTogether {
   void keep() { files_.clear(); }
 
  private:
-  // What a killed run wrote, whole files and parts of them. Nothing that it would not have written.
+  // What a killed run wrote, whole files and parts of them: the names in its mark, and the mark.
   static void clear(const fs::path& folder) {
-    std::vector<fs::path> found;
+    std::vector<fs::path> files;
+    std::set<std::string> written;
     std::error_code fault;
     for (fs::directory_iterator entry(folder, fault), end; !fault && entry != end; entry.increment(fault)) {
-      const std::string name = entry->path().filename().string(), whole = name.substr(0, name.find(".part"));
-      const bool ours = whole == kWeights || whole == kActivations || is_side_file(whole);
-      if (ours || name.starts_with(kUnfinished)) found.push_back(entry->path());
+      const fs::path& file = entry->path();
+      std::error_code ignored;
+      if (!entry->is_regular_file(ignored)) continue;
+      files.push_back(file);
+      if (!file.filename().string().starts_with(kUnfinished)) continue;
+      std::istringstream names(read_file(file, kLargestMark));
+      for (std::string name; std::getline(names, name);) written.insert(name);
     }
     std::error_code ignored;  // what cannot be removed cannot be written over either, and that says so
-    for (const fs::path& file : found) fs::remove(file, ignored);
+    for (const fs::path& file : files) {
+      const std::string name = file.filename().string();
+      if (name.starts_with(kUnfinished) || written.contains(name.substr(0, name.find(".part"))))
+        fs::remove(file, ignored);
+    }
   }
 
   fs::path mark_;
@@ -291,7 +302,9 @@ void write_planned_model(const Checkpoint& checkpoint, WeightSource& source,
   fs::create_directories(folder, code);
   if (code) throw Error(fmt::format("cannot make the folder: {}", code.message())).in(folder.string());
   const std::vector<SideFile> beside = side_files(checkpoint.folder()).files;
-  WrittenTogether files(folder);
+  std::vector<std::string> names{kActivations, kWeights};
+  for (const SideFile& file : beside) names.push_back(file.name);
+  WrittenTogether files(folder, names);
   Recorder(checkpoint, source, edits).write(samples, files.add(folder / kActivations));
   files.add(folder / kWeights);
   Writer(checkpoint, source, edits).write(folder);

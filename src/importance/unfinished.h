@@ -1,6 +1,6 @@
-// The mark of a folder into which a model is being written: an empty file "unfinished.partPID" beside the
-// rest. Where no such process runs any more it was killed, and what lies there may be part of a model. The
-// next run may write over that, and over nothing else.
+// The mark of a folder into which a model is being written: a file "unfinished.partPID" with the names of
+// what is written beside it, one a line. Where no such process runs any more it was killed, and what lies
+// there may be part of a model. The next run may remove files of these names, and no others.
 //
 // All of it stands here: the command asks before it loads the engine.
 #pragma once
@@ -10,12 +10,14 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
 namespace rankscope {
 
 inline const std::string kUnfinished = "unfinished.part";
+constexpr uint64_t kLargestMark = 1u << 20;
 
 /// Whether a killed process left its mark in this folder, and none that runs has one there.
 inline bool was_left_unfinished(const std::filesystem::path& folder) {

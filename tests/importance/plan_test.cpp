@@ -178,8 +178,9 @@ TEST(PlanOf, AModelIsWrittenOverWhatAKilledRunLeft) {
   const TemporaryFolder folder;
   const fs::path planned = folder.path() / "planned";
   fs::create_directory(planned);
-  for (const char* name : {"unfinished.part999999999", "model.safetensors", "vocab.txt.part999999999",
-                           "merges.txt", "notes of mine"})
+  write_file(planned / "unfinished.part999999999", "model.safetensors\nvocab.txt\nmerges.txt\n");
+  for (const char* name : {"model.safetensors", "vocab.txt.part999999999", "merges.txt", "notes of mine",
+                           "README of mine.md", "NOTICE"})
     write_file(planned / name, "half of it");
   write_ids(folder.path() / "ids.txt", 10, 3);
   PlanRequest r;
@@ -188,8 +189,8 @@ TEST(PlanOf, AModelIsWrittenOverWhatAKilledRunLeft) {
   make_plan(r, {}).write(planned);
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(planned)) names.insert(entry.path().filename().string());
-  EXPECT_EQ(names, (std::set<std::string>{"activations.safetensors", "config.json", "model.safetensors",
-                                          "notes of mine"}));
+  EXPECT_EQ(names, (std::set<std::string>{"NOTICE", "README of mine.md", "activations.safetensors",
+                                          "config.json", "model.safetensors", "notes of mine"}));
   EXPECT_FALSE(verify({planned, planned / "activations.safetensors", "float32", "cpu", 1}).empty());
 }
 
