@@ -83,8 +83,9 @@ void refuse_empty(const std::vector<std::string>& arguments) {
       continue;
     }
     if (!word.empty() && !value) continue;
-    const bool named = value || (i > 0 && arguments[i - 1].starts_with("-"));
-    throw usage_error(named ? "its value is empty" : "an argument is empty")
+    throw usage_error(value   ? "its value is empty"
+                      : i > 0 ? "an empty word stands behind it"
+                              : "an argument is empty")
         .in(printable(value   ? word.substr(0, word.size() - 1)
                       : i > 0 ? arguments[i - 1]
                               : "the first"))

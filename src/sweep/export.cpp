@@ -268,8 +268,9 @@ void read_kept_table(const fs::path& file, KeptTrials& out) {
 
 void read_kept_list(const fs::path& file, KeptTrials& out) {
   std::istringstream lines(read_file(file, uint64_t{1} << 30));
+  int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
-    const Json row = parse_json(line, file.string());
+    const Json row = parse_json(line, fmt::format("{}, line {}", file.string(), ++number));
     const JsonObject said(row, file.string());
     KeptTrial& trial = out[said.string("id")];
     trial.study = said.string("study", "");
@@ -342,12 +343,15 @@ std::vector<std::string> export_tables(const Study& study, const std::vector<Sto
   fs::create_directories(folder, fault);
   if (fault) throw Error(fmt::format("cannot make the folder: {}", fault.message())).in(folder.string());
   std::vector<std::pair<std::string, std::string>> files;
-  if (format == "jsonl")
-    files.emplace_back("trials.jsonl", trials_jsonl(trials));
-  else
-    files.emplace_back("trials.csv", csv_text(tables.trials));
+  // The other form of an earlier export would be of other trials than the rest.
+  const auto there = [&](const char* name) { return fs::exists(folder / name, fault); };
+  if (format == "jsonl" || there("trials.jsonl")) files.emplace_back("trials.jsonl", trials_jsonl(trials));
+  if (format != "jsonl" || there("trials.csv")) files.emplace_back("trials.csv", csv_text(tables.trials));
   files.emplace_back("summary.csv", csv_text(summary_table(points(trials), trials)));
-  if (!tables.published.columns.empty()) files.emplace_back("published.csv", csv_text(tables.published));
+  if (!tables.published.columns.empty())
+    files.emplace_back("published.csv", csv_text(tables.published));
+  else if (there("published.csv"))
+    remove_file(folder / "published.csv");
   files.emplace_back("study.json", tables.about.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   std::vector<std::string> names;
   for (const auto& [name, content] : files) {

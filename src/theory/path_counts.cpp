@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/special.h"
+
 namespace rankscope {
 
 namespace {
 
 double log_choose(double n, double k) {
-  return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
+  return log_gamma(n + 1) - log_gamma(k + 1) - log_gamma(n - k + 1);
 }
 
 // log(x^n), given log x: 0^0 is 1.

@@ -60,7 +60,7 @@ What cannot be is refused with the number named.
   $ for heads in ,4 4, ""; do rankscope choose --width 1024 --layers 24 --heads "$heads" 2>&1 | head -1; done
   error: there is nothing before the first comma
   error: there is nothing behind the last comma
-  error: its value is empty
+  error: an empty word stands behind it
   $ rankscope choose --width 1024 --layers 24 --heads 4 8
   error: there is no place for 8
     try  rankscope choose --help

@@ -94,7 +94,7 @@ Results are written over results, and over nothing else.
   wrote trained: rankscope scan trained --random-tokens
   wrote trained: rankscope scan trained --random-tokens
   $ rankscope scan --samples 1 --out ""
-  error: its value is empty
+  error: an empty word stands behind it
     in   --out
     try  a variable of the shell that is not set is such a word
   [2]

@@ -389,7 +389,7 @@ What is run again is what failed, and what a process left that is gone.
   $ rankscope study retry moved 2>&1 > /dev/null | head -1
   no trial has failed, and none is unfinished
   $ rankscope study run vote d=64 n=4 heads=1,2 samples=2000000 --threads 1 --out killed > said 2>&1 & pid=$!
-  > until rankscope study status killed 2> /dev/null | grep -q '1 running'; do sleep 0.02; done; kill -9 $pid; wait $pid 2> /dev/null
+  > until rankscope study status killed 2> /dev/null | grep -q '1 running' || ! kill -0 $pid 2> /dev/null; do sleep 0.02; done; kill -9 $pid; wait $pid 2> /dev/null
   > rankscope study retry killed 2>&1 > /dev/null | head -1 | sed 's/[12] unfinished go\(es\)*/N unfinished go/'
   no trial has failed; N unfinished go on
 
