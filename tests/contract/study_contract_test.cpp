@@ -116,7 +116,8 @@ TEST(KeptResults, HaveRowsWhoseSettingsGiveTheirIds) {
     ++folders;
     const Gathered kept = gather(std::vector{entry.path()}, runners());
     EXPECT_FALSE(kept.trials.empty()) << entry.path();
-    const Runner& runner = find_runner(runners(), kept.study.runner, entry.path());
+    const std::string place = entry.path().string();
+    const Runner& runner = find_runner(runners(), kept.study.runner, place);
     std::set<std::string> unknown;  // of results that the runner does not list
     for (const StoredTrial& trial : kept.trials) {
       EXPECT_EQ(trial.state, TrialState::done) << entry.path() << " " << trial.id;
