@@ -1,5 +1,7 @@
 #include "importance/filing.h"
 
+#include <cmath>
+
 #include "base/stats.h"
 #include "pass/readout.h"
 
@@ -17,6 +19,12 @@ std::vector<double> Filing::loss_gained(const Judged& j) const {
 
 double Filing::mean_loss_gained(const Judged& j) const {
   return j.loss.empty() ? kNone : mean_over_tokens(loss_gained(j), e_.asked()).value;
+}
+
+bool Filing::loses_text(const Judged& j, double epsilon) const {
+  if (j.loss.empty()) return false;
+  const WeightedMean rise = mean_over_tokens(loss_gained(j), e_.asked());
+  return rise.value - 2 * (std::isfinite(rise.error) ? rise.error : 0) > epsilon;
 }
 
 void Filing::judged(const std::string& stem, const RowPlace& place, const Judged& j) {

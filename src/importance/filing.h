@@ -33,6 +33,9 @@ class Filing {
   /// What the loss gains, by sample.
   std::vector<double> loss_gained(const Judged& j) const;
   double mean_loss_gained(const Judged& j) const;
+  /// Whether the text surely loses more than `epsilon` nats, however little the output changes: a network may
+  /// stay sure of another token.
+  bool loses_text(const Judged& j, double epsilon) const;
   const Evaluator& evaluator() const { return e_; }
 
  private:

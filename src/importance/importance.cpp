@@ -65,8 +65,7 @@ class Importance {
         table_(table),
         notes_(notes),
         chosen_(spread_out(static_cast<int64_t>(job.samples.size()), job.request.ablate_samples)),
-        questions_(
-            questions_for(job.source.spec(), picked(job.samples, chosen_), job.mask, job.request.seed)),
+        questions_(asked_of(job, chosen_, notes)),
         evaluator_({.source = job.source,
                     .questions = questions_,
                     .batch_size = job.request.batch_size,
@@ -101,6 +100,12 @@ class Importance {
   }
 
  private:
+  static Questions asked_of(const ImportanceJob& job, std::vector<int64_t>& chosen,
+                            std::vector<std::string>& notes) {
+    Questions q = questions_for(job.source.spec(), picked(job.samples, chosen), job.mask, job.request.seed);
+    note_unasked(keep_asked(q, chosen), notes);
+    return q;
+  }
   const ModelSpec& spec() const { return evaluator_.spec(); }
   double epsilon() const {
     return job_.request.thresholds[spec().output.kind != HeadKind::none ? "epsilon" : "epsilon_error"];
@@ -265,7 +270,8 @@ class Importance {
     for (size_t i = 0; i < zero_heads_.size(); ++i) {
       const Estimate e = arithmetic_mean(zero_heads_[i].judged.kl);
       const auto l = static_cast<size_t>(zero_heads_[i].unit.layer);
-      if (e.value + 2 * e.stderr_ < epsilon() && !estimates_.scores[l].empty())  // one sample has no error
+      if (e.value + 2 * e.stderr_ < epsilon() &&  // one sample has no error
+          !filing_.loses_text(zero_heads_[i].judged, epsilon()) && !estimates_.scores[l].empty())
         free.push_back(i);
     }
     const auto scores = [&](size_t i) -> const std::vector<double>& {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -90,11 +91,13 @@ class Planner {
       for (std::string& note : side_files(checkpoint_.folder()).notes)
         result_.notes.push_back(std::move(note));
     result_.more_to_read = input_.unread > 0 || r.random_tokens;
-    const size_t count = input_.samples.size(), last = std::max<size_t>(1, count / 5),
-                 searched = count - last;
+    all_.numbers.resize(input_.samples.size());
+    std::iota(all_.numbers.begin(), all_.numbers.end(), 0);
+    note_unasked(keep_asked(all_.questions, all_.numbers), result_.notes);
+    const size_t count = all_.numbers.size(), last = std::max<size_t>(1, count / 5), searched = count - last;
     if (input_.unread > 0) {
-      const int64_t there = static_cast<int64_t>(count) + input_.unread;
-      result_.notes.push_back(fmt::format("{} of {}{} samples were read: --samples {} reads more", count,
+      const auto read = static_cast<int64_t>(input_.samples.size()), there = read + input_.unread;
+      result_.notes.push_back(fmt::format("{} of {}{} samples were read: --samples {} reads more", read,
                                           r.token_ids ? "" : "about ", there, there));
     }
     if (count < kFewest)
@@ -130,7 +133,7 @@ class Planner {
       q.samples.push_back(all.samples[i]);
       q.answers.places.push_back(all.answers.places[i]);
       q.answers.ids.push_back(all.answers.ids[i]);
-      part.numbers.push_back(static_cast<int64_t>(i));
+      part.numbers.push_back(all_.numbers[i]);
     }
     return part;
   }

@@ -186,7 +186,7 @@ void add_rank_curve(const RankCurve& curve, Evaluator& evaluator, const WriteGra
     for (int64_t only = -1; only < spec.depth(); ++only, ++i) {
       filing.judged(stem, {only < 0 ? everywhere : site(only), only, -1, rank}, judged[i]);
       int64_t& least = enough[static_cast<size_t>(only + 1)];
-      if (least == 0 && within(judged[i].kl, epsilon)) least = rank;
+      if (least == 0 && within(judged[i].kl, epsilon) && !filing.loses_text(judged[i], epsilon)) least = rank;
     }
   for (int64_t only = -1; only < spec.depth(); ++only)
     if (const int64_t least = enough[static_cast<size_t>(only + 1)]; least > 0)

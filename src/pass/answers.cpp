@@ -1,5 +1,7 @@
 #include "pass/answers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -106,6 +108,30 @@ Questions questions_for(const ModelSpec& spec, const std::vector<Sample>& sample
                                  [](const std::vector<int64_t>& ids) { return !ids.empty(); });
   if (!asked) q.kind = LossKind::none;  // single tokens have no next one
   return q;
+}
+
+size_t keep_asked(Questions& questions, std::vector<int64_t>& numbers) {
+  if (questions.kind == LossKind::none) return 0;
+  Questions kept{questions.kind, {}, {}};
+  std::vector<int64_t> left;
+  for (size_t i = 0; i < questions.samples.size(); ++i) {
+    if (questions.answers.ids[i].empty()) continue;
+    kept.samples.push_back(std::move(questions.samples[i]));
+    kept.answers.places.push_back(std::move(questions.answers.places[i]));
+    kept.answers.ids.push_back(std::move(questions.answers.ids[i]));
+    left.push_back(numbers[i]);
+  }
+  const size_t gone = numbers.size() - left.size();
+  questions = std::move(kept), numbers = std::move(left);
+  return gone;
+}
+
+void note_unasked(size_t samples, std::vector<std::string>& notes) {
+  if (samples > 0)
+    notes.push_back(fmt::format(
+        "{} sample{} that ask{} for no token (one token, or special ones alone) say "
+        "nothing of what parts are worth, and {} left out there",
+        samples, samples == 1 ? "" : "s", samples == 1 ? "s" : "", samples == 1 ? "was" : "were"));
 }
 
 std::optional<int64_t> mask_token(const fs::path& folder, const Tokenizer& tokenizer) {

@@ -44,6 +44,11 @@ struct Questions {
 Questions questions_for(const ModelSpec& spec, const std::vector<Sample>& samples,
                         std::optional<int64_t> mask, uint64_t seed);
 
+/// Leaves out the samples of which nothing is asked, and their numbers: what a network answers them costs no
+/// loss. Where nothing is asked of any (no loss, single tokens) all stay. Says how many went.
+size_t keep_asked(Questions& questions, std::vector<int64_t>& numbers);
+void note_unasked(size_t samples, std::vector<std::string>& notes);
+
 constexpr double kHiddenShare = 0.15;
 
 /// The token that the folder's tokenizer hides words behind: what its tokenizer_config.json or

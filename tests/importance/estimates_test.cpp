@@ -136,6 +136,41 @@ TEST(RankCurve, WordsAreReadAndOthersRefused) {
     EXPECT_THROW(parse_curve(words), Error) << words;
 }
 
+TEST(Questions, SamplesThatAskForNothingGoWithTheirNumbers) {
+  ModelSpec spec = tiny_spec(NormPlace::pre);
+  for (BlockSpec& b : spec.blocks) b.attention().causal = true;
+  std::vector<int64_t> numbers{3, 5, 8};
+  Questions q = questions_for(spec, random_samples({4, 1, 2}, 50), {}, 1);
+  ASSERT_EQ(q.kind, LossKind::next_token);
+  const std::vector<int64_t> last = q.samples[2].ids;
+  EXPECT_EQ(keep_asked(q, numbers), 1u);
+  EXPECT_EQ(numbers, (std::vector<int64_t>{3, 8}));
+  ASSERT_EQ(q.samples.size(), 2u);
+  EXPECT_EQ(q.samples[1].ids, last);
+  EXPECT_EQ(q.answers.ids[1], (std::vector<int64_t>{last[1]}));
+  EXPECT_EQ(keep_asked(q, numbers), 0u);
+  Questions nothing = questions_for(spec, random_samples({1, 1, 1}, 50), {}, 1);
+  EXPECT_EQ(keep_asked(nothing, numbers = {0, 1, 2}), 0u);
+  EXPECT_EQ(nothing.samples.size(), 3u);
+}
+
+// An output that hardly changes may be sure of another token than the text has.
+TEST(RankCurve, ATextThatSurelyLosesMoreIsToldFromOneWhoseLossIsNotKnown) {
+  Small m(tiny_spec(NormPlace::pre), 6);
+  ResultTable table;
+  const Filing filing(m.evaluator, {0, 1, 2, 3, 4, 5}, table);
+  Judged j{m.evaluator.full().loss, std::vector<double>(6, 1e-9)};
+  ASSERT_EQ(j.loss.size(), 6u);
+  EXPECT_FALSE(filing.loses_text(j, 0.001));
+  for (size_t s = 0; s < 6; ++s) j.loss[s] += 0.01 + (s % 2 == 0 ? 0.001 : -0.001);
+  EXPECT_TRUE(filing.loses_text(j, 0.001));
+  EXPECT_FALSE(filing.loses_text(j, 0.02));
+  for (size_t s = 0; s < 6; ++s) j.loss[s] += s % 2 == 0 ? 0.1 : -0.1;
+  EXPECT_FALSE(filing.loses_text(j, 0.001));
+  j.loss.clear();
+  EXPECT_FALSE(filing.loses_text(j, 0.001));
+}
+
 // A cut that changes nothing costs nothing, and one head's cost is what the whole layer's is where only that
 // head is cut: the others of the layer here write nothing.
 TEST(RankCurve, CostsNothingAtFullRankAndFallsToIt) {
