@@ -12,6 +12,7 @@
 #include "lenses/support/on_device.h"
 #include "lenses/support/some_places.h"
 #include "lenses/support/tile_rows.h"
+#include "spectral/batch.h"
 
 namespace rankscope {
 namespace {
@@ -95,8 +96,13 @@ class Logits : public Measurement, public LongMeasurement {
     kept_.clear();
     if (kept.size(2) < 2 || kept.size(3) < 2) return out;
     const at::Tensor c = kept - kept.mean(-1, true), gram = at::matmul(c, c.transpose(2, 3)).to(at::kDouble);
-    const at::Tensor ratio = gram.diagonal(0, 2, 3).sum(-1).square() /
-                             gram.square().sum(at::IntArrayRef{2, 3});  // 0 / 0: not defined
+    const at::Tensor squares = gram.diagonal(0, 2, 3).sum(-1);
+    // What rounding leaves of equal scores has a rank of its own, and says nothing.
+    const double rounding = 16 * epsilon_of(kept);
+    const at::Tensor equal =
+        squares <= rounding * rounding * kept.square().sum(at::IntArrayRef{2, 3}, false, at::kDouble);
+    const at::Tensor ratio =
+        (squares.square() / gram.square().sum(at::IntArrayRef{2, 3})).masked_fill(equal, kNone);
     out.index_copy_(0, sent(at::tensor(read_for_rank(view, out.size(0)), at::kLong), out.device()), ratio);
     return out;
   }
@@ -121,10 +127,11 @@ extern const Lens lens_logits{
                 {.name = "logit_rank",
                  .formula =
                      "(sum sigma^2)^2 / sum sigma^4 of those scores, of every fourth sample; causal: of "
-                     "the later half of the queries and the earlier half of the keys",
+                     "the later half of the queries and the earlier half of the keys; none where they differ "
+                     "by rounding alone",
                  .meaning = "directions in which a head compares these tokens; 1: one feature decides",
                  .low = 1.0 - 1e-5,
-                 .version = 2}},
+                 .version = 3}},
     .start = [](const LensContext&) -> std::unique_ptr<Measurement> { return std::make_unique<Logits>(); }};
 
 }  // namespace rankscope

@@ -215,8 +215,10 @@ extern const Lens lens_readers{
           .formula =
               "mean over units of E (x - m)^2 / E (x - mu)^2, m the mean over the sample's tokens (causal: "
               "over those up to this one), mu that over all samples; at most 32 content tokens of a sample, "
-              "without those whose squared distance from the mean, every unit over its variance, is over 20 "
-              "times the median one; of an MLP without units whose activation passes less than 0.001 of what "
+              "without those whose squared distance from the sample's mean, every unit over its variance in "
+              "the "
+              "sample, is over 20 times the median one; of an MLP without units whose activation passes less "
+              "than 0.001 of what "
               "they read (root mean squares), unless it is so of all; 0 where nothing differs at all",
           .meaning = "0: the tokens of a sample are all alike, though samples differ; tokens drawn "
                      "independently of their sample give 1 - 1/n",

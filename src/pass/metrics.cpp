@@ -31,12 +31,14 @@ const std::vector<MetricInfo>& metrics_without_lens() {
            "vocabulary ||y - mean y||_F / ||y||_F",
        .meaning = "0: the output is the same at every token, and nothing can be needed for it"},
       {.name = "use",
-       .formula =
-           "KL(full | the content tokens in front of the layer's MLP replaced by their mean, causal: by that "
-           "of those up to each) / KL(full | mean output of the corpus), KL averaged over the tokens of a "
-           "sample, then over samples; without a vocabulary ||y - y'||^2 / ||y||^2 of a sample for KL",
+       .formula = "KL(full | the content tokens in front of the layer's MLP (of parallel blocks: of the "
+                  "block) replaced "
+                  "by their mean, causal: by that of those up to each) / KL(full | mean output of the "
+                  "corpus), KL averaged over the tokens of a "
+                  "sample, then over samples; without a vocabulary ||y - y'||^2 / ||y||^2 of a sample for KL",
        .meaning =
-           "0: the output needs nothing that tells the tokens of a sample apart; 1: all it has hangs on it"},
+           "0: the output needs nothing that tells the tokens of a sample apart; 1: all it has hangs on it",
+       .version = 2},
       {.name = "spread_fisher",
        .formula =
            "E (x - m)^T G (x - m) / E (x - mu)^T G (x - mu) in front of the layer's MLP, G = E g g^T, g the "
@@ -179,8 +181,11 @@ const std::vector<MetricInfo>& metrics_without_lens() {
        .formula = "half the mean over draws of (g_y . (z_h cut - z_h))^2 / tokens, of one head",
        .meaning = "0: that rank suffices for this head"},
       {.name = "rank_map_suffices",
-       .formula = "smallest rank of the curve whose KL + 2 standard errors is below epsilon",
-       .meaning = "the rank that the output needs"},
+       .formula =
+           "smallest rank of the curve whose KL + 2 standard errors is below epsilon, and with which the "
+           "loss does not rise by more than epsilon + 2 standard errors",
+       .meaning = "the rank that the output needs",
+       .version = 2},
       {.name = "rank_map_suffices_estimate",
        .formula = "the same of one head, by rank_map_estimate_kl",
        .meaning = "the rank that the output needs of this head"},

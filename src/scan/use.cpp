@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/stats.h"
+#include "lenses/support/median.h"
 #include "model/block.h"
 #include "model/embed_and_unembed.h"
 #include "pass/mean_output.h"
@@ -22,14 +23,19 @@ namespace {
 
 constexpr size_t kAtOnce = 16;  // layers: each holds activations of its own
 
-/// The content tokens of every sample replaced by their mean, causal ones by that of those up to them.
+/// The content tokens of every sample replaced by their mean, causal ones by that of those up to them. A
+/// massive one would be all there is of the mean.
 at::Tensor with_mean_tokens(const at::Tensor& x, const Batch& batch, bool causal) {
   at::Tensor out = x.clone();
+  const at::Tensor norms = x.to(at::kDouble).norm(2, 1).cpu();
   for (int64_t s = 0; s < batch.count(); ++s) {
+    const int64_t first = batch.offsets[static_cast<size_t>(s)], count = batch.length(s);
+    const std::vector<uint8_t> massive =
+        above_median({norms.data_ptr<double>() + first, static_cast<size_t>(count)});
     std::vector<int64_t> rows;
-    for (int64_t i = batch.offsets[static_cast<size_t>(s)]; i < batch.offsets[static_cast<size_t>(s) + 1];
-         ++i)
-      if (batch.content[static_cast<size_t>(i)]) rows.push_back(i);
+    for (int64_t i = 0; i < count; ++i)
+      if (batch.content[static_cast<size_t>(first + i)] && !massive[static_cast<size_t>(i)])
+        rows.push_back(first + i);
     if (rows.empty()) continue;
     const at::Tensor at = at::tensor(rows, at::kLong).to(x.device());
     const at::Tensor tokens = x.index_select(0, at).to(at::kDouble);
