@@ -114,52 +114,58 @@ std::map<const Row*, Side> by_row(const std::vector<const Row*>& rows, double th
   return out;
 }
 
-void judge_heads(Case& c) {
-  const std::vector<const Row*>& rows = c.evidence.all("full", "head_varied_rel");
-  if (rows.empty()) {
-    c.say("head", "not known: no head_varied_rel was measured, or no two tokens differ", false).measured =
-        false;
-    return;
-  }
-  if (c.too_short()) {
-    c.say("head", fmt::format("not known: {}", c.short_text()), false);
-    return;
-  }
-  const double dead = c.limit("dead");
-  const Row& weakest = **std::min_element(rows.begin(), rows.end(),
-                                          [](const Row* a, const Row* b) { return a->value < b->value; });
-  std::vector<const Row*> ablated, costs;
-  std::vector<std::string> undecided;
-  std::vector<Claim> claims;
+/// The heads by what is known of them: some were taken out, of the others their writing alone is known.
+struct Looked {
+  std::vector<const Row*> ablated, costs;  // taken out, and what that cost; in step
+  std::vector<std::string> undecided;      // not taken out, though they write next to nothing
   const Row* first_undecided = nullptr;
-  const std::vector<Side> varied = sides_of(rows, dead);
+  std::vector<Claim> claims;
+};
+
+Looked look_at(const Case& c, const std::vector<const Row*>& rows, const std::vector<Side>& varied,
+               double dead) {
+  Looked out;
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row* r = rows[i];
     if (const Row* cost = c.output_cost("-head-mean:" + label(*r))) {
-      ablated.push_back(r);
-      costs.push_back(cost);
+      out.ablated.push_back(r);
+      out.costs.push_back(cost);
       continue;
     }
-    claims.push_back({fmt::format("idle {}", label(*r)),
-                      varied[i] == Side::above ? Claim::Answer::no : Claim::Answer::unknown});
+    out.claims.push_back({fmt::format("idle {}", label(*r)),
+                          varied[i] == Side::above ? Claim::Answer::no : Claim::Answer::unknown});
     if (r->value >= dead) continue;
-    undecided.push_back(fmt::format("{} ({})", label(*r), number(r->value)));
-    if (first_undecided == nullptr) first_undecided = r;
+    out.undecided.push_back(fmt::format("{} ({})", label(*r), number(r->value)));
+    if (out.first_undecided == nullptr) out.first_undecided = r;
   }
-  if (ablated.empty() && undecided.empty()) {
-    const bool known = std::all_of(varied.begin(), varied.end(), [](Side s) { return s == Side::above; });
-    about(c.say("head",
-                fmt::format("{}{}: the weakest, {}, varies by {} of what the stream varies, threshold {}{}",
-                            known ? "no head writes next to nothing"
-                                  : "not known whether every head writes more than next to nothing",
-                            c.of_those("head_varied_rel"), label(weakest), with_error(weakest), number(dead),
-                            c.beside(c.evidence.of_head(c.evidence.baseline(), "head_varied_rel",
-                                                        weakest.layer, weakest.head))),
-                known),
-          weakest, dead);
-  }
+  return out;
+}
+
+void say_weakest(Case& c, const std::vector<const Row*>& rows, const std::vector<Side>& varied, double dead) {
+  const Row& weakest = **std::min_element(rows.begin(), rows.end(),
+                                          [](const Row* a, const Row* b) { return a->value < b->value; });
+  const bool known = std::all_of(varied.begin(), varied.end(), [](Side s) { return s == Side::above; });
+  about(c.say("head",
+              fmt::format("{}{}: the weakest, {}, varies by {} of what the stream varies, threshold {}{}",
+                          known ? "no head writes next to nothing"
+                                : "not known whether every head writes more than next to nothing",
+                          c.of_those("head_varied_rel"), label(weakest), with_error(weakest), number(dead),
+                          c.beside(c.evidence.of_head(c.evidence.baseline(), "head_varied_rel", weakest.layer,
+                                                      weakest.head))),
+              known),
+        weakest, dead);
+}
+
+/// The heads that were taken out, by what that cost the output.
+struct Groups {
   Group silent, constant, dormant, needed, half;
   std::vector<std::string> unclear;
+};
+
+/// What is known of heads outside the groups goes to `claims`.
+Groups group_by_cost(const Case& c, const std::vector<const Row*>& ablated,
+                     const std::vector<const Row*>& costs, double dead, std::vector<Claim>& claims) {
+  Groups out;
   const std::vector<Side> sides =
       costs.empty() ? std::vector<Side>() : sides_of(costs, c.epsilon_of(*costs.front()));
   std::vector<const Row*> bares, ables;
@@ -177,60 +183,87 @@ void judge_heads(Case& c) {
     const Claim idle{fmt::format("idle {}", label(head)), answer_of(sides[i], Side::below)};
     if (sides[i] != Side::below) claims.push_back(idle);
     if (sides[i] == Side::unclear)
-      unclear.push_back(fmt::format("{} ({})", label(head), with_error(*costs[i])));
-    if (sides[i] == Side::above) needed.add(head, *costs[i]);
+      out.unclear.push_back(fmt::format("{} ({})", label(head), with_error(*costs[i])));
+    if (sides[i] == Side::above) out.needed.add(head, *costs[i]);
     if (sides[i] != Side::below) continue;
     const Row* bare = c.output_cost("-head-bare:" + label(head));
     const Side nothing = bare == nullptr ? Side::unclear : nothing_of.at(bare);
     // A head that could write, and does not: where it looks keeps it quiet on this text, not its maps.
     const Row* able = c.evidence.of_head("full", "head_able_rel", head.layer, head.head);
     const Side could = able == nullptr ? Side::below : could_of.at(able);
-    Group& group = could == Side::above     ? dormant
-                   : nothing == Side::below ? silent
-                   : nothing == Side::above ? constant
-                                            : half;
+    Group& group = could == Side::above     ? out.dormant
+                   : nothing == Side::below ? out.silent
+                   : nothing == Side::above ? out.constant
+                                            : out.half;
     group.add(head, *costs[i]);
     group.claims.push_back(idle);
     group.claims.push_back({fmt::format("silent {}", label(head)), answer_of(nothing, Side::below)});
     if (able != nullptr)
       group.claims.push_back({fmt::format("dormant {}", label(head)), answer_of(could, Side::above)});
-    if (could == Side::above) dormant.able = std::min(dormant.able, able->value);
-    if (&group == &silent) silent.most = std::max(silent.most, bare->value);  // what is said of both
+    if (could == Side::above) out.dormant.able = std::min(out.dormant.able, able->value);
+    if (&group == &out.silent) out.silent.most = std::max(out.silent.most, bare->value);  // said of both
   }
-  say_cost(c, silent, "silent on this text",
-           "with nothing but its biases in its place, and with its mean, the cost is at most", silent.most);
-  say_cost(c, constant, "constant on this text", "its mean in its place costs at most", constant.most);
-  if (!dormant.heads.empty())
+  return out;
+}
+
+void say_groups(Case& c, const Groups& g, double dead) {
+  say_cost(c, g.silent, "silent on this text",
+           "with nothing but its biases in its place, and with its mean, the cost is at most", g.silent.most);
+  say_cost(c, g.constant, "constant on this text", "its mean in its place costs at most", g.constant.most);
+  if (!g.dormant.heads.empty())
     say_cost(
-        c, dormant,
+        c, g.dormant,
         fmt::format(
             "dormant on this text, writing nothing that matters though able to write {} of what the stream "
             "varies or more (threshold {})",
-            number(dormant.able), number(kAble * dead)),
-        "its mean in its place costs at most", dormant.most);
-  say_cost(c, half, "idle on this text, silent or constant", "its mean in its place costs at most",
-           half.most);
-  say_cost(c, needed, fmt::format("needed, though varying by less than {} of the stream", number(dead)),
-           "with its mean in its place the cost is at least", needed.least);
+            number(g.dormant.able), number(kAble * dead)),
+        "its mean in its place costs at most", g.dormant.most);
+  say_cost(c, g.half, "idle on this text, silent or constant", "its mean in its place costs at most",
+           g.half.most);
+  say_cost(c, g.needed, fmt::format("needed, though varying by less than {} of the stream", number(dead)),
+           "with its mean in its place the cost is at least", g.needed.least);
   std::vector<std::string> accepted;
-  for (const Group* g : {&silent, &constant, &dormant, &half})
-    accepted.insert(accepted.end(), g->heads.begin(), g->heads.end());
+  for (const Group* each : {&g.silent, &g.constant, &g.dormant, &g.half})
+    accepted.insert(accepted.end(), each->heads.begin(), each->heads.end());
   if (accepted.size() > 1) together(c, accepted);
-  if (!unclear.empty())
+}
+
+void say_undecided(Case& c, const Looked& looked, double dead) {
+  const bool one = looked.undecided.size() == 1;
+  about(c.say("head",
+              fmt::format(
+                  "candidates, not decided: {} var{} by less than {} of what the stream varies; not known "
+                  "whether the output needs {}: run with --ablate",
+                  list_of(looked.undecided), one ? "ies" : "y", number(dead), one ? "it" : "them"),
+              false),
+        *looked.first_undecided, dead);
+}
+
+void judge_heads(Case& c) {
+  const std::vector<const Row*>& rows = c.evidence.all("full", "head_varied_rel");
+  if (rows.empty()) {
+    c.say("head", "not known: no head_varied_rel was measured, or no two tokens differ", false).measured =
+        false;
+    return;
+  }
+  if (c.too_short()) {
+    c.say("head", fmt::format("not known: {}", c.short_text()), false);
+    return;
+  }
+  const double dead = c.limit("dead");
+  const std::vector<Side> varied = sides_of(rows, dead);
+  Looked looked = look_at(c, rows, varied, dead);
+  if (looked.ablated.empty() && looked.undecided.empty()) say_weakest(c, rows, varied, dead);
+  const Groups groups = group_by_cost(c, looked.ablated, looked.costs, dead, looked.claims);
+  say_groups(c, groups, dead);
+  if (!groups.unclear.empty())
     c.say("head",
-          fmt::format("not known for {}: {}", list_of(unclear), why_unclear(*costs.front(), "epsilon")),
+          fmt::format("not known for {}: {}", list_of(groups.unclear),
+                      why_unclear(*looked.costs.front(), "epsilon")),
           false);
-  if (!undecided.empty())
-    about(c.say("head",
-                fmt::format(
-                    "candidates, not decided: {} var{} by less than {} of what the stream varies; not known "
-                    "whether the output needs {}: run with --ablate",
-                    list_of(undecided), undecided.size() == 1 ? "ies" : "y", number(dead),
-                    undecided.size() == 1 ? "it" : "them"),
-                false),
-          *first_undecided, dead);
+  if (!looked.undecided.empty()) say_undecided(c, looked, dead);
   auto& told = c.findings.back().claims;
-  told.insert(told.end(), claims.begin(), claims.end());
+  told.insert(told.end(), looked.claims.begin(), looked.claims.end());
   if (const std::vector<std::string> without = c.heads_without("head_varied_rel"); !without.empty())
     c.say(
         "head",
