@@ -339,12 +339,6 @@ SplitTokens::SplitTokens(SplitTokens&&) noexcept = default;
 SplitTokens& SplitTokens::operator=(SplitTokens&&) noexcept = default;
 SplitTokens::~SplitTokens() = default;
 
-SplitTokens SplitTokens::clone() const {
-  SplitTokens out(at::zeros({2, 1}, at::kDouble));
-  out.impl_->t = impl_->t;  // tensors are never changed in place
-  return out;
-}
-
 void SplitTokens::advance(const BlockSpec& block, const Weights& w, const Batch& batch) {
   const c10::NoGradGuard no_grad;
   Split& stream = impl_->t;

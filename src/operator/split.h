@@ -32,7 +32,6 @@ class SplitTokens {
   SplitTokens(SplitTokens&&) noexcept;
   SplitTokens& operator=(SplitTokens&&) noexcept;
   ~SplitTokens();
-  SplitTokens clone() const;
 
   /// One block over a batch of this one sample; weights in float64.
   void advance(const BlockSpec& block, const Weights& weights, const Batch& batch);

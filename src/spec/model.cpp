@@ -76,6 +76,4 @@ BlockSpec classic_block(NormPlace place, const NormSpec& norm, const AttentionSp
   return block;
 }
 
-std::string_view to_string(NormPlace place) { return place == NormPlace::pre ? "pre" : "post"; }
-
 }  // namespace rankscope

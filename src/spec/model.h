@@ -221,8 +221,6 @@ enum class NormPlace { pre, post };
 BlockSpec classic_block(NormPlace place, const NormSpec& norm, const AttentionSpec& attention,
                         const std::string& mlp_part = "mlp", const MlpSpec& mlp = {});
 
-std::string_view to_string(NormPlace);
-
 /// One line per kind of block, canonical: equal specs print equal text.
 std::string describe(const ModelSpec& spec);
 

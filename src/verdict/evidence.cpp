@@ -110,18 +110,6 @@ std::string Path::one(int layer) const {
   return layer == final_layer ? "the final norm" : fmt::format("layer {}", layer);
 }
 
-std::string Path::where(const std::vector<int>& layers) const {
-  std::vector<int> blocks = layers;
-  std::erase(blocks, final_layer);
-  const bool final = blocks.size() < layers.size();
-  std::string text;
-  if (!blocks.empty())
-    text = fmt::format("{} layer{} {}", pre_norm ? "at the input of" : "after", blocks.size() > 1 ? "s" : "",
-                       ranges(blocks));
-  if (final) text += blocks.empty() ? "at the final norm" : " and at the final norm";
-  return text;
-}
-
 Finding& Case::say(std::string topic, std::string sentence, bool known) {
   findings.push_back({std::move(topic), std::move(sentence), known, -1, -1, kNone, kNone, kNone});
   return findings.back();

@@ -74,8 +74,6 @@ struct Path {
 
   explicit Path(const ModelSpec& spec);
   std::string one(int layer) const;
-  /// "after layers 3-5 and 7", "at the input of layer 3 and at the final norm".
-  std::string where(const std::vector<int>& layers) const;
 };
 
 struct Case {
