@@ -11,11 +11,10 @@ namespace rankscope::lapack {
 bool have_lapack();
 
 /// Singular values of a [m, n], descending, into values [min(m, n)]. Overwrites a. False: did not converge.
-bool singular_values(float* a, int64_t m, int64_t n, float* values);
 bool singular_values(double* a, int64_t m, int64_t n, double* values);
 
-/// Eigenvalues of the symmetric g [n, n], ascending; only the upper triangle (row-major) is read. Overwrites
-/// g.
+/// Eigenvalues of the symmetric g [n, n], ascending; only the upper triangle (row-major) is read, and g is
+/// overwritten.
 bool symmetric_eigenvalues(double* g, int64_t n, double* values);
 
 /// g = a a^T [m, m] where m <= n, otherwise a^T a [n, n]; only the upper triangle (row-major) is written.

@@ -8,7 +8,6 @@ namespace {
 }  // namespace
 
 bool have_lapack() { return false; }
-bool singular_values(float*, int64_t, int64_t, float*) { absent(); }
 bool singular_values(double*, int64_t, int64_t, double*) { absent(); }
 bool symmetric_eigenvalues(double*, int64_t, double*) { absent(); }
 void gram(const double*, int64_t, int64_t, double*) { absent(); }
