@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "support.h"
@@ -11,9 +12,9 @@ namespace rankscope::fuzz {
 /// One change to a line or to a word of one: left out, repeated, copied or moved elsewhere, replaced by what
 /// readers stumble over; words are letters, digits and what is not ASCII, and what stands between them is
 /// kept or changed too.
-class LineMutator {
+class LineMutator : Mutator {
  public:
-  LineMutator(unsigned seed, size_t most) : random_(seed), most_(most) {}
+  using Mutator::Mutator;
 
   /// False when the text has no line or became too long: then the bytes are mutated as bytes.
   bool mutate(std::string& text) {
@@ -33,8 +34,6 @@ class LineMutator {
   }
 
  private:
-  size_t below(size_t n) { return n == 0 ? 0 : random_() % n; }
-
   void change(std::vector<std::string>& lines) {
     if (lines.empty()) return;
     const size_t at = below(lines.size()), other = below(lines.size());
@@ -121,16 +120,6 @@ class LineMutator {
                                                            "\x1b[31m"};
     return below(8) == 0 ? std::string(below(300), 'a') : std::string(kAll[below(kAll.size())]);
   }
-
-  std::string mutated(std::string text) {
-    const size_t size = text.size();
-    text.resize(size + 16);
-    text.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(text.data()), size, text.size()));
-    return text;
-  }
-
-  std::minstd_rand random_;
-  size_t most_;
 };
 
 }  // namespace rankscope::fuzz

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -71,10 +70,31 @@ class Scratch {
   std::filesystem::path path_;
 };
 
-/// One change to a value somewhere inside: replaced, removed, copied from elsewhere, given another key.
-class JsonMutator {
+/// What every mutator draws from.
+class Mutator {
  public:
-  JsonMutator(unsigned seed, size_t most) : random_(seed), most_(most) {}
+  Mutator(unsigned seed, size_t most) : most_(most), random_(seed) {}
+
+ protected:
+  size_t below(size_t n) { return n == 0 ? 0 : random_() % n; }
+
+  std::string mutated(std::string text) {
+    const size_t size = text.size();
+    text.resize(size + 16);
+    text.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(text.data()), size, text.size()));
+    return text;
+  }
+
+  const size_t most_;  // bytes that the result may have
+
+ private:
+  std::minstd_rand random_;
+};
+
+/// One change to a value somewhere inside: replaced, removed, copied from elsewhere, given another key.
+class JsonMutator : Mutator {
+ public:
+  using Mutator::Mutator;
 
   /// False when the text is no JSON or became too long: then the bytes are mutated as bytes.
   bool mutate(std::string& text) {
@@ -88,8 +108,6 @@ class JsonMutator {
   }
 
  private:
-  size_t below(size_t n) { return n == 0 ? 0 : random_() % n; }
-
   static void collect(Json& value, std::vector<Json*>& out) {
     if (out.size() > 4000) return;
     out.push_back(&value);
@@ -163,24 +181,6 @@ class JsonMutator {
         at[mutated(key)] = value;
     }
   }
-
-  std::string mutated(std::string text) {
-    const size_t size = text.size();
-    text.resize(size + 16);
-    text.resize(LLVMFuzzerMutate(reinterpret_cast<uint8_t*>(text.data()), size, text.size()));
-    return text;
-  }
-
-  std::minstd_rand random_;
-  size_t most_;
 };
-
-/// Most of the time by structure, sometimes by bytes: broken JSON is an input, too.
-inline size_t mutate_json(uint8_t* data, size_t size, size_t most, unsigned seed) {
-  std::string text(text_of(data, size));
-  if (seed % 5 == 0 || !JsonMutator(seed, most).mutate(text)) return LLVMFuzzerMutate(data, size, most);
-  std::copy(text.begin(), text.end(), data);
-  return text.size();
-}
 
 }  // namespace rankscope::fuzz
