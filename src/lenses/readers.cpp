@@ -14,7 +14,7 @@
 #include "lenses/support/some_tokens.h"
 #include "model/sites.h"
 #include "spectral/batch.h"
-#include "tensors/norm.h"
+#include "tensors/operations.h"
 
 namespace rankscope {
 namespace {

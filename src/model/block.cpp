@@ -9,6 +9,7 @@
 #include "model/delta_gates.h"
 #include "model/experts.h"
 #include "tensors/norm.h"
+#include "tensors/operations.h"
 
 namespace rankscope {
 namespace {

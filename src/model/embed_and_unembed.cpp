@@ -4,6 +4,7 @@
 
 #include "model/batch_tensors.h"
 #include "tensors/norm.h"
+#include "tensors/operations.h"
 
 namespace rankscope {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "tensors/norm.h"
+#include "tensors/operations.h"
 
 namespace rankscope {
 namespace {

@@ -11,6 +11,7 @@
 #include "operator/gain.h"
 #include "operator/part.h"
 #include "tensors/norm.h"
+#include "tensors/operations.h"
 
 namespace rankscope {
 namespace {

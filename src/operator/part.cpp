@@ -2,6 +2,7 @@
 
 #include "operator/gain.h"
 #include "tensors/norm.h"
+#include "tensors/operations.h"
 
 namespace rankscope {
 namespace {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/attend.h"
 #include "tensors/norm.h"
+#include "tensors/operations.h"
 
 namespace rankscope {
 namespace {

@@ -1,4 +1,4 @@
-// Norms and activations on tensors.
+// Norms on tensors.
 #pragma once
 
 #include <string>
@@ -27,15 +27,5 @@ at::Tensor bias_of_norm(const NormSpec& norm, const Weights& weights, const std:
 /// What the norm multiplies every token of x [N, d] with before the gains, [N, 1]: 1 / sigma, 1 / rms, 1 /
 /// ||x||.
 at::Tensor norm_scale(const at::Tensor& x, const NormSpec& norm);
-
-/// In each of `heads` groups the numbers of `shared` [.., n], which all have alike, and then its part of
-/// `own`.
-at::Tensor set_beside(const at::Tensor& shared, const at::Tensor& own, int64_t heads);
-
-/// Every `chunk` numbers of x [.., n], `times` times side by side.
-at::Tensor repeat_chunks(const at::Tensor& x, int64_t times, int64_t chunk);
-
-/// `in_place`: x itself is used up where the function allows it.
-at::Tensor apply_activation(at::Tensor x, Activation activation, bool in_place = true);
 
 }  // namespace rankscope

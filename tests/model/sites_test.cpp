@@ -13,6 +13,7 @@
 #include "model/random_source.h"
 #include "support/tiny.h"
 #include "tensors/norm.h"
+#include "tensors/operations.h"
 
 namespace rankscope {
 namespace {
