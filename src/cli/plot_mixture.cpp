@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/table.h"
-#include "report/text.h"
 
 namespace rankscope {
 namespace {

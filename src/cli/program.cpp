@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <map>
 
 #include "base/error.h"
 #include "base/version.h"

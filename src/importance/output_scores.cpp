@@ -8,7 +8,6 @@
 
 #include "base/philox.h"
 #include "model/embed_and_unembed.h"
-#include "pass/readout.h"
 
 namespace rankscope {
 namespace {

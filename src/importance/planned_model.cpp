@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "checkpoint/load.h"
 #include "checkpoint/put_back.h"
 #include "checkpoint/stored.h"
 #include "importance/factored.h"

@@ -5,8 +5,6 @@
 // (post-norm), what it was given follows from what it gave, up to each token's mean and size.
 #include <ATen/ATen.h>
 
-#include <algorithm>
-
 #include "base/table.h"
 #include "lenses/lens.h"
 #include "lenses/support/on_device.h"

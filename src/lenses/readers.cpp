@@ -3,9 +3,7 @@
 // matter, nor do the gain and bias of the norm before it.
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "base/table.h"

@@ -1,7 +1,5 @@
 #include "model/embed_and_unembed.h"
 
-#include <algorithm>
-
 #include "model/batch_tensors.h"
 #include "tensors/norm.h"
 #include "tensors/operations.h"

@@ -6,7 +6,6 @@
 #include <map>
 #include <tuple>
 
-#include "base/error.h"
 #include "kernels/cpu/running_attention.h"
 #include "kernels/cuda/running_attention.h"
 #include "ops/checks.h"

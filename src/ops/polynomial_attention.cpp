@@ -2,7 +2,6 @@
 
 #include <torch/library.h>
 
-#include "base/error.h"
 #include "kernels/cuda/weight_sums.h"
 #include "ops/checks.h"
 #include "ops/function.h"

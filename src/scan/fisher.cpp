@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "importance/output_scores.h"

@@ -8,7 +8,6 @@
 #include <array>
 #include <bit>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "base/held_folder.h"
 #include "base/json.h"

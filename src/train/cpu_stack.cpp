@@ -7,7 +7,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/stats.h"
 #include "ops/adamw.h"

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "spec/json.h"
-#include "tensors/norm.h"
 #include "train/data.h"
 #include "train/layout.h"
 #include "train/networks.h"

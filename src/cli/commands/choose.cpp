@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iostream>
 #include <memory>
+#include <ostream>
 
 #include "base/error.h"
 #include "base/json.h"

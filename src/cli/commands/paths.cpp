@@ -8,8 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <memory>
+#include <ostream>
 
 #include "base/error.h"
 #include "cli/command.h"

@@ -14,7 +14,6 @@
 #include "cli/options.h"
 #include "cli/plot_mixture.h"
 #include "cli/plot_names.h"
-#include "cli/saved.h"
 #include "report/figure.h"
 #include "report/names.h"
 #include "report/plot.h"

@@ -13,7 +13,6 @@
 #include "operator/split.h"
 #include "studies/support/one_by_one.h"
 #include "studies/support/patterns.h"
-#include "tensors/norm.h"
 
 namespace rankscope {
 namespace {
