@@ -1,5 +1,5 @@
-// Sigmoid attention (Ramapuram et al. 2024): every key is taken or left on its own account, sigmoid(score -
-// log n).
+// Sigmoid attention (Ramapuram et al. 2024): every key is taken or left on its own account, by
+// sigmoid(score - log n).
 #include <cmath>
 
 #include "attention/support/scores.h"

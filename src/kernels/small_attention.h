@@ -19,9 +19,9 @@ struct Rows {
 ///   q [trials, sequences, queries, width_qk]    k [trials, sequences, keys, width_qk]
 ///   v [trials, sequences, keys, width_v]        out [trials, sequences, queries, width_v]
 ///
-/// Trial t has heads[t] heads: each owns width_qk / heads[t] consecutive columns of q and k, and width_v /
-/// heads[t] of v and out. With shared_values every head reads all of v: v is [.., keys, d_v], out is [..,
-/// queries, heads[t] * d_v], and width_v is d_v.
+/// Trial t has heads[t] heads: each owns width_qk / heads[t] consecutive columns of q and k, and
+/// width_v / heads[t] of v and out. With shared_values every head reads all of v: v is [.., keys, d_v], out
+/// is [.., queries, heads[t] * d_v], and width_v is d_v.
 struct SmallAttention {
   int64_t trials = 1, sequences = 1, queries = 1, keys = 1;
   int64_t width_qk = 1, width_v = 1;

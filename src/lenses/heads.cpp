@@ -1,5 +1,5 @@
-// What each head writes into the residual stream, beside what is there. ||z W_O^T||_F^2 = tr(Z M) with Z =
-// z^T z of a sample and M = W_O^T W_O, both [d_v, d_v], so a head's output [N, d] is never formed.
+// What each head writes into the residual stream, beside what is there. ||z W_O^T||_F^2 = tr(Z M) with
+// Z = z^T z of a sample and M = W_O^T W_O, both [d_v, d_v], so a head's output [N, d] is never formed.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -32,8 +32,9 @@ void self_attention_forward(const at::Tensor& qkv, int64_t tokens, const HeadSha
 void self_attention_backward(const at::Tensor& qkv, const at::Tensor& dout, int64_t tokens,
                              const HeadShape& shape, const at::Tensor& dqkv);
 
-/// Attention with separate queries: q [trials?, sequences * queries, width_qk], k and v [trials?, sequences *
-/// keys, ...]. Gives [trials?, sequences * queries, width_v], or heads * width_v with shared values.
+/// Attention with separate queries: q [trials?, sequences * queries, width_qk], k and v
+/// [trials?, sequences * keys, ...]. Gives [trials?, sequences * queries, width_v], or heads * width_v with
+/// shared values.
 at::Tensor small_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, int64_t queries,
                            int64_t keys, const HeadShape& shape);
 

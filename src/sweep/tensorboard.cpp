@@ -1,6 +1,6 @@
 // A record is its length, the masked checksum of the length, a protocol buffer of type tensorflow.Event, and
-// the masked checksum of that; all numbers little-endian. Fields used: Event.wall_time = 1 (double), step =
-// 2, file_version = 3, summary = 5; Summary.value = 1; Value.tag = 1, simple_value = 2 (float).
+// the masked checksum of that; all numbers little-endian. Fields used: Event.wall_time = 1 (double),
+// step = 2, file_version = 3, summary = 5; Summary.value = 1; Value.tag = 1, simple_value = 2 (float).
 #include "sweep/tensorboard.h"
 
 #include <fmt/format.h>

@@ -24,8 +24,8 @@ at::Tensor apply_grouped_norm(const at::Tensor& x, const NormSpec& norm, int64_t
 at::Tensor gain_of_norm(const NormSpec& norm, const Weights& weights, const std::string& stem);
 at::Tensor bias_of_norm(const NormSpec& norm, const Weights& weights, const std::string& stem);
 
-/// What the norm multiplies every token of x [N, d] with before the gains, [N, 1]: 1 / sigma, 1 / rms, 1 /
-/// ||x||.
+/// What the norm multiplies every token of x [N, d] with before the gains, [N, 1]: 1 / sigma, 1 / rms or
+/// 1 / ||x||.
 at::Tensor norm_scale(const at::Tensor& x, const NormSpec& norm);
 
 }  // namespace rankscope

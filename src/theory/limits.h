@@ -3,9 +3,9 @@
 //
 // Three settings:
 //   nearest      a query y, uniform on the sphere, looks for its nearest among N orthonormal points;
-//   independent  the same among N independent points, each uniform on the sphere (its farthest: the same
-//   numbers); farthest     self-attention: N independent uniform points, each looks for the one farthest from
-//   it.
+//   independent  the same among N independent points, each uniform on the sphere (for its farthest the
+//                numbers are the same);
+//   farthest     self-attention: N independent uniform points, each looks for the one farthest from it.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ FarthestFloors farthest_floors(int64_t d, int64_t n);
 /// One random rank-1 hard head with the best scalar weight, two orthonormal points, nearest: 1 - E b^2.
 double one_hard_head_error(int64_t d);
 
-/// Error of one full-rank head with W_Q^T W_K = beta I on two orthonormal points: E 2 sigma(-beta
-/// |<x_1-x_2,y>|)^2.
+/// Error of one full-rank head with W_Q^T W_K = beta I on two orthonormal points:
+/// E 2 sigma(-beta |<x_1-x_2,y>|)^2.
 double soft_nearest_error(int64_t d, double beta);
 
 /// beta times the error as beta grows: only the two best points matter then, and only where they tie. For two

@@ -1,7 +1,7 @@
 // The sign kernel as an average of rank-1 hard heads, sgn<x,y> = E u(<q,k>) sgn<q,y> sgn<k,x> over uniform q
 // and k. It needs u_l = 1 / lambda_l in every degree, u(t) = sum_{l odd} N / lambda_l P_l(t): a series that
-// diverges, so no integrable density of heads represents the target. Cut at degree L it leaves the error 1/2
-// sum_{l>L} eta_l^2.
+// diverges, so no integrable density of heads represents the target. Cut at degree L it leaves the error
+// 1/2 sum_{l>L} eta_l^2.
 #pragma once
 
 #include <cstdint>

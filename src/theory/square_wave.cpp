@@ -15,8 +15,8 @@ using std::numbers::pi;
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
 // E exp(-a v) for v ~ Beta(free/2, rank/2), times a^(free/2) Gamma(rank/2) / Gamma((free+rank)/2): then it
-// tends to one as a grows. With z = a v it is the integral of z^(free/2-1) e^-z (1-z/a)^(rank/2-1) /
-// Gamma(free/2).
+// tends to one as a grows. With z = a v it is the integral of
+// z^(free/2-1) e^-z (1-z/a)^(rank/2-1) / Gamma(free/2).
 double scaled_laplace(double a, double free, double rank) {
   const double log_scale = std::log(2.0) - log_gamma(free / 2);
   const double end = std::sqrt(a), cut = std::sqrt(free / 2) + 8;  // in sqrt(z); e^-64 and less beyond
@@ -78,8 +78,9 @@ double SquareWave::log10_weight_for(int64_t r, double error) const {
 }
 
 // W_l = 1/2 N(d, l) E lambda_l^2, lambda_l = E f*(sqrt(2) |y| t) P_l(t) for one coordinate t of a uniform
-// point. By parts only the jumps count: where f* rises by J at t, lambda_l gains J c (1 - t^2)^((d-1)/2) /
-// (d - 1) times the polynomial of degree l - 1 in dimension d + 2, c (1 - t^2)^((d-3)/2) the density of t.
+// point. By parts only the jumps count: where f* rises by J at t, lambda_l gains
+// J c (1 - t^2)^((d-1)/2) / (d - 1) times the polynomial of degree l - 1 in dimension d + 2, where
+// c (1 - t^2)^((d-3)/2) is the density of t.
 std::vector<double> SquareWave::degree_energies(int64_t last) const {
   const auto d = static_cast<double>(d_);
   const double front = density_at_equator(d_) / (d - 1);

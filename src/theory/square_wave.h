@@ -36,8 +36,8 @@ class SquareWave {
   double log_captured(int64_t r) const;
 
   /// log10 of the least H max|V| with which H heads of rank r reach `error` < 1/2: by Cauchy-Schwarz each
-  /// head has at most |V| sqrt(captured / 2) of the target in it, so error >= 1/2 - 2 H |V| sqrt(captured /
-  /// 2).
+  /// head has at most |V| sqrt(captured / 2) of the target in it, so
+  /// error >= 1/2 - 2 H |V| sqrt(captured / 2).
   double log10_weight_for(int64_t r, double error) const;
 
   /// What no layer of H heads of rank r can come below, whatever their weights: the theorem of docs/BOUND.md

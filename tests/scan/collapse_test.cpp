@@ -179,7 +179,7 @@ double deviation(const std::vector<double>& x) {
 }
 
 // The published curves are one network each, drawn without a seed. What stands high is held to the scatter of
-// networks, ours and theirs, and of their texts (scan/collapse_parts.h); what falls by the cube, and with it
+// networks, ours and theirs, and of their texts (collapse/parts.h); what falls by the cube, and with it
 // by the cube of what their texts and ours differ in, to a factor of two; below 5e-7 theirs is rounding.
 TEST_P(PublishedInit, CurvesAreReproduced) {
   const std::string shape = GetParam(), model = shape.substr(0, shape.find('-'));

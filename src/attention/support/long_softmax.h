@@ -19,8 +19,9 @@ class LongSoftmax {
   /// Writes what the heads carry into `out` [S, T, H, d_v].
   LongStatistics run(bool statistics, const at::Tensor& out) const;
 
-  /// Rows `index` (int64, on the device) of heads [first_head, first_head + heads) of samples [first, first +
-  /// count): [count, heads, n, T'], or the scores they are made of, -inf where a key is hidden.
+  /// Rows `index` (int64, on the device) of heads [first_head, first_head + heads) of samples
+  /// [first, first + count): [count, heads, n, T'], or the scores they are made of, -inf where a key is
+  /// hidden.
   enum class Of { pattern, scores };
   at::Tensor rows(int64_t first, int64_t count, int64_t first_head, int64_t heads, const at::Tensor& index,
                   Of what) const;

@@ -27,8 +27,8 @@ struct TokenShared {
 };
 constexpr int kTokenBytes = sizeof(TokenShared) + 1024;  // and room to align it
 
-// kForward: y = relu(x first^T + bias) second^T + out_bias, and the signs are written. Otherwise y =
-// (x first^T where the sign was positive) second^T.
+// kForward: y = relu(x first^T + bias) second^T + out_bias, and the signs are written.
+// Otherwise y = (x first^T where the sign was positive) second^T.
 template <bool kForward>
 __global__ __launch_bounds__(kTokenThreads, 2) void tokens_kernel(const __grid_constant__ Tokens k) {
   TokenShared& shared = *reinterpret_cast<TokenShared*>(aligned_shared());

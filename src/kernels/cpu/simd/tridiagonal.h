@@ -1,7 +1,7 @@
 // Eigenvalues of several symmetric tridiagonal matrices at once, one per SIMD lane, in double precision: the
-// QL iteration without square roots of Pal, Walker and Kahan. Lane w of diagonal entry i lies at d[i * W +
-// w], of the square of the entry between i and i + 1 at e[i * W + w]. Entries below 2^-53 of the largest row
-// sum count as zero, so each eigenvalue is off by a few times that, absolutely.
+// QL iteration without square roots of Pal, Walker and Kahan. Lane w of diagonal entry i lies at
+// d[i * W + w], of the square of the entry between i and i + 1 at e[i * W + w]. Entries below 2^-53 of the
+// largest row sum count as zero, so each eigenvalue is off by a few times that, absolutely.
 #pragma once
 
 #include "kernels/cpu/simd/vec.h"
