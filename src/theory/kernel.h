@@ -28,20 +28,4 @@ class HeadAgainstTarget {
 /// In the plane: 1/2 + sgn(pi/2 - t) (1/4 - (min(t, pi - t) / pi)^2) for the angle t between q and k.
 double plane_head_against_target(double angle);
 
-/// A: two heads with angles t1 and t2 between their q and k, turned at random against each other, agree.
-/// 1/2 + 1/2 sum N lambda^4 P_l(cos t1) P_l(cos t2).
-double turned_heads_agree(int64_t d, double angle1, double angle2);
-
-/// In the plane: (4 + 2 (a^3 + b^3) - 3 (a^2 + b^2)) / 6 with a = |t1 - t2| / pi and b = (t1 + t2) / pi,
-/// folded to [0, 1].
-double plane_turned_heads_agree(double angle1, double angle2);
-
-/// Hard heads of rank r on orthogonal blocks of coordinates: head P picks x_1 where <x_1 - x_2, P y> > 0. Its
-/// sign agrees with the target's with correlation rho = 2/pi E asin |P y|, about 2/pi asin sqrt(r/d).
-double block_correlation(int64_t d, int64_t r);
-
-/// Error of the d/r blocks together: 1/2 (1 - (d/r) rho^2). Their signs are uncorrelated. The mean
-/// (x_1 + x_2)/2 must come from elsewhere, from a head that attends evenly.
-double orthogonal_blocks_error(int64_t d, int64_t r);
-
 }  // namespace rankscope

@@ -18,22 +18,6 @@ constexpr double kExactHeads = 1 << 20;
 
 }  // namespace
 
-double vote_is_right(double angle) { return 1 - std::acos(std::abs(std::cos(angle))) / pi; }
-
-double vote_is_right(int64_t d, double angle, double head_angle) {
-  const double cosine = std::cos(angle);
-  Gegenbauer target(d, cosine), head(d, std::cos(head_angle));
-  double sum = 0;
-  // The energies above degree L sum to about sqrt(d) / 2L, which is what is missing where both polynomials
-  // are one; away from the poles they fall too.
-  for (SignEnergies e(d); e.degree() < 100'000; e.next()) {
-    target.next(), head.next();
-    sum += e.energy() * target.value() * head.value();
-    target.next(), head.next();
-  }
-  return 0.5 + (cosine < 0 ? -0.5 : 0.5) * sum;
-}
-
 double vote_error(int64_t d, double heads, Tie tie) {
   const double scale = pi / std::sqrt(heads);
   if (heads > kExactHeads)

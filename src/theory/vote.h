@@ -12,13 +12,6 @@
 
 namespace rankscope {
 
-/// Probability that one head votes for the right point when y and w = (x_1 - x_2)/|x_1 - x_2| are `angle`
-/// apart.
-double vote_is_right(double angle);
-
-/// The same for heads whose q and k are `head_angle` apart: 1/2 + 1/2 sgn(cos) sum N lambda^2 P_l P_l.
-double vote_is_right(int64_t d, double angle, double head_angle);
-
 enum class Tie {
   mean,  // the construction: equal scores, so the mean of both points, at error 1/2
   coin,  // one of the two at random: the same error as with one head less

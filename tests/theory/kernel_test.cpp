@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "base/stats.h"
 #include "theory/harmonics.h"
 
 namespace rankscope {
@@ -83,70 +82,6 @@ TEST(Kernel, ProbabilitiesAreThoseOfCounting) {
               four_deviations(kSamples));
   EXPECT_NEAR(static_cast<double>(right) / kSamples, HeadAgainstTarget(d).at(dot(q1, k1)),
               four_deviations(kSamples));
-}
-
-TEST(Kernel, TurnedHeadsInThePlaneAreTheirSeries) {
-  for (const double a : {0.0, 0.7, 2.9})
-    for (const double b : {0.0, 1.1, 2.5}) {
-      double sum = 0;
-      for (int64_t l = 1; l < 2000; l += 2)
-        sum += 2 * std::pow(sign_eigenvalue(2, l), 4) * std::cos(static_cast<double>(l) * a) *
-               std::cos(static_cast<double>(l) * b);
-      EXPECT_NEAR(plane_turned_heads_agree(a, b), 0.5 + 0.5 * sum, 1e-9) << a << " " << b;
-      EXPECT_EQ(turned_heads_agree(2, a, b), plane_turned_heads_agree(a, b));
-    }
-}
-
-TEST(Kernel, TurnedHeadsAreTheMeanOverRotations) {
-  // Average of C over independent pairs with the given angles.
-  constexpr size_t d = 3;
-  const double angle1 = 0.5, angle2 = 1.0;
-  const Philox words{.seed = 17};
-  uint64_t index = 0;
-  const auto pair = [&](double angle) {
-    const auto q = scaled(draw(words, index, d));
-    auto k = draw(words, index, d);
-    const double along = dot(q, k);
-    for (size_t i = 0; i < d; ++i) k[i] -= along * q[i];
-    k = scaled(k);
-    for (size_t i = 0; i < d; ++i) k[i] = std::cos(angle) * q[i] + std::sin(angle) * k[i];
-    return std::pair{q, k};
-  };
-  std::vector<double> values;
-  for (int s = 0; s < 50'000; ++s) {
-    const auto [q1, k1] = pair(angle1);
-    const auto [q2, k2] = pair(angle2);
-    values.push_back(heads_agree(dot(q1, q2), dot(k1, k2)));
-  }
-  const Estimate mean = arithmetic_mean(values);
-  EXPECT_NEAR(mean.value, turned_heads_agree(d, angle1, angle2), 4 * mean.stderr_);
-}
-
-TEST(Kernel, OrthogonalBlocksHaveTheirErrorByCounting) {
-  constexpr size_t d = 12, r = 3, blocks = d / r;
-  constexpr int kSamples = 100'000;
-  const Philox words{.seed = 19};
-  uint64_t index = 0;
-  const double rho = block_correlation(d, r);
-  std::vector<double> errors;
-  for (int s = 0; s < kSamples; ++s) {
-    const auto y = draw(words, index, d), w = draw(words, index, d);
-    double sum = 0;
-    for (size_t b = 0; b < blocks; ++b) {
-      double score = 0;
-      for (size_t i = b * r; i < (b + 1) * r; ++i) score += w[i] * y[i];
-      sum += score > 0 ? rho : -rho;
-    }
-    const double off = (dot(w, y) > 0 ? 1 : -1) - sum;
-    errors.push_back(off * off / 2);
-  }
-  const Estimate mean = arithmetic_mean(errors);
-  EXPECT_NEAR(mean.value, orthogonal_blocks_error(d, r), 4 * mean.stderr_);
-}
-
-TEST(Kernel, BlockCorrelationTendsToItsRuleOfThumb) {
-  EXPECT_NEAR(block_correlation(4096, 512), 2 / pi * std::asin(std::sqrt(0.125)), 2e-4);
-  EXPECT_EQ(orthogonal_blocks_error(16, 16), 0);
 }
 
 }  // namespace

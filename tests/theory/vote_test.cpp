@@ -16,40 +16,6 @@ namespace {
 
 using std::numbers::pi;
 
-TEST(Vote, AHeadIsRightByTheAngle) {
-  EXPECT_NEAR(vote_is_right(0.0), 1, 1e-15);
-  EXPECT_NEAR(vote_is_right(1.0), 1 - 1 / pi, 1e-15);
-  EXPECT_NEAR(vote_is_right(pi - 1.0), 1 - 1 / pi, 1e-15);
-  EXPECT_NEAR(vote_is_right(pi / 2), 0.5, 1e-15);
-}
-
-TEST(Vote, HeadsWithEqualQueryAndKeyAreTheFixedAngleZero) {
-  for (const double angle : {0.3, 1.0, 1.5, 2.5})
-    EXPECT_NEAR(vote_is_right(8, angle, 0.0), vote_is_right(angle), 1e-8) << angle;
-}
-
-TEST(Vote, HeadsWithAFixedAngleAreRightAsOftenAsSampledOnes) {
-  constexpr int kDimensions = 5, kSamples = 200'000;
-  const double angle = 0.6, head_angle = 0.8;
-  const Philox words{.seed = 9};
-  uint64_t index = 0;
-  int right = 0;
-  for (int s = 0; s < kSamples; ++s) {
-    // y = e_1, w at `angle` from it; q uniform, k at `head_angle` from q in a uniform direction.
-    double q[kDimensions], k[kDimensions], norm = 0, along = 0;
-    for (double& v : q) v = words.normal(index++), norm += v * v;
-    for (double& v : q) v /= std::sqrt(norm);
-    for (int i = 0; i < kDimensions; ++i) k[i] = words.normal(index++), along += k[i] * q[i];
-    norm = 0;
-    for (int i = 0; i < kDimensions; ++i) k[i] -= along * q[i], norm += k[i] * k[i];
-    for (int i = 0; i < kDimensions; ++i)
-      k[i] = std::cos(head_angle) * q[i] + std::sin(head_angle) * k[i] / std::sqrt(norm);
-    right += q[0] * (std::cos(angle) * k[0] + std::sin(angle) * k[1]) > 0;
-  }
-  const double expected = vote_is_right(kDimensions, angle, head_angle);
-  EXPECT_NEAR(static_cast<double>(right) / kSamples, expected, 4 * std::sqrt(0.25 / kSamples));
-}
-
 TEST(Vote, ErrorsAreThoseOfTheSheet) {
   // With ties tossed, which the sheet's values are. The last is Monte Carlo there and 0.1220 exactly.
   EXPECT_NEAR(vote_error(64, 256, Tie::coin), 0.42, 0.5e-2);
