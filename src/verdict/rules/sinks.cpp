@@ -134,22 +134,60 @@ void say_without(Case& c) {
           false);
 }
 
+void say_not_measured(Case& c) {
+  const bool windows = std::ranges::all_of(c.spec.blocks, [&](const BlockSpec& b) {
+    const BranchSpec* a = b.attention_branch();
+    return a == nullptr || (a->attention()->window > 0 && a->attention()->window < c.measured.shortest);
+  });
+  c.say("sink",
+        fmt::format(
+            "not known: no sink_margin was measured{}",
+            windows ? "; it needs a key that a quarter of the queries see, and windows are short" : ""),
+        false)
+      .measured = false;
+}
+
+/// What is so of every head, and whether its sink is of each kind.
+void claim_sink(std::vector<Claim>& claims, const Case& c, const Row& head, Side side) {
+  claims.push_back({fmt::format("sink {}", label(head)), answer_of(side, Side::above)});
+  if (side != Side::above) return;
+  const Kind on = kind_of(c, head);
+  for (const std::string_view kind : kSinkKeys)
+    claims.push_back({fmt::format("sink kind {}:{}", label(head), kind),
+                      kind == on.name ? Claim::Answer::yes : Claim::Answer::no});
+}
+
+/// `mixed`: the heads that are sinks in some samples, by their place in `rows`.
+void say_mixed(Case& c, const std::vector<const Row*>& rows, const std::vector<InSamples>& samples,
+               std::vector<size_t> mixed, double limit) {
+  std::vector<Claim> claims;
+  for (const size_t i : mixed)
+    claims.push_back({fmt::format("sink in some {}", label(*rows[i])), Claim::Answer::yes});
+  std::ranges::stable_sort(mixed, std::greater{}, [&](size_t i) { return samples[i].above; });
+  std::vector<std::string> heads;
+  for (const size_t i : mixed)
+    heads.push_back(fmt::format("{} in {} of {}{}", label(*rows[i]), samples[i].above, samples[i].all,
+                                heads.empty() ? " samples" : ""));
+  Finding& some = c.say("sink", fmt::format("sinks in some samples and not in others, by margins above {} "
+                                            "nats: {}",
+                                            number(limit), list_of(heads)));
+  about(some, *rows[mixed.front()], limit);
+  some.claims = std::move(claims);
+}
+
+// "; baseline: 12": how many the baseline has.
+std::string sinks_beside(const Case& c, double limit) {
+  const auto& others = c.evidence.all(c.evidence.baseline(), "sink_margin");
+  if (others.empty()) return "";
+  const std::vector<Side> theirs = decide(c, c.evidence.baseline(), others, limit).sides;
+  return fmt::format("; {}: {}", c.evidence.baseline_name(),
+                     std::count(theirs.begin(), theirs.end(), Side::above));
+}
+
 void judge_sinks(Case& c) {
   const double limit = c.limit("sink_margin");
   const std::vector<const Row*>& rows = c.evidence.all("full", "sink_margin");
-  if (rows.empty()) {
-    const bool windows = std::ranges::all_of(c.spec.blocks, [&](const BlockSpec& b) {
-      const BranchSpec* a = b.attention_branch();
-      return a == nullptr || (a->attention()->window > 0 && a->attention()->window < c.measured.shortest);
-    });
-    c.say("sink",
-          fmt::format(
-              "not known: no sink_margin was measured{}",
-              windows ? "; it needs a key that a quarter of the queries see, and windows are short" : ""),
-          false)
-        .measured = false;
-    return;
-  }
+  if (rows.empty()) return say_not_measured(c);
   const Row& largest = **std::max_element(rows.begin(), rows.end(),
                                           [](const Row* a, const Row* b) { return a->value < b->value; });
   if (const std::string few = c.too_few(largest); !few.empty()) {
@@ -158,39 +196,25 @@ void judge_sinks(Case& c) {
     return;
   }
   const Decided decided = decide(c, "full", rows, limit);
-  const std::vector<Side>& sides = decided.sides;
   std::map<int, int> by_layer;
   std::vector<std::string> unclear;
   std::vector<size_t> mixed;
-  std::vector<Claim> claims, mixed_claims;
+  std::vector<Claim> claims;
   const Row* strongest = nullptr;  // of those that are sinks, or of all where none is
   int count = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (decided.samples[i].all > 0) {
+    if (decided.samples[i].all > 0)
       mixed.push_back(i);
-      mixed_claims.push_back({fmt::format("sink in some {}", label(*rows[i])), Claim::Answer::yes});
-    } else if (sides[i] == Side::unclear) {
+    else if (decided.sides[i] == Side::unclear)
       unclear.push_back(label(*rows[i]));
-    }
-    if (sides[i] == Side::above) {
+    if (decided.sides[i] == Side::above) {
       ++by_layer[rows[i]->layer], ++count;
       if (strongest == nullptr || rows[i]->value > strongest->value) strongest = rows[i];
     }
-    claims.push_back({fmt::format("sink {}", label(*rows[i])), answer_of(sides[i], Side::above)});
-    if (sides[i] != Side::above) continue;
-    const Kind on = kind_of(c, *rows[i]);
-    for (const std::string_view kind : kSinkKeys)
-      claims.push_back({fmt::format("sink kind {}:{}", label(*rows[i]), kind),
-                        kind == on.name ? Claim::Answer::yes : Claim::Answer::no});
+    claim_sink(claims, c, *rows[i], decided.sides[i]);
   }
   std::vector<std::string> layers;
   for (const auto& [layer, n] : by_layer) layers.push_back(fmt::format("{} in layer {}", n, layer));
-  std::string beside;
-  if (const auto& others = c.evidence.all(c.evidence.baseline(), "sink_margin"); !others.empty()) {
-    const std::vector<Side> theirs = decide(c, c.evidence.baseline(), others, limit).sides;
-    beside = fmt::format("; {}: {}", c.evidence.baseline_name(),
-                         std::count(theirs.begin(), theirs.end(), Side::above));
-  }
   if (strongest == nullptr) strongest = &largest;
   // A few samples far below the limit may take the mean of a head below it that is a sink in most of them.
   const bool means = std::ranges::any_of(mixed, [&](size_t i) { return decided.samples[i].in_most(); });
@@ -202,7 +226,8 @@ void judge_sinks(Case& c) {
       !decided.by_sample
           ? ""
           : fmt::format("{} in three quarters of the samples or more", means ? " by their means and" : "");
-  const std::string strong = fmt::format("the strongest is {}{}", described(c, *strongest), beside);
+  const std::string strong =
+      fmt::format("the strongest is {}{}", described(c, *strongest), sinks_beside(c, limit));
   Finding& f = c.say("sink",
                      count == 0 ? fmt::format("no head is {}{}: {}", none, c.of_those("sink_margin"), strong)
                                 : fmt::format("{} of {} heads are sinks{} ({}){}: {}", count, rows.size(),
@@ -210,18 +235,7 @@ void judge_sinks(Case& c) {
                      unclear.size() < rows.size());
   about(f, *strongest, limit);
   f.claims = std::move(claims);
-  if (!mixed.empty()) {
-    std::ranges::stable_sort(mixed, std::greater{}, [&](size_t i) { return decided.samples[i].above; });
-    std::vector<std::string> heads;
-    for (const size_t i : mixed)
-      heads.push_back(fmt::format("{} in {} of {}{}", label(*rows[i]), decided.samples[i].above,
-                                  decided.samples[i].all, heads.empty() ? " samples" : ""));
-    Finding& some = c.say("sink", fmt::format("sinks in some samples and not in others, by margins above {} "
-                                              "nats: {}",
-                                              number(limit), list_of(heads)));
-    about(some, *rows[mixed.front()], limit);
-    some.claims = std::move(mixed_claims);
-  }
+  if (!mixed.empty()) say_mixed(c, rows, decided.samples, std::move(mixed), limit);
   if (!unclear.empty())
     c.say(
         "sink",
