@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "collapse/parts.h"
@@ -35,7 +36,7 @@ double median_ratio(const std::vector<Pair>& sorted) {
 
 struct Pairs {
   std::vector<Pair> all;
-  size_t lost = 0;  // one of the two was not finite to the end
+  size_t lost = 0;  // of one of the two the arithmetic does not hold the numbers to the end
 };
 
 // How a part is spoken of.
@@ -61,7 +62,8 @@ class Support {
 
  private:
   // Logarithm of the last residual; nothing where the variant was not followed to the end. Where every token
-  // is zero there is no relative one: they are all alike.
+  // is zero there is no relative one: they are all alike, unless they became zero by shrinking below what
+  // this arithmetic holds.
   std::optional<double> last_residual(const std::string& variant) const {
     const int depth = static_cast<int>(spec_.depth());
     const auto at = [&](const char* metric) {
@@ -71,7 +73,20 @@ class Support {
       return log->value;
     if (const Row* relative = at("residual_l1inf_rel")) return std::log10(relative->value);
     const Row* absolute = at("residual_l1inf");
-    return absolute != nullptr && absolute->value == 0 ? std::optional(-INFINITY) : std::nullopt;
+    const bool zero = absolute != nullptr && absolute->value == 0;
+    return zero && !has_shrunk(variant) ? std::optional(-INFINITY) : std::nullopt;
+  }
+
+  // Whether residuals on the way were small beyond what tells tokens apart: their squares are no numbers.
+  bool has_shrunk(const std::string& variant) const {
+    const double least = std::sqrt(how_.name == "float32" ? std::numeric_limits<float>::min()
+                                                          : std::numeric_limits<double>::min());
+    for (int depth = 0; depth < static_cast<int>(spec_.depth()); ++depth) {
+      const Row* r =
+          table_.find(variant, "residual_l1inf", collapse_layer(depth), -1, "all", collapse_site(depth));
+      if (r != nullptr && r->value > 0 && r->value < least) return true;
+    }
+    return false;
   }
 
   template <class Has, class Remove>
@@ -98,15 +113,15 @@ class Support {
     const std::string floor = fmt::format("end at {}", floor_text());
     const std::string overflow =
         how_.name == "float32"
-            ? "have a network that was not finite to the end (--arithmetic float64 may follow it)"
-            : "have a network that was not finite to the end";
+            ? "have a network whose numbers float32 does not hold to the end (--arithmetic float64 may)"
+            : fmt::format("have a network whose numbers {} does not hold to the end", how_.name);
     const std::string why = lost == 0       ? "all " + floor
                             : at_floor == 0 ? "all " + overflow
                                             : fmt::format("{} {} and {} {}", at_floor, floor, lost, overflow);
     Finding f;
     f.topic = "support";
-    f.sentence = fmt::format("not known whether {} {} the rank up: of the pairs that differ in {} alone, {}",
-                             part.what, part.many ? "hold" : "holds", part.many ? "them" : "it", why);
+    f.sentence = fmt::format("not known whether {} {} tokens apart: of the pairs that differ in {} alone, {}",
+                             part.what, part.many ? "keep" : "keeps", part.many ? "them" : "it", why);
     f.known = false;
     return f;
   }
@@ -116,8 +131,8 @@ class Support {
     const double middle = median_ratio(all), much = std::log10(kMuch);
     const Pair& shown = middle < 0 ? all.front() : all.back();
     const auto verb_of = [&](double ratio) -> std::string_view {
-      return ratio > much    ? (part.many ? "hold the rank up" : "holds the rank up")
-             : ratio < -much ? (part.many ? "take rank away" : "takes rank away")
+      return ratio > much    ? (part.many ? "keep tokens apart" : "keeps tokens apart")
+             : ratio < -much ? (part.many ? "make tokens alike" : "makes tokens alike")
                              : (part.many ? "do little" : "does little");
     };
     // Where the two pairs in the middle are far apart, on two sides of a threshold, no factor stands for all.
@@ -136,11 +151,11 @@ class Support {
     Finding f;
     f.topic = "support";
     f.sentence = fmt::format(
-        "{} {}: times {}{} (median of {} pairs that differ in {} alone; thresholds {} and {}), at most from "
-        "{} to {} ({} and {}){}{}",
-        part.what, verb, bound, power_text(middle), all.size(), part.many ? "them" : "it", 1 / kMuch, kMuch,
-        residual_text(shown.fallen), residual_text(shown.held), shown.without->name, shown.with->name,
-        other_way(all, middle < 0), lost_text(found));
+        "{} {}: the last relative residual times {}{} (median of {} pairs that differ in {} alone, on {}; "
+        "thresholds {} and {}), at most from {} to {} ({} and {}){}{}",
+        part.what, verb, bound, power_text(middle), all.size(), part.many ? "them" : "it", texts_text(),
+        1 / kMuch, kMuch, residual_text(shown.fallen), residual_text(shown.held), shown.without->name,
+        shown.with->name, other_way(all, middle < 0), lost_text(found));
     f.value = number(shown.held);
     f.baseline = number(shown.fallen);
     f.threshold = kMuch;
@@ -166,10 +181,10 @@ class Support {
     return f;
   }
 
-  static std::string lost_text(const Pairs& found) {
-    return found.lost == 0
-               ? ""
-               : fmt::format("; {} more have a network that was not finite to the end", found.lost);
+  std::string lost_text(const Pairs& found) const {
+    return found.lost == 0 ? ""
+                           : fmt::format("; {} more have a network whose numbers {} does not hold to the end",
+                                         found.lost, how_.name);
   }
 
   // The pairs, in the order of their ratios, that a part moves against the others.
@@ -183,6 +198,17 @@ class Support {
                        most.with->name);
   }
 
+  // "16 texts": what the residuals are means over.
+  std::string texts_text() const {
+    const int depth = static_cast<int>(spec_.depth());
+    int64_t n = 0;
+    for (const char* metric : {"residual_l1inf_rel", "residual_l1inf_rel_log10"})
+      for (const CollapseVariant& v : variants_)
+        if (const Row* r =
+                table_.find(v.name, metric, collapse_layer(depth), -1, "all", collapse_site(depth)))
+          n = std::max(n, r->n);
+    return fmt::format("{} text{}", n, n == 1 ? "" : "s");
+  }
   std::string floor_text() const {
     return how_.floor > 0 ? fmt::format("the rounding floor ({:.1g})", how_.floor) : "0";
   }

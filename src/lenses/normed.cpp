@@ -21,6 +21,7 @@ enum NormedMetric : int64_t {
   kNormedMetrics
 };  // as they are declared below
 
+constexpr double kSmall = 1e-15;     // squares of larger numbers are numbers in float32, too
 constexpr int64_t kMostNormed = 32;  // of a longer sample, all over it: no number here needs more
 
 /// 1 for what is not massive, of squares [S, m].
@@ -78,7 +79,10 @@ class Normed : public Measurement {
         const auto square = [](const at::Tensor& v) {
           return v.square().sum(at::IntArrayRef{1, 2}, false, at::kDouble);
         };
-        const at::Tensor size = square(t), ratio = (square(t - w * (t.sum(1, true) / count)) / size).sqrt();
+        // Tokens so small that their squares are zero are scaled: they are not zero themselves.
+        const at::Tensor largest = t.abs().amax(at::IntArrayRef{1, 2}, true),
+                         u = t / largest.masked_fill((largest > kSmall).logical_or(largest == 0), 1);
+        const at::Tensor size = square(u), ratio = (square(u - w * (u.sum(1, true) / count)) / size).sqrt();
         return at::where(size == 0, at::zeros_like(ratio), ratio);
       };
       content.select(1, kNormedResidual).index_copy_(0, some.samples, residual(y * scale));

@@ -52,22 +52,25 @@ Further factors on request: norms whose statistics are held at the whole network
   -attention-skip+norm-statistics ~ N N
   -attention-skip+mlp-skip+norm-statistics ~ N N
   -attention-skip+mlp+norm-statistics ~ N N
-   support the attention skip holds the rank up: times at least N (median of
-   N pairs that differ in it alone; thresholds N and N), at most
-   from the rounding floor (N) to N
-   (-attention-skip+mlp-skip+position and -mlp-skip+position)
-   support the MLP with its skip does little: times N (median of N pairs
-   that differ in it alone; thresholds N and N), at most from N to
-   N (-mlp and full); N of them the other way, at most from N
-   to N (-attention-skip+mlp+norm and -attention-skip+norm)
-   support the norm takes rank away: times at most N (median of N pairs
-   that differ in it alone; thresholds N and N), at most from N
-   to the rounding floor (N)
-   (-attention-skip+mlp-skip+norm+position and
+   support the attention skip keeps tokens apart: the last relative residual
+   times at least N (median of N pairs that differ in it alone, on N
+   texts; thresholds N and N), at most from the rounding floor
+   (N) to N (-attention-skip+mlp-skip+position and
+   -mlp-skip+position)
+   support the MLP with its skip does little: the last relative residual times
+   N (median of N pairs that differ in it alone, on N texts;
+   thresholds N and N), at most from N to N (-mlp and full); N
+   of them the other way, at most from N to N
+   (-attention-skip+mlp+norm and -attention-skip+norm)
+   support the norm makes tokens alike: the last relative residual times at
+   most N (median of N pairs that differ in it alone, on N texts;
+   thresholds N and N), at most from N to the rounding floor
+   (N) (-attention-skip+mlp-skip+norm+position and
    -attention-skip+mlp-skip+position)
-   support the positions do little: times N (median of N pairs that differ
-   in them alone; thresholds N and N), at most from the rounding
-   floor (N) to N (-attention-skip+mlp-skip+position and
+   support the positions do little: the last relative residual times N
+   (median of N pairs that differ in them alone, on N texts;
+   thresholds N and N), at most from the rounding floor (N) to
+   N (-attention-skip+mlp-skip+position and
    -attention-skip+mlp-skip); N of them the other way, at most from
    N to N (-mlp-skip+position+norm-statistics and
    -mlp-skip+norm-statistics)

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "support/lens_run.h"
 
@@ -37,6 +38,15 @@ TEST(Normed, IsTheResidualOfTheTokensAsTheNormMakesThemWithoutGainAndBias) {
   EXPECT_NEAR(behind(NormKind::rms, x).content("residual_fro_rel_normed"), plain(rms), kSums);
   EXPECT_NEAR(behind(NormKind::none, x).content("residual_fro_rel_normed"), plain(x), kSums);
   EXPECT_EQ(behind(NormKind::layer, x).content("normed_channels"), 0);
+}
+
+TEST(Normed, TokensWhoseSquaresAreNoNumbersAreNotAlike) {
+  at::manual_seed(1);
+  const at::Tensor x = at::randn({kTokens, kWide}, at::kFloat) * 1e-26;
+  // Sums of 1,200 floats, as above.
+  EXPECT_NEAR(behind(NormKind::none, x).content("residual_fro_rel_normed"), plain(x.to(at::kDouble)),
+              1200 * std::numeric_limits<float>::epsilon());
+  EXPECT_EQ(behind(NormKind::none, x * 0).content("residual_fro_rel_normed"), 0);
 }
 
 // A LayerNorm takes the mean over channels off, and a channel of 1e5 is nearly all of that mean: behind the
