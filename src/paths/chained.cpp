@@ -21,6 +21,25 @@ constexpr const char* kMetric = "path_rank1_distance";
 
 }  // namespace
 
+Finding chained_rate(const std::vector<double>& medians, double floor) {
+  size_t last = 0;
+  while (last + 1 < medians.size() && medians[last + 1] > floor) ++last;
+  const size_t next = last + 1;
+  Finding f;
+  f.topic = "chained";
+  f.known = last > 0;
+  f.value = last > 0 ? std::pow(medians[last] / medians[0], 1.0 / static_cast<double>(last)) : kNone;
+  const std::string end = next < medians.size()
+                              ? fmt::format("; at length {} they are of rank one up to rounding", next + 1)
+                              : "";
+  f.sentence = f.known ? fmt::format(
+                             "each further attention matrix on a path multiplies the distance from rank one "
+                             "by {:.2g} (lengths 1 to {}, medians){}",
+                             f.value, next, end)
+                       : "the chains are too short, or of rank one from the start: there is no rate to give";
+  return f;
+}
+
 ChainedPaths::ChainedPaths(const PathsRequest& request, const ModelSpec& spec, int64_t texts)
     : request_(request), spec_(spec) {
   const int64_t depth = spec.depth(), heads = spec.blocks.front().attention().heads;
@@ -75,20 +94,7 @@ Finding ChainedPaths::finish(ResultTable& table) {
     row("path_rank1_distance_q3", quantile(values, 0.75));
   }
   published(table);
-  // The rate, as long as rounding has no part in it.
-  const double floor = request_.scan.dtype == "float64" ? 1e-13 : 1e-5;
-  size_t last = 0;
-  while (last + 1 < medians.size() && medians[last + 1] > floor) ++last;
-  Finding f;
-  f.topic = "chained";
-  f.known = last > 0;
-  f.value = last > 0 ? std::pow(medians[last] / medians[0], 1.0 / static_cast<double>(last)) : kNone;
-  f.sentence = f.known ? fmt::format(
-                             "each further attention matrix on a path multiplies the distance from rank one "
-                             "by {:.2g} (lengths 1 to {}, medians)",
-                             f.value, last + 1)
-                       : "the chains are too short, or of rank one from the start: there is no rate to give";
-  return f;
+  return chained_rate(medians, request_.scan.dtype == "float64" ? 1e-13 : 1e-5);
 }
 
 void ChainedPaths::published(ResultTable& table) const {

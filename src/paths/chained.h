@@ -11,6 +11,10 @@ namespace rankscope {
 
 class FrozenNetwork;
 
+/// What medians of lengths 1, 2, ... say: the factor that a further layer takes the distance down by, as long
+/// as rounding (below `floor`) has no part in it, and where it has.
+Finding chained_rate(const std::vector<double>& medians, double floor);
+
 /// Paths and the text each of them is taken on are drawn beforehand, so that texts can be seen one at a time.
 class ChainedPaths {
  public:

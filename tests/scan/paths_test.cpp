@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "paths/chained.h"
 #include "scan/fixture_request.h"
 
 namespace rankscope {
@@ -155,6 +156,15 @@ TEST(PathReadings, ChainedAttentionDrawsNearToRankOne) {
     EXPECT_NE(value(other, "chained", "path_rank1_distance", depth),
               value(r, "chained", "path_rank1_distance", depth));
   }
+}
+
+TEST(PathReadings, TheRateOfChainsEndsWhereRoundingBegins) {
+  const std::string rate =
+      "each further attention matrix on a path multiplies the distance from rank one by ";
+  EXPECT_EQ(chained_rate({1, 0.5, 0.25}, 1e-13).sentence, rate + "0.5 (lengths 1 to 3, medians)");
+  EXPECT_EQ(chained_rate({1, 0.5, 4e-16, 5e-16}, 1e-13).sentence,
+            rate + "0.5 (lengths 1 to 2, medians); at length 3 they are of rank one up to rounding");
+  EXPECT_FALSE(chained_rate({4e-16, 4e-16}, 1e-13).known);
 }
 
 TEST(PathReadings, AlphaIsWhatALayerPassesOn) {
