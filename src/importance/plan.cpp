@@ -185,7 +185,7 @@ class Planner {
     PlanStep s{std::move(what), rise_of(e, judged)};
     s.upper = s.rise.upper(level_of_look(number));
     s.taken = s.upper <= request_.budget;
-    s.undecided = !s.taken && s.rise.mean <= request_.budget;
+    s.undecided = !s.taken && s.rise.lower(level_of_look(number)) <= request_.budget;
     return s;
   }
 

@@ -39,7 +39,7 @@ struct PlanStep {
   Rise rise = {};                 // of everything taken so far and this
   double upper = 0;
   bool taken = false;
-  bool undecided = false;  // its mean is within the budget, and its upper end is not
+  bool undecided = false;  // it may be within the budget, and it may not
 };
 
 struct PlannedLayer {

@@ -65,12 +65,14 @@ Counts counts_of(const PlanResult& plan) {
 
 Finding what_goes(const PlanResult& plan, const Counts& c) {
   if (!c.any())
-    return {.topic = "plan",
-            .sentence =
-                plan.undecided.empty()
-                    ? fmt::format("nothing can go within {} nats: all that was tried costs more", plan.budget)
-                    : plan.undecided,
-            .known = plan.undecided.empty()};
+    return {
+        .topic = "plan",
+        .sentence =
+            plan.undecided.empty()
+                ? fmt::format("nothing can go within {} nats: each of {} changes that were tried costs more",
+                              plan.budget, plan.steps.size())
+                : plan.undecided,
+        .known = plan.undecided.empty()};
   std::vector<std::string> parts;
   if (c.heads_out > 0)
     parts.push_back(fmt::format("{} of {} heads {}", c.heads_out, c.heads, c.heads_out == 1 ? "goes" : "go"));

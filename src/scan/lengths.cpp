@@ -91,12 +91,18 @@ class Lengths {
           least));
       return;
     }
+    bool any = false;
     for (const auto& [head, by_sample] : points) {
       std::vector<double> slopes;
       for (const auto& [sample, list] : by_sample)
         if (const double k = slope(list); std::isfinite(k)) slopes.push_back(k);
       file(head, "attn.hook_pattern", "sink_slope_lengths", slopes);
+      any = any || !slopes.empty();
     }
+    if (!any)
+      notes_.push_back(
+          "--off length: no head has the same strongest key in most samples, so none has a slope over "
+          "lengths");
   }
 
   void drained() {

@@ -29,10 +29,12 @@ A config that lies elsewhere cannot go along, which is said before the search.
     try  cp -rL links COPY puts files in the place of links
   [1]
 
-A killed run leaves its mark. The next one writes over what it left, and over nothing else.
+A killed run leaves its mark, with what it was writing. The next one takes that away, and nothing else.
 
-  $ mkdir killed; touch killed/unfinished.part999999999; echo half > killed/model.safetensors; echo old > killed/vocab.txt
-  $ sh plan model --write killed > plan.txt; ls killed; rankscope verify killed --against killed/activations.safetensors | tail -1 | cut -c1-6
+  $ mkdir killed; printf 'model.safetensors\nvocab.txt\n' > killed/unfinished.part999999999
+  $ echo half > killed/model.safetensors; echo old > killed/vocab.txt; echo mine > killed/README-mine
+  $ sh plan model --write killed > plan.txt; LC_ALL=C ls killed; rankscope verify killed --against killed/activations.safetensors | tail -1 | cut -c1-6
+  README-mine
   activations.safetensors
   config.json
   model.safetensors
