@@ -22,15 +22,18 @@ Every combination of parts on the same tokens, and who holds the rank up.
 
   noise floor of floatN: N
 
-   support the attention skip holds the rank up: times N (median of N
-   pairs that differ in it alone; thresholds N and N), at most from
-   N to N (-attention-skip+mlp-skip and -mlp-skip)
-   support the MLP with its skip does little: times N (median of N pairs
-   that differ in it alone; thresholds N and N), at most from N to
-   N (-mlp and full); N of them the other way, at most from N
-   to N (-attention-skip+mlp+norm and -attention-skip+norm)
-   support the norm takes rank away: times N (median of N pairs that differ
-   in it alone; thresholds N and N), at most from N to N
+   support the attention skip keeps tokens apart: the last relative residual
+   times N (median of N pairs that differ in it alone, on N
+   texts; thresholds N and N), at most from N to N
+   (-attention-skip+mlp-skip and -mlp-skip)
+   support the MLP with its skip does little: the last relative residual times
+   N (median of N pairs that differ in it alone, on N texts;
+   thresholds N and N), at most from N to N (-mlp and full); N
+   of them the other way, at most from N to N
+   (-attention-skip+mlp+norm and -attention-skip+norm)
+   support the norm makes tokens alike: the last relative residual times N
+   (median of N pairs that differ in it alone, on N texts; thresholds
+   N and N), at most from N to N
    (-attention-skip+mlp-skip+norm and -attention-skip+mlp-skip)
    theory of the first text the cubic bound says nothing at this size: sqrt(c)
    rN = N, and only below N it shrinks (c = N, beta = N,
