@@ -193,6 +193,18 @@ The same of tokenize.
     in   nowhere
     try  check the path
   [1]
+  $ echo the whale > whale.txt; rankscope tokenize builtin --text whale.txt
+  error: --text is the text itself here, and this is the name of a file
+    in   --text whale.txt
+    try  --text "$(cat whale.txt)", or --jsonl FILE for {"text": ...} lines
+  [2]
+  $ rankscope tokenize builtin --text "$(cat whale.txt)" | wc -l
+  1
+  $ rankscope tokenize builtin --text -
+  error: --text is the text itself here
+    in   --text -
+    try  standard input without --text: {"text": ...} lines
+  [2]
   $ mkdir broken; echo '{"model": {}}' > broken/tokenizer.json; rankscope tokenize broken --text a
   error: the key "type" is missing
     in   broken/tokenizer.json

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/model_folder.h"
 #include "text/input.h"
@@ -23,9 +24,26 @@ struct TokenizeOptions {
   bool no_special = false, tokens = false;
 };
 
+// Every other command reads a file there; here the name itself would be the text.
+void refuse_name(const std::string& text) {
+  if (text == "-")
+    throw usage_error("--text is the text itself here")
+        .in("--text -")
+        .hint("standard input without --text: {\"text\": ...} lines");
+  std::error_code ignored;
+  if (std::filesystem::exists(text, ignored) && !std::filesystem::is_directory(text, ignored))
+    throw usage_error("--text is the text itself here, and this is the name of a file")
+        .in("--text " + text)
+        .hint(fmt::format("--text \"$(cat {})\", or --jsonl FILE for {{\"text\": ...}} lines",
+                          to_copy(text, "FILE")));
+}
+
 std::vector<TextSample> samples(const TokenizeOptions& options, Io& io) {
   std::vector<TextSample> out;
-  for (const std::string& text : options.texts) out.push_back({text, std::nullopt, "--text"});
+  for (const std::string& text : options.texts) {
+    refuse_name(text);
+    out.push_back({text, std::nullopt, "--text"});
+  }
   if (!out.empty()) return out;
   if (options.jsonl == "-") return read_text_jsonl(io.in, "standard input");
   return read_text_jsonl(options.jsonl);
@@ -59,7 +77,7 @@ std::function<int(Io&)> prepare_tokenize(CLI::App& app) {
   const auto jsonl =
       app.add_option("--jsonl", options->jsonl,
                      "File of {\"text\": ..., \"text_pair\": ...} lines; - (the default) is stdin");
-  app.add_option("--text", options->texts, "A text to encode instead; repeat for more")
+  app.add_option("--text", options->texts, "A text to encode instead, not a file's name; repeat for more")
       ->allow_extra_args(false)
       ->excludes(jsonl);
   app.add_flag("--no-special", options->no_special, "Leave out [CLS], <s> and the like");
