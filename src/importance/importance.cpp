@@ -11,6 +11,7 @@
 #include "base/philox.h"
 #include "base/rank_correlation.h"
 #include "base/stats.h"
+#include "importance/cost_note.h"
 #include "importance/estimates.h"
 #include "importance/evaluator.h"
 #include "importance/filing.h"
@@ -352,6 +353,7 @@ void check_importance(const ScanRequest& request) {
 
 void add_importance(const ImportanceJob& job, ResultTable& table, std::vector<std::string>& notes) {
   Importance(job, table, notes).run();
+  if (std::string cost = cost_note(table); !cost.empty()) notes.push_back(std::move(cost));
 }
 
 }  // namespace rankscope

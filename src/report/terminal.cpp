@@ -260,7 +260,13 @@ bool is_normal(const Sentence& s) { return s.known && !s.found && !s.asked; }
 
 // The point of the scan comes before its tables.
 void print_headline(const Results& results, Page& page) {
-  if (std::none_of(results.verdict.begin(), results.verdict.end(), stands_out)) return;
+  const auto some = [&](auto is) { return std::any_of(results.verdict.begin(), results.verdict.end(), is); };
+  if (!some(stands_out)) {
+    if (!some(is_normal)) return;
+    const bool open = some([](const Sentence& s) { return !s.known; });
+    page.heading(open ? "nothing stands out; what is not known stands below" : "nothing stands out");
+    return page.line();
+  }
   page.heading("what stands out");
   for (const Sentence& s : results.verdict)
     if (stands_out(s)) print_sentence(s, page);
@@ -274,7 +280,7 @@ std::string without_numbers(const std::string& text) {
   return text.substr(0, std::min(text.find(": ", from), text.find("; ", from)));
 }
 
-// Beside a headline, what is normal is one line: "no QK map is low in rank" without the numbers behind it.
+// What is normal is one line: "no QK map is low in rank" without the numbers behind it.
 void print_normal(const Results& results, Page& page) {
   std::string text;
   for (const Sentence& s : results.verdict)
@@ -283,12 +289,10 @@ void print_normal(const Results& results, Page& page) {
 }
 
 void print_verdict(const Results& results, Page& page) {
-  const bool headline = std::any_of(results.verdict.begin(), results.verdict.end(), stands_out);
-  const auto shown = [&](const Sentence& s) { return !headline || (!stands_out(s) && !is_normal(s)); };
-  if (headline || std::any_of(results.verdict.begin(), results.verdict.end(), shown)) page.heading("verdict");
-  if (headline) print_normal(results, page);
+  if (!results.verdict.empty()) page.heading("verdict");
+  print_normal(results, page);
   for (const Sentence& s : results.verdict)
-    if (shown(s)) print_sentence(s, page);
+    if (!stands_out(s) && !is_normal(s)) print_sentence(s, page);
   for (const std::string& note : results.notes) page.labelled("  note", terminal_text(note), 12, true);
 }
 

@@ -59,7 +59,9 @@ A checkpoint of one's own, with token ids: tables, variants side by side, a verd
 
 What is left out takes no room; a lens without a table says where its numbers are.
 
-  $ rankscope scan bert --token-ids ids.txt --lens circuits --samples 2 | head -3
+  $ rankscope scan bert --token-ids ids.txt --lens circuits --samples 2 | head -5
+  nothing stands out
+
   nothing measured here belongs into a table of layers: --format csv prints it,
   --out keeps it
 
@@ -133,8 +135,10 @@ Images go in as pixels, or random.
 
   $ vit="$TREE/tests/fixtures/models/vit"
   > rankscope scan "$vit" --pixels "$vit/activations.safetensors" --lens similarity | head -1
-  > rankscope scan "$vit" --random-tokens --samples 2 --lens massive --quiet | sh masked | head -6
+  > rankscope scan "$vit" --random-tokens --samples 2 --lens massive --quiet | sh masked | head -8
   full  content tokens at ln1.hook_normalized, 3 samples
+  nothing stands out
+
   full
   layer massive
   N N

@@ -105,12 +105,25 @@ TEST(Terminal, WhatStandsOutComesFirstAndWhatIsNormalIsOneLine) {
                 "? collapse  not known: too few samples\n"),
       std::string::npos)
       << both;
-  // Nothing stands out: every sentence with its numbers.
   const Sentence stream{.topic = "head", .text = "encoder: no head is idle: the weakest is L2H6"};
   EXPECT_NE(print(t, {normal, stream, found}).find("no head is idle; encoder: no head is idle (numbers"),
             std::string::npos);
-  EXPECT_NE(print(t, {normal, other}).find("verdict\n  head      no head is idle: the weakest is L2H6\n"),
-            std::string::npos);
+}
+
+TEST(Terminal, WhereNothingStandsOutThatIsSaidAndTheRestIsOneLine) {
+  ResultTable t;
+  add_variant(t, "full", 2, 0.2, 0.0);
+  const Sentence normal{.topic = "head", .text = "no head is idle: the weakest is L2H6"};
+  const Sentence other{.topic = "rank", .text = "no QK map is low in rank: the lowest is L0H0"};
+  const Sentence unknown{.topic = "collapse", .text = "not known: too few samples", .known = false};
+  const std::string text = print(t, {normal, other});
+  EXPECT_EQ(text.find("nothing stands out\n\nfull"), 0u) << text;
+  EXPECT_TRUE(text.ends_with(
+      "verdict\n  normal    no head is idle; no QK map is low in rank (numbers: --out, --json)\n"))
+      << text;
+  EXPECT_EQ(print(t, {normal, unknown}).find("nothing stands out; what is not known stands below\n\nfull"),
+            0u);
+  EXPECT_EQ(print(t, {unknown}).find("nothing"), std::string::npos);
 }
 
 // "normal" would hide both that it was tried and what it costs.
@@ -280,10 +293,11 @@ TEST(Terminal, ManyAblatedHeadsAreCountedNotListed) {
 }
 
 TEST(Terminal, SentencesWrapBesideTheirTopicAndDoubtIsMarked) {
-  const std::string text = print({},
-                                 {{"collapse", std::string(20, 'a') + " " + std::string(60, 'b')},
-                                  {"support", "not known: scan with --off skip", false}},
-                                 {}, {"2 samples were cut"});
+  const std::string text =
+      print({},
+            {{.topic = "collapse", .text = std::string(20, 'a') + " " + std::string(60, 'b'), .asked = true},
+             {"support", "not known: scan with --off skip", false}},
+            {}, {"2 samples were cut"});
   EXPECT_EQ(text,
             "verdict\n"
             "  collapse  " +

@@ -1,5 +1,5 @@
 // What every part is worth, from what --ablate measured: which the output needs, how many can go together,
-// who stands in for whom, which ranks suffice, and what all that cost.
+// who stands in for whom, and which ranks suffice. What all that cost is a note (importance/cost_note.h).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -226,42 +226,17 @@ void ranks(Case& c) {
   }
 }
 
-void costs(Case& c) {
-  std::vector<std::string> parts;
-  int64_t samples = 0;
-  const auto add = [&](const char* what, const char* metric, const char* bound) {
-    const Row *r = of_full(c, metric), *most = of_full(c, bound);
-    if (r == nullptr) return;
-    samples = r->n;
-    parts.push_back(most != nullptr ? fmt::format("{} {:.1f} (bound {:.1f})", what, r->value, most->value)
-                                    : fmt::format("{} {:.1f}", what, r->value));
-  };
-  add("heads", "head_zero_passes", "head_zero_passes_bound");
-  add("heads by their mean", "head_mean_passes", "head_mean_passes_bound");
-  add("heads resampled", "head_resample_passes", "head_resample_passes_bound");
-  add("MLPs", "mlp_zero_passes", "mlp_zero_passes_bound");
-  add("MLPs by their mean", "mlp_mean_passes", "mlp_mean_passes_bound");
-  add("MLPs resampled", "mlp_resample_passes", "mlp_resample_passes_bound");
-  add("layers", "layer_zero_passes", "layer_zero_passes_bound");
-  add("experts", "expert_zero_passes", "expert_zero_passes_bound");
-  add("estimates", "estimate_passes", "estimate_passes_bound");
-  add("pruning", "prune_passes", "prune_passes_bound");
-  add("ranks of qk", "rank_qk_passes", "rank_qk_passes_bound");
-  add("ranks of ov", "rank_ov_passes", "rank_ov_passes_bound");
-  add("ranks of kv", "rank_kv_passes", "rank_kv_passes_bound");
-  if (parts.empty()) return;
+// How far the estimates can be trusted, where some heads were measured exactly, too.
+void estimates(Case& c) {
   const Row *kl = of_full(c, "estimate_kl_rank_correlation"),
             *loss = of_full(c, "estimate_loss_rank_correlation");
-  if (kl != nullptr)
-    c.say("worth",
-          fmt::format("the estimates order {} heads as the exact values do with a rank correlation of {}{}",
-                      c.evidence.all("full", "head_zero_kl").size(),
-                      fmt::format("{:.2f} for the KL", kl->value),
-                      loss != nullptr ? fmt::format(" and {:.2f} for the loss", loss->value) : ""))
-        .claims = {{"estimated", Claim::Answer::yes}};
-  c.say("worth", fmt::format("forward passes of {}, counted: {}",
-                             count_of(static_cast<double>(samples), "sample"), fmt::join(parts, ", ")))
-      .claims = {{"counted", Claim::Answer::no}};  // what it cost is no news
+  if (kl == nullptr) return;
+  c.say(
+       "worth",
+       fmt::format("the estimates order {} heads as the exact values do with a rank correlation of {}{}",
+                   c.evidence.all("full", "head_zero_kl").size(), fmt::format("{:.2f} for the KL", kl->value),
+                   loss != nullptr ? fmt::format(" and {:.2f} for the loss", loss->value) : ""))
+      .claims = {{"estimated", Claim::Answer::yes}};
 }
 
 void judge_importance(Case& c) {
@@ -269,7 +244,7 @@ void judge_importance(Case& c) {
   together(c);
   say_stand_ins(c, "pair:", "worth", "of the heads that seem free alone");
   ranks(c);
-  costs(c);
+  estimates(c);
 }
 
 }  // namespace
