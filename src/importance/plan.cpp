@@ -95,11 +95,6 @@ class Planner {
     std::iota(all_.numbers.begin(), all_.numbers.end(), 0);
     note_unasked(keep_asked(all_.questions, all_.numbers), result_.notes);
     const size_t count = all_.numbers.size(), last = std::max<size_t>(1, count / 5), searched = count - last;
-    if (input_.unread > 0) {
-      const auto read = static_cast<int64_t>(input_.samples.size()), there = read + input_.unread;
-      result_.notes.push_back(fmt::format("{} of {}{} samples were read: --samples {} reads more", read,
-                                          r.token_ids ? "" : "about ", there, there));
-    }
     if (count < kFewest)
       throw usage_error(fmt::format("a plan needs at least {} samples, and there are {}", kFewest, count))
           .hint(result_.more_to_read ? "a larger --samples"

@@ -280,6 +280,14 @@ std::string described(const ScanRequest& request, size_t samples) {
   return fmt::format("{}, {} samples", fmt::join(what, " with "), samples);
 }
 
+void note_unread(const ScanRequest& request, ScanInput& input) {
+  if (input.unread == 0) return;
+  const size_t count = input.samples.size();
+  const int64_t there = static_cast<int64_t>(count) + input.unread;
+  input.notes.push_back(fmt::format("{} of {}{} samples were read: --samples {} reads more", count,
+                                    request.token_ids ? "" : "about ", there, there));
+}
+
 // Errors are those of samples that are drawn one by one.
 void note_repeated(ScanInput& input) {
   if (!input.encoder.empty())
@@ -364,6 +372,7 @@ ScanInput read_input(const ScanRequest& request, const ModelSpec& spec) {
   else if (streams)
     input.sample_tokens = spelled(input.samples.front(), nullptr);
   input.description = described(request, input.samples.size());
+  note_unread(request, input);
   note_repeated(input);
   note_constant(input.encoder, " of the encoder", input.notes);
   note_constant(input.samples, input.encoder.empty() ? "" : " of the decoder", input.notes);

@@ -147,11 +147,16 @@ Tables have columns.
 
 Prose is joined, whatever its lines are; single short samples are left out and counted.
 
-  $ (echo 'CHAPTER I'; fold -s -w 70 "$TREE/models/builtin/demo.txt") > prose.txt; rankscope scan --text prose.txt --samples 6 --lens residual > out.txt; grep -o '[a-z]* tokens at.*' out.txt; sed -n '/note/,$p' out.txt
+  $ (echo 'CHAPTER I'; fold -s -w 70 "$TREE/models/builtin/demo.txt") > prose.txt; rankscope scan --text prose.txt --samples 6 --lens residual > out.txt; grep -o '[a-z]* tokens at.*' out.txt; sed -n '/note/,$p' out.txt | sed 's/of about [0-9]* samples/of about N samples/; s/--samples [0-9]* reads/--samples N reads/'
   content tokens at ln1.hook_normalized, 6 samples
     note      the lines are those of prose: they were joined into 6 windows of up
               to 128 tokens (--lines takes each line as a sample)
-  $ fold -s -w 120 "$TREE/models/builtin/demo.txt" > wide.txt; rankscope scan --text wide.txt --samples 6 --lens residual | grep -A1 note
+    note      6 of about N samples were read: --samples N reads more
+  $ (echo '3 4 5'; echo '4 5 6'; echo '5 6 7') > three.txt; for samples in 2 3; do rankscope paths bert --token-ids three.txt --samples $samples | grep note; echo $samples; done
+    note      2 of 3 samples were read: --samples 3 reads more
+  2
+  3
+  $ fold -s -w 120 "$TREE/models/builtin/demo.txt" > wide.txt; rankscope scan --text wide.txt --samples 6 --lens residual | grep -A1 'note  *the lines'
     note      the lines are those of prose: they were joined into 6 windows of up
               to 128 tokens (--lines takes each line as a sample)
   $ (echo 'CHAPTER I'; head -6 "$TREE/models/builtin/demo.txt") > lines.txt; rankscope scan --text lines.txt --lens residual > out.txt; grep -o '[a-z]* tokens at.*' out.txt; sed -n '/note/,$p' out.txt

@@ -18,6 +18,7 @@ A scan without arguments reads the built-in model and its text; here a little of
   verdict
   ? support not known which part holds the rank up: scan with --off skip
    note N of N samples were cut to N tokens
+   note N of about N samples were read: --samples N reads more
    note --layers NN: what is said of layers and heads is about these alone
 
 A checkpoint of one's own, with token ids: tables, variants side by side, a verdict with numbers.
