@@ -58,16 +58,6 @@ std::string model_of(const std::string& path) {
   return last;
 }
 
-// "rankscope paths --samples 2": which command wrote it.
-std::string command_of(const Json& manifest) {
-  const std::string command = text_of(manifest, "command");
-  for (const char* name : {"collapse", "paths", "operator"})
-    if (command.starts_with(fmt::format("rankscope {} ", name)) ||
-        command == fmt::format("rankscope {}", name))
-      return name;
-  return "scan";
-}
-
 PageContent::Folder read_folder(const fs::path& folder, const std::string& kind) {
   PageContent::Folder out{.path = "", .kind = kind, .model = "", .date = ""};
   const fs::path about = folder / (kind == "scan" ? "manifest.json" : "study.json");

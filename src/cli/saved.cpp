@@ -1,5 +1,7 @@
 #include "cli/saved.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -25,6 +27,27 @@ StudyResults read_study_folder(const fs::path& folder) {
   return has_store(folder) ? study_results(study_tables(Store::look_at(folder)), folder) : read_study(folder);
 }
 
+void require_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (fs::is_directory(folder, ignored)) return;
+  if (!fs::exists(folder, ignored)) throw Error("there is no such folder").in(folder).hint("check the path");
+  const fs::path in = fs::path(folder).lexically_normal().parent_path();
+  throw Error("this is a file, not a folder")
+      .in(folder)
+      .hint("give the folder that it is in: " + (in.empty() ? "." : in.string()));
+}
+
+std::string command_of(const Json& manifest) {
+  const auto said = manifest.is_object() ? manifest.find("command") : manifest.end();
+  if (said == manifest.end() || !said->is_string()) return "scan";
+  const auto& command = said->get_ref<const std::string&>();
+  for (const char* name : {"collapse", "paths", "operator", "plan"})
+    if (command.starts_with(fmt::format("rankscope {} ", name)) ||
+        command == fmt::format("rankscope {}", name))
+      return name;
+  return "scan";
+}
+
 SavedFolders read_folders(const std::vector<std::string>& folders) {
   SavedFolders out;
   const auto name_of = [&](const std::string& folder) {
@@ -36,14 +59,7 @@ SavedFolders read_folders(const std::vector<std::string>& folders) {
       out.studies.push_back(read_study_folder(folder));
       out.studies.back().name = name_of(folder);
     } else {
-      std::error_code ignored;
-      if (fs::is_regular_file(folder, ignored))
-        throw Error("this is a file, not a folder")
-            .in(folder)
-            .hint("give the folder that it is in: " +
-                  (fs::path(".") / folder).lexically_normal().parent_path().string());
-      if (!fs::is_directory(folder, ignored))
-        throw Error("there is no such folder").in(folder).hint("check the path");
+      require_folder(folder);
       const bool two = folders.size() == 2 && fs::exists(fs::path(folder) / "samples.csv");
       out.scans.push_back(read_scan_folder(folder, two ? Samples::read : Samples::leave));
       out.scans.back().name = name_of(folder);

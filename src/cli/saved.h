@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "report/page.h"
 #include "report/read.h"
 
@@ -19,6 +20,13 @@ StudyResults read_study_folder(const std::filesystem::path& folder);
 
 /// What a folder holds: "scan", "study", or nothing of ours.
 std::string kind_of_folder(const std::filesystem::path& folder);
+
+/// A file, or nothing at all, is an error that says so.
+void require_folder(const std::string& folder);
+
+/// Which command wrote a manifest: "rankscope paths --samples 2" is "paths"; "scan" where it says nothing
+/// else.
+std::string command_of(const Json& manifest);
 
 /// The results of several folders, in the order given; folders of the same name are told apart by their
 /// paths.

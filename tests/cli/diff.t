@@ -41,6 +41,16 @@ Scans of different tokens have nothing to do with each other.
     in   a and c
     try  scan both models on the same --token-ids, or on the same --text with the same tokenizer
   [1]
+  $ rankscope diff a nowhere
+  error: there is no such folder
+    in   nowhere
+    try  check the path
+  [1]
+  $ for what in collapse paths; do rankscope $what bert --token-ids ids.txt --out of-$what --quiet > /dev/null; done; rankscope diff of-collapse of-paths
+  error: the two have no row in common: there is nothing to compare
+    in   of-collapse (collapse) and of-paths (paths)
+    try  two folders of one command; rankscope report shows these side by side
+  [1]
   $ rankscope diff a
   error: B is required
     try  rankscope diff --help

@@ -42,6 +42,8 @@ What is no result is refused, and nothing is written.
     in   results/a/metrics.csv
     try  give the folder that it is in: results/a
   [1]
+  $ rankscope report first.html --out x.html 2>&1 | tail -1
+    try  give the folder that it is in: .
   $ rankscope report results/a --out x.pdf
   error: the report is an HTML page
     in   x.pdf

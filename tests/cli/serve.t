@@ -5,6 +5,16 @@ serve: a folder on loopback. What it answers is tested in web/tests/serve.test.m
   for this machine only, until Ctrl-C
   http://127.0.0.1:N/
 
+The list says which command wrote a folder.
+
+  $ for kind in scan plan paths; do mkdir -p all/$kind; cp "$TREE/tests/fixtures/results/schema2/metrics.csv" all/$kind; echo "{\"command\": \"rankscope $kind bert\"}" > all/$kind/manifest.json; done
+  > rankscope serve all --port 0 -q > list & pid=$!
+  > while [ ! -s list ]; do sleep 0.1; done; port=$(sed 's/.*:\([0-9]*\).*/\1/' list)
+  > bash -c "exec 3<>/dev/tcp/127.0.0.1/$port; printf 'GET / HTTP/1.0\r\nHost: 127.0.0.1:$port\r\n\r\n' >&3; grep -ao '\"kind\": *\"[a-z]*\"' <&3"; kill $pid
+  "kind":"paths"
+  "kind":"plan"
+  "kind":"scan"
+
 What cannot be served is refused.
 
   $ rankscope serve nowhere
@@ -12,6 +22,14 @@ What cannot be served is refused.
     in   nowhere
     try  check the path
   [1]
+  $ mkdir waiting; timeout 2 rankscope serve waiting --port 0 | sed 's/:[0-9]\{1,\}/:N/'
+  there are no results here yet: the page shows them when they come
+  for this machine only, until Ctrl-C
+  http://127.0.0.1:N/
+  $ rankscope serve "$TREE/models/builtin" 2>&1 | sed "s|$TREE|T|"
+  error: this is a model, and there are no results of it here
+    in   T/models/builtin
+    try  rankscope scan MODEL --out FOLDER writes some, and rankscope serve FOLDER shows them
   $ rankscope serve study --port 65536
   error: --port: expected a whole number from 0 to 65535, but got "65536"
     try  rankscope serve --help

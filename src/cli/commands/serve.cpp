@@ -2,10 +2,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 
+#include "base/error.h"
 #include "cli/command.h"
+#include "cli/folder_list.h"
 #include "cli/options.h"
+#include "cli/saved.h"
 #include "cli/server.h"
 
 namespace rankscope {
@@ -16,8 +20,20 @@ struct ServeOptions {
   int port = 8765;
 };
 
+// A model is no result; a folder that waits for results is served.
+void look_for_results(const std::string& folder, Io& io) {
+  if (!kind_of_folder(folder).empty() || !FolderList().below(folder).empty()) return;
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::path(folder) / "config.json", ignored))
+    throw Error("this is a model, and there are no results of it here")
+        .in(folder)
+        .hint("rankscope scan MODEL --out FOLDER writes some, and rankscope serve FOLDER shows them");
+  if (!io.quiet) io.err << "there are no results here yet: the page shows them when they come\n";
+}
+
 int run_serve(const ServeOptions& o, Io& io) {
   FolderPages pages(o.folder);
+  look_for_results(o.folder, io);
   serve_pages(pages, o.port, [&](int port) {
     io.out << fmt::format("http://127.0.0.1:{}/\n", port) << std::flush;
     if (!io.quiet) io.err << "for this machine only, until Ctrl-C\n";
