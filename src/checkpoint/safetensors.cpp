@@ -177,9 +177,9 @@ std::vector<fs::path> other_weights(const fs::path& folder) {
         .in(folder.string())
         .hint(fmt::format(
             "python -c \"import glob, torch, safetensors.torch as s; w = {{}}; [w.update(torch.load(f, "
-            "weights_only=True)) for f in glob.glob('{0}/pytorch_model*.bin')]; s.save_file({{k: "
-            "v.clone() for k, v in w.items()}}, '{0}/model.safetensors')\"",
-            to_copy(folder.string(), "FOLDER")));
+            "weights_only=True)) for f in glob.glob('{0}pytorch_model*.bin')]; s.save_file({{k: "
+            "v.clone() for k, v in w.items()}}, '{0}model.safetensors')\"",
+            to_copy((folder / "").string(), "FOLDER/")));
   if (candidates > 1)
     throw Error(
         fmt::format("there is no model.safetensors, and which of the {} other .safetensors files is the "

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.h"
 
@@ -28,21 +29,30 @@ std::vector<int64_t> positions_of(const Sample& s, int64_t tokens, const Embeddi
   return out;
 }
 
+// Of an image or a sound. The right count in another shape would be read in a wrong order.
+void check_values(const Sample& s, const EmbeddingSpec& e, const std::string& place) {
+  const bool sound = e.sounds > 0;
+  const std::vector<int64_t> expected = sound ? std::vector<int64_t>{e.sounds, 2 * e.positions}
+                                              : std::vector<int64_t>{e.channels, e.image_size, e.image_size};
+  if (s.pixels.size() == static_cast<size_t>(e.given_numbers()) && (s.shape.empty() || s.shape == expected))
+    return;
+  const std::string got = s.shape.empty() ? fmt::format("{} values", s.pixels.size())
+                                          : fmt::format("{}", fmt::join(s.shape, " x "));
+  if (sound)
+    throw Error(
+        fmt::format("the model expects {} mel bins x {} frames, but got {}", expected[0], expected[1], got))
+        .in(place)
+        .hint("make them with the model's own feature extractor, or take --random-tokens");
+  throw Error(fmt::format("the model expects {} pixels, but got {}", fmt::join(expected, " x "), got))
+      .in(place)
+      .hint(fmt::format("resize the images to {} x {}, or take --random-tokens", e.image_size, e.image_size));
+}
+
 void check(const Sample& s, size_t number, const ModelSpec& spec) {
   const EmbeddingSpec& e = spec.embedding;
   const std::string place = fmt::format("sample {}", number);
   if (e.vocabulary == 0) {
-    const auto expected = static_cast<size_t>(e.given_numbers());
-    if (s.pixels.size() != expected && e.sounds > 0)
-      throw Error(fmt::format("the model expects {} mel bins x {} frames, but got {} values", e.sounds,
-                              2 * e.positions, s.pixels.size()))
-          .in(place)
-          .hint("pass sounds with --features FILE, or --random-tokens");
-    if (s.pixels.size() != expected)
-      throw Error(fmt::format("the model expects {} x {} x {} pixels, but got {} values", e.channels,
-                              e.image_size, e.image_size, s.pixels.size()))
-          .in(place)
-          .hint("pass images with --pixels FILE, or --random-tokens");
+    check_values(s, e, place);
     return;
   }
   if (s.ids.empty()) throw Error("there are no tokens").in(place);

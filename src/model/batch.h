@@ -18,6 +18,7 @@ struct Sample {
   std::vector<int64_t> positions;  // empty: 0, 1, 2, ...
   std::vector<uint8_t> special;    // empty: none; 1 where the token is no content
   std::vector<float> pixels;       // instead of ids: [channels, size, size], or [mel bins, frames]
+  std::vector<int64_t> shape;      // of these in the file; empty: as the network reads them
 };
 
 struct BatchTensors;  // model/batch_tensors.h

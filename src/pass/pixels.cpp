@@ -17,6 +17,7 @@ std::vector<Sample> read_samples(const std::filesystem::path& path, int64_t most
   for (int64_t i = 0; i < std::min(most, all.size(0)); ++i) {
     const at::Tensor one = all[i];
     samples.emplace_back();
+    samples.back().shape = one.sizes().vec();
     samples.back().pixels.assign(one.data_ptr<float>(), one.data_ptr<float>() + one.numel());
   }
   if (samples.empty()) throw Error(fmt::format("{} holds no sample", name)).in(path.string());

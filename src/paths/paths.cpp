@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -229,14 +230,19 @@ void require_patterns_alone(const ModelSpec& spec) {
   }
 }
 
-/// "most paths have length 3 (42 % of 10^2.7)"; two lengths may be equally many.
+// "625", and where there are a million or more "10^13.4".
+std::string total_text(double log10) {
+  return log10 < 6 ? fmt::format("{:.0f}", std::pow(10, log10)) : fmt::format("10^{:.1f}", log10);
+}
+
+/// "most paths have length 3 (42 % of 512)"; two lengths may be equally many.
 std::string most_frequent(const PathCounts& counts) {
   const double most = counts.share[static_cast<size_t>(counts.mode)];
   constexpr double kSame = 1e-9;  // relative: shares are sums of products
   std::vector<std::string> lengths;
   for (size_t k = 0; k < counts.share.size(); ++k)
     if (counts.share[k] >= most * (1 - kSame)) lengths.push_back(std::to_string(k));
-  const std::string of = fmt::format("{:.0f} % of 10^{:.1f}", 100 * most, counts.log10_total);
+  const std::string of = fmt::format("{:.0f} % of {}", 100 * most, total_text(counts.log10_total));
   return lengths.size() == 1
              ? fmt::format("most paths have length {} ({})", lengths.front(), of)
              : fmt::format("lengths {} have equally many paths ({} each)", fmt::join(lengths, " and "), of);

@@ -23,7 +23,7 @@ Paths of each length, exactly: how many there are, what they carry, what the out
 
    paths paths of length N carry the most, N % of the sum of the norms, and
    biases N %; counted, lengths N and N have equally many paths (N %
-   of N^N each)
+   of N each)
 
 By layer and by head; MLPs and norms counted as parts of their own.
 

@@ -58,6 +58,29 @@ TEST(Batches, RefuseMoreTokensThanPositions) {
             "  try  pass a smaller --max-length\n");
 }
 
+TEST(Batches, RefuseImagesOfAnotherShape) {
+  ModelSpec spec = tiny_spec();
+  spec.embedding.vocabulary = 0;
+  spec.embedding.channels = 3, spec.embedding.image_size = 4, spec.embedding.patch_size = 2;
+  const auto error = [&](std::vector<int64_t> shape, size_t values) {
+    Sample s;
+    s.pixels.resize(values);
+    s.shape = std::move(shape);
+    try {
+      make_batches({s}, spec, 1);
+    } catch (const Error& e) {
+      return e.render();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error({3, 8, 8}, 192),
+            "error: the model expects 3 x 4 x 4 pixels, but got 3 x 8 x 8\n  in   sample 0\n"
+            "  try  resize the images to 4 x 4, or take --random-tokens\n");
+  EXPECT_NE(error({4, 4, 3}, 48).find("but got 4 x 4 x 3"), std::string::npos);  // as many, in another order
+  EXPECT_NE(error({}, 47).find("but got 47 values"), std::string::npos);
+  EXPECT_EQ(error({3, 4, 4}, 48), "");
+}
+
 TEST(Batches, RefuseAnEmptySample) {
   EXPECT_EQ(error_of({Sample{}}), "error: there are no tokens\n  in   sample 0\n");
 }

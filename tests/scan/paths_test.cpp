@@ -50,13 +50,12 @@ TEST(PathReadings, UpToTheLastLengthIsTheOutput) {
 // Three layers of three heads: 27 of 64 paths go through two of them, and 27 through all three.
 TEST(PathReadings, TwoLengthsMayHaveEquallyManyPaths) {
   const ScanResult r = measure_paths(on_fixture("bert"), {});
-  EXPECT_TRUE(
-      r.verdict[0].sentence.ends_with("lengths 2 and 3 have equally many paths (42 % of 10^1.8 each)"))
+  EXPECT_TRUE(r.verdict[0].sentence.ends_with("lengths 2 and 3 have equally many paths (42 % of 64 each)"))
       << r.verdict[0].sentence;
 }
 
-// Three layers of four heads that keep a state and one of three heads: (1 + 4)^3 (1 + 3) = 10^2.7 paths, of
-// which 192 of 500 go through all four layers and 208 through three.
+// Three layers of four heads that keep a state and one of three heads: (1 + 4)^3 (1 + 3) = 500 paths, of
+// which 192 go through all four layers and 208 through three.
 TEST(PathReadings, LayersThatDifferInTheirHeadsAreSummedAndNotDrawn) {
   PathsRequest request = on_fixture("qwen3-next");
   const ScanResult r = measure_paths(request, {});
@@ -64,7 +63,7 @@ TEST(PathReadings, LayersThatDifferInTheirHeadsAreSummedAndNotDrawn) {
   double share = value(r, "bias", "path_share", -1);
   for (int k = 0; k <= 4; ++k) share += value(r, "only", "path_share", k);
   EXPECT_NEAR(share, 1.0, 1e-12);
-  EXPECT_NE(r.verdict[0].sentence.find("most paths have length 3 (42 % of 10^2.7)"), std::string::npos)
+  EXPECT_NE(r.verdict[0].sentence.find("most paths have length 3 (42 % of 500)"), std::string::npos)
       << r.verdict[0].sentence;
   request.by = "head";
   const ScanResult heads = measure_paths(request, {});

@@ -104,7 +104,7 @@ TEST_F(WhisperTest, WhatItCannotHearIsRefusedByName) {
               r.features = folder_.path() / "few.safetensors";
               r.token_ids = folder_.path() / "ids.txt";
             }),
-            "the model expects 5 mel bins x 18 frames, but got 15 values");
+            "the model expects 5 mel bins x 18 frames, but got 5 x 3");
 }
 
 }  // namespace
