@@ -24,7 +24,7 @@ The network as one linear map: spectrum with residuals, ranks, which token is ma
   completeness: largest error of tokens + bias N
   distance from the Jacobian ||J - T|| / ||J|| N ± N
 
-  sample N, last token: made of token N (N), token N (N), token N (N), token N (N), token N (N)
+  sample N, last token: made of position N (N), position N (N), position N (N), position N (N), position N (N)
 
    operator the network at this input is a linear map that uses N directions
    (stable rank N, largest singular value N)

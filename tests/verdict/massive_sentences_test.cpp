@@ -14,7 +14,7 @@ TEST_F(Verdict, MassiveActivationsNameTokenAndChannel) {
   EXPECT_EQ(said("massive"),
             Lines{"massive activations after layers 1-3 and 5: on average over samples up to 2005 ± 2 times "
                   "the median at "
-                  "blocks.5.hook_resid_post, token 0, channel 447; threshold 1000, baseline 35"});
+                  "blocks.5.hook_resid_post, position 0, channel 447; threshold 1000, baseline 35"});
 }
 
 TEST_F(Verdict, TextsThatAreTooShortDecideNothingAboutActivationsAndHeads) {
@@ -81,7 +81,7 @@ TEST_F(Verdict, ASampleThatIsMassiveByItsOwnNumberIsNamedWhateverTheMeanIs) {
   EXPECT_EQ(
       said("massive"),
       Lines{"massive activations in 1 of 16 samples: up to 3777 times the median, in sample 3 at "
-            "blocks.0.hook_resid_pre, token 20, channel 5; threshold 1000; the largest mean over samples "
+            "blocks.0.hook_resid_pre, position 20, channel 5; threshold 1000; the largest mean over samples "
             "is 241 ± 2.4e+02 at blocks.0.hook_resid_pre"});
   EXPECT_EQ(all("massive").front().value, 3777);
   // It stands out, and says neither yes nor no of all samples.

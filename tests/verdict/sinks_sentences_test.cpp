@@ -144,7 +144,7 @@ TEST_F(Verdict, AKeyThatIsTheFirstTokenInMostSamplesAndAPositionInMoreIsNamedByT
   head(0, 0, "sink_special", 0.6);  // of which some are another token
   head(0, 0, "sink_key_token", 7);
   head(0, 0, "sink_key_token_share", 0.9);
-  EXPECT_NE(said("sink").front().find("on token 7 in 90 % of the samples ("), std::string::npos);
+  EXPECT_NE(said("sink").front().find("on token id 7 in 90 % of the samples ("), std::string::npos);
 }
 
 TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
@@ -153,7 +153,7 @@ TEST_F(Verdict, ASinkMayBeAWordWhereverItStandsOrAPosition) {
   head(0, 0, "sink_key_token_share", 1);
   head(0, 0, "sink_key_position_share", 0.1);
   head(0, 0, "sink_mass", 0.07);
-  EXPECT_NE(said("sink").front().find("on token 102, wherever it stands"), std::string::npos);
+  EXPECT_NE(said("sink").front().find("on token id 102, wherever it stands"), std::string::npos);
   EXPECT_EQ(said("sink").front().find("mass"),
             std::string::npos);  // of the strongest position, not of this key
   table_.rows.clear();
@@ -175,7 +175,7 @@ TEST_F(Verdict, OfAKeyThatIsNotAlwaysTheSameItIsSaidHowOftenItIs) {
     head(0, 0, "sink_key_position_share", position);
     EXPECT_NE(said("sink").front().find(words), std::string::npos) << said("sink").front();
   };
-  says(0.1, 0.625, "on token 7 in 62 % of the samples (");
+  says(0.1, 0.625, "on token id 7 in 62 % of the samples (");
   says(0.75, 0.1, "on position 3 in 75 % of the samples (");
   says(0.5, 0.5, "on keys that change from sample to sample, position 3 in 50 % of them (");
   says(0.0, 0.0, "on a key that is another one in each sample (");

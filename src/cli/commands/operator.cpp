@@ -95,7 +95,7 @@ void print_sources(const std::vector<TokenMap>& maps, std::ostream& out) {
   });
   out << fmt::format("\nsample {}, last token: made of", m.sample);
   for (size_t i = 0; i < std::min(kMostSources, order.size()); ++i)
-    out << fmt::format("{} token {} ({})", i == 0 ? "" : ",", order[i],
+    out << fmt::format("{} position {} ({})", i == 0 ? "" : ",", order[i],
                        number_text(m.in_out[row + order[i]]));
   out << '\n';
 }

@@ -33,13 +33,13 @@ Alone alone(const Case& c) {
   return out;
 }
 
-/// ", token 0, channel 447": of the sample with the largest ratio at that site.
+/// ", position 0, channel 447": of the sample with the largest ratio at that site.
 std::string place_at(const Case& c, const std::string& site) {
   const Row *token = c.evidence.at_site("full", "massive_token", site, "all"),
             *channel = c.evidence.at_site("full", "massive_channel", site, "all");
   return token == nullptr || channel == nullptr
              ? site
-             : fmt::format("{}, token {}, channel {}", site, token->value, channel->value);
+             : fmt::format("{}, position {}, channel {}", site, token->value, channel->value);
 }
 
 /// Where there is nothing but zeros nothing is large beside the median.

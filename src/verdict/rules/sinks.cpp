@@ -27,7 +27,7 @@ Kind kind_of(const Case& c, const Row& r) {
   const SinkShares shares{value("sink_first"), value("sink_last"), value("sink_special"),
                           value("sink_key_position_share"), value("sink_key_token_share")};
   const std::string at = fmt::format("position {}", number(value("sink_key_position"))),
-                    is = fmt::format("token {}", number(value("sink_key_token")));
+                    is = fmt::format("token id {}", number(value("sink_key_token")));
   const std::string_view name = sink_key(shares);
   // Of what is not so in nearly every sample, in how many it is.
   const auto often = [&](double share, std::string words, std::string_view wherever = "") -> Kind {
