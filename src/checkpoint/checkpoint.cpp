@@ -296,17 +296,45 @@ std::optional<std::pair<std::string, int64_t>> numbered_module(std::string_view 
   return std::nullopt;
 }
 
+// What libraries save beside the weights and compute again: the causal masks of GPT-2 and GPT-NeoX (a bias
+// has one dimension), rotary tables, positions, and the table of T5 that its cross attention has and never
+// reads.
+bool is_buffer(std::string_view name, size_t dimensions) {
+  const bool mask = name.ends_with("attn.bias") || name.ends_with("attention.bias");
+  return (mask && dimensions > 1) || name.ends_with(".masked_bias") || name.ends_with("position_ids") ||
+         name.ends_with(".inv_freq") || name.find(".rotary_emb.") != std::string_view::npos ||
+         name.ends_with(".EncDecAttention.relative_attention_bias.weight");
+}
+
 }  // namespace
 
-std::vector<std::string> Checkpoint::unused_layers() const {
-  const std::vector<std::string> left = unused();
-  const std::set<std::string_view> not_used(left.begin(), left.end());
-  std::map<std::string, int64_t> last;  // by the module's name without its number
+std::map<std::string, int64_t> Checkpoint::last_used(const std::vector<std::string>& unused) const {
+  const std::set<std::string_view> not_used(unused.begin(), unused.end());
+  std::map<std::string, int64_t> last;
   for (const auto& [name, located] : store_->tensors())
     if (const auto module = numbered_module(name); module && !not_used.contains(name)) {
       const auto [at, first] = last.emplace(*module);
       at->second = std::max(at->second, module->second);
     }
+  return last;
+}
+
+std::vector<std::string> Checkpoint::unused_inside() const {
+  const std::vector<std::string> left = unused();
+  const std::map<std::string, int64_t> last = last_used(left);
+  std::vector<std::string> out;
+  for (const std::string& name : left)
+    if (const auto module = numbered_module(name))
+      if (const auto at = last.find(module->first);
+          at != last.end() && module->second <= at->second &&
+          !is_buffer(name, store_->tensors().at(name).entry->shape.size()))
+        out.push_back(name);
+  return out;
+}
+
+std::vector<std::string> Checkpoint::unused_layers() const {
+  const std::vector<std::string> left = unused();
+  const std::map<std::string, int64_t> last = last_used(left);
   std::set<std::pair<std::string, int64_t>> behind;
   for (const std::string& name : left)
     if (const auto module = numbered_module(name))

@@ -57,7 +57,13 @@ class Checkpoint {
   /// Stored tensors no parameter uses (pooler, classifier, buffers), alphabetically.
   std::vector<std::string> unused() const;
 
-  /// Of these the numbered modules behind the last that is used: "encoder.layer.4", where config.json has four.
+  /// Of these what stands in a numbered module that is read otherwise: an adapter that was not merged, a bias
+  /// that config.json does not know. Buffers that libraries save along (causal masks, positions) are left
+  /// out.
+  std::vector<std::string> unused_inside() const;
+
+  /// Of these the numbered modules behind the last that is used: "encoder.layer.4", where config.json has
+  /// four.
   std::vector<std::string> unused_layers() const;
 
   /// What the spec promised and the tensors did not keep: the head's missing tensors, when it was dropped for
@@ -65,6 +71,9 @@ class Checkpoint {
   const std::vector<std::string>& missing_head() const { return missing_head_; }
 
  private:
+  // The last number of every numbered module that is used, by its name without the number.
+  std::map<std::string, int64_t> last_used(const std::vector<std::string>& unused) const;
+
   std::filesystem::path folder_;
   Json config_;
   const Architecture* architecture_ = nullptr;

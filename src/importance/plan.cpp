@@ -86,7 +86,7 @@ class Planner {
           .hint(loss_kind(spec()) == LossKind::masked ? "a tokenizer that names its mask token"
                                                       : "a causal or masked language model with its head");
     result_.notes = input_.notes;
-    note_unused_layers(checkpoint_, result_.notes);
+    note_unused(checkpoint_, result_.notes);
     if (request_.write)
       for (std::string& note : side_files(checkpoint_.folder()).notes)
         result_.notes.push_back(std::move(note));

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/load.h"
 #include "model/random_source.h"
@@ -45,7 +47,7 @@ ScanInput ScannedModel::input() const {
         .hint(fmt::format("{}, its {} alone", (folder() / spec_.sources.front().name).string(),
                           spec_.sources.front().name));
   ScanInput input = read_input(request_, spec_);
-  if (checkpoint_) note_unused_layers(*checkpoint_, input.notes);
+  if (checkpoint_) note_unused(*checkpoint_, input.notes);
   for (size_t i = 0; i < input.samples.size(); ++i)
     if (spec_.embedding.vocabulary > 0 && input.samples[i].ids.size() < 2)
       throw Error("a sample of one token has no rank to lose: at least two are needed")
@@ -54,7 +56,9 @@ ScanInput ScannedModel::input() const {
   return input;
 }
 
-void note_unused_layers(const Checkpoint& checkpoint, std::vector<std::string>& notes) {
+namespace {
+
+void note_layers_behind(const Checkpoint& checkpoint, std::vector<std::string>& notes) {
   const std::vector<std::string> left = checkpoint.unused_layers();
   if (left.empty()) return;
   const size_t others = left.size() - 1;
@@ -63,6 +67,30 @@ void note_unused_layers(const Checkpoint& checkpoint, std::vector<std::string>& 
                   printable(left.front(), 200),
                   others == 0 ? "" : fmt::format(" and {} more module{}", others, others == 1 ? "" : "s"),
                   others == 0 ? "is" : "are", others == 0 ? "it" : "them"));
+}
+
+// The network that the numbers are of has no part in these.
+void note_tensors_inside(const Checkpoint& checkpoint, std::vector<std::string>& notes) {
+  const std::vector<std::string> left = checkpoint.unused_inside();
+  if (left.empty()) return;
+  std::string names;
+  for (size_t i = 0; i < std::min<size_t>(left.size(), 2); ++i)
+    names += (i == 0 ? "" : ", ") + printable(left[i], 200);
+  const bool adapter = std::any_of(left.begin(), left.end(), [](const std::string& name) {
+    return name.find("lora_") != std::string::npos;
+  });
+  notes.push_back(fmt::format("{} tensor{} in the layers {} not read: {}{}; {}", left.size(),
+                              left.size() == 1 ? "" : "s", left.size() == 1 ? "is" : "are", names,
+                              left.size() > 2 ? ", ..." : "",
+                              adapter ? "an adapter counts once it is merged (merge_and_unload() of peft)"
+                                      : "if they belong to the model, check config.json"));
+}
+
+}  // namespace
+
+void note_unused(const Checkpoint& checkpoint, std::vector<std::string>& notes) {
+  note_layers_behind(checkpoint, notes);
+  note_tensors_inside(checkpoint, notes);
 }
 
 std::filesystem::path ScannedModel::folder() const {

@@ -34,8 +34,8 @@ class ScannedModel {
   ModelSpec spec_;
 };
 
-/// Says where the weights go on behind the layers that config.json has.
-void note_unused_layers(const Checkpoint& checkpoint, std::vector<std::string>& notes);
+/// Says where the weights go on behind the layers that config.json has, and what inside of these is not read.
+void note_unused(const Checkpoint& checkpoint, std::vector<std::string>& notes);
 
 /// Words, threads and memory before the work, as `scan` has them.
 void prepare_run(const ScanRequest& request);

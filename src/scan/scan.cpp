@@ -48,7 +48,7 @@ class Scan {
         input_(read_input(request, spec())) {
     result_.spec = spec();
     result_.notes = input_.notes;
-    if (model_.checkpoint() != nullptr) note_unused_layers(*model_.checkpoint(), result_.notes);
+    if (model_.checkpoint() != nullptr) note_unused(*model_.checkpoint(), result_.notes);
     if (!spec().sources.empty() && (asked(kTokens) || asked(kLength) || asked(kFisher)))
       throw usage_error("--off tokens, length and fisher follow one stream, and this network has several")
           .in(request.model.string())

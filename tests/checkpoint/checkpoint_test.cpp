@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -192,6 +194,26 @@ TEST(Checkpoint, ListsWhatNoParameterUses) {
   folder.tensors["bert.embeddings.position_ids"] = {StoredType::i16, {1}, {0}};
   EXPECT_EQ(folder.open().unused(),
             (std::vector<std::string>{"bert.embeddings.position_ids", "bert.pooler.dense.weight"}));
+}
+
+TEST(Checkpoint, ListsWhatNoParameterUsesInsideOfLayersThatAreRead) {
+  Folder folder(kSmallBert, "bert.");
+  const auto add = [&](const char* name, std::vector<int64_t> shape) {
+    const auto n =
+        static_cast<size_t>(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies()));
+    folder.tensors[name] = {StoredType::f32, std::move(shape), std::vector<float>(n)};
+  };
+  add("bert.pooler.dense.weight", {1});
+  add("bert.encoder.layer.9.attention.self.query.lora_A.weight", {1, 6});  // behind: told of as a layer
+  add("bert.encoder.layer.0.attn.bias", {1, 1, 2, 2});
+  add("bert.encoder.layer.0.attention.masked_bias", {1});
+  add("bert.encoder.layer.0.attention.rotary_emb.inv_freq", {3});
+  EXPECT_TRUE(folder.open().unused_inside().empty());
+  add("bert.encoder.layer.0.attn.bias", {2});  // of one dimension: no mask
+  add("bert.encoder.layer.1.attention.self.query.lora_A.weight", {1, 6});
+  EXPECT_EQ(folder.open().unused_inside(),
+            (std::vector<std::string>{"bert.encoder.layer.0.attn.bias",
+                                      "bert.encoder.layer.1.attention.self.query.lora_A.weight"}));
 }
 
 TEST(Checkpoint, NamesTheTensorWithTheWrongShape) {

@@ -112,6 +112,10 @@ Configs that cannot be, and weights that are not those of the config.
   $ cp -r "$TREE/models/builtin" short; chmod -R u+w short; sed -i 's/\("n_layer": \)6/\15/' short/config.json
   $ rankscope plan short --text "$TREE/models/builtin/demo.txt" --samples 10 --max-length 16 --quiet | grep -c 'transformer.h.5 is in the weights'; rm -r short
   1
+  $ cp -r "$TREE/tests/fixtures/models/llama-linear" biased; chmod -R u+w biased; sed -i 's/\("attention_bias": \)true/\1false/' biased/config.json
+  $ for command in scan paths; do rankscope $command biased --random-tokens --samples 2 --quiet | tr -s '\n ' ' ' | grep -o '[0-9]* tensors in the layers are not read: [a-z0-9_., ]*; if they belong to the model, check config.json'; done; rm -r biased
+  12 tensors in the layers are not read: model.layers.0.self_attn.k_proj.bias, model.layers.0.self_attn.o_proj.bias, ...; if they belong to the model, check config.json
+  12 tensors in the layers are not read: model.layers.0.self_attn.k_proj.bias, model.layers.0.self_attn.o_proj.bias, ...; if they belong to the model, check config.json
   $ . ./fresh.sh; sed -i 's/\("vocab_size": \)97/\198/' m/config.json; rankscope inspect m
   error: expected [98, 30], but got [97, 30]
     in   m/model.safetensors, tensor "bert.embeddings.word_embeddings.weight"
