@@ -128,6 +128,21 @@ TEST_F(Verdict, ARankThatIsNotDecidedStaysSoWhateverLargerOnesCost) {
       "0.001");
 }
 
+TEST_F(Verdict, MapsThatLostRankAgainstABaselineAreNamed) {
+  for (const int h : {0, 1}) {
+    head(0, h, "logit_rank", 6.0);
+    head(0, h, "qk_effective_rank", h == 0 ? 1.04 : 9.0);
+    head(0, h, "qk_effective_rank", 9.3, "baseline");
+  }
+  const Lines lines = said("rank");
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[1].starts_with("1 of 2 QK maps are low in rank (L0H0): the lowest is L0H0")) << lines[1];
+  EXPECT_EQ(
+      lines[2],
+      "1 of 2 QK maps have less than 0.5 of the effective rank that they have in baseline (L0H0): most is "
+      "lost by L0H0, 1.04 of 9.3");
+}
+
 TEST_F(Verdict, OfSeveralRanksTheSmallestThatKeepsTheOutputIsNamed) {
   for (const auto& [rank, cost] : {std::pair{1, 0.3}, {2, 0.02}, {4, 1e-5}, {8, 1e-7}})
     output_kl(fmt::format("rank:qk={}", rank), cost);

@@ -64,6 +64,24 @@ TEST_F(Verdict, WhereMassiveChannelsTellTokensApartWithoutAPartItIsNotKnownToHol
             "apart there: their own is 0.94"});
 }
 
+TEST_F(Verdict, TokensThatUnderflowAreNotAlike) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-norm", {0.5, 0.5, 0.5, 0, 0, 0});
+  const auto size = [&](int l, double common, double differ) {
+    const std::string site = fmt::format("blocks.{}.hook_resid_post", l);
+    add("-norm", site, l, -1, "offset_fro", common, "content");
+    add("-norm", site, l, -1, "residual_fro", differ, "content");
+  };
+  size(1, 1, 1e-20);  // alike, and not small
+  size(4, 0, 0);      // zeros, as weights of zeros give
+  EXPECT_TRUE(said("support").front().starts_with("the norms hold the rank up: ")) << said("support").front();
+  size(2, 2e-21, 3e-21);
+  EXPECT_EQ(
+      said("support").front(),
+      "? not known whether the norms hold the rank up: without them activations shrink to 2e-21 at "
+      "blocks.2.hook_resid_post, and what is far smaller is zero; --dtype float64 follows them further");
+}
+
 TEST_F(Verdict, APartThatCanGoDoesNotHoldTheRankUp) {
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
   residuals("-norm", {0.6, 0.6, 0.6, 0.6, 0.6, 0.48});
@@ -129,6 +147,17 @@ TEST_F(Verdict, WhatRisesAgainWithoutAPartIsNotHeldUpToTheEnd) {
              "against 0.5 ± 0.0005; collapse_ratio 0.5, kept 0.8), and 0.9 at layer 5",
              "the positions hold the rank up: without them the residual falls to 0.05 by layer 1 (full: "
              "0.5; threshold 0.1)"}));
+}
+
+TEST_F(Verdict, WhatRisesAgainInRankAloneIsStillHeldUp) {
+  residuals("full", {0.9, 0.9, 0.9, 0.9, 0.9, 0.9});
+  residuals("-mlp-skip", {0.9, 0.9, 0.9, 0.9, 0.9, 0.25});
+  for (int l = 0; l < kLayers; ++l)
+    for (const char* variant : {"full", "-mlp-skip"})
+      add(variant, fmt::format("blocks.{}.hook_resid_post", l), l, -1, "effective_rank_centered_rel_trimmed",
+          variant[0] == 'f' || l == 5 ? 0.6 : 0.1, "content");
+  EXPECT_TRUE(said("support").front().starts_with("the MLP skip holds most of the rank up: "))
+      << said("support").front();
 }
 
 TEST_F(Verdict, TwoResidualsThatAThresholdPartsAreHeldAgainstEachOther) {

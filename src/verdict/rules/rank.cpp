@@ -26,9 +26,11 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
   const Row* lowest = nullptr;
   double lowest_share = INFINITY;
   int64_t lowest_width = 0;
-  std::vector<std::string> low;
+  std::vector<std::string> low, fallen;
   std::vector<Claim> claims;
   size_t heads = 0;
+  const Row *most_fallen = nullptr, *from = nullptr;
+  double least_ratio = c.limit("collapse_ratio");
   for (const Row* r : c.evidence.all("full", metric)) {
     if (r->layer < 0 || r->layer >= c.spec.depth()) continue;
     const int64_t d = width(c.spec.blocks[static_cast<size_t>(r->layer)]);
@@ -38,6 +40,12 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
     // Of narrow heads the share of a map of rank one may be above any threshold.
     const bool yes = share < c.limit("low_rank") || (d > 1 && r->value < kOneDirection);
     if (yes) low.push_back(label(*r));
+    const Row* before = c.evidence.of_head(c.evidence.baseline(), metric, r->layer, r->head);
+    if (before != nullptr && before->value > 0 && r->value / before->value < c.limit("collapse_ratio")) {
+      fallen.push_back(label(*r));
+      if (r->value / before->value < least_ratio)
+        most_fallen = r, from = before, least_ratio = r->value / before->value;
+    }
     claims.push_back(
         {fmt::format("low {} {}", map, label(*r)), yes ? Claim::Answer::yes : Claim::Answer::no});
     if (share < lowest_share) lowest = r, lowest_share = share, lowest_width = d;
@@ -59,6 +67,15 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
                                                low.size(), heads, map, list_of(low), number_of));
   about(f, *lowest, c.limit("low_rank"), baseline);
   f.claims = std::move(claims);
+  if (fallen.empty() || c.evidence.baseline() != "baseline") return;
+  Finding& lost = c.say(
+      "rank",
+      fmt::format("{} of {} {} maps have less than {} of the effective rank that they have in {} ({}): "
+                  "most is lost by {}, {} of {}",
+                  fallen.size(), heads, map, number(c.limit("collapse_ratio")), c.evidence.baseline_name(),
+                  list_of(fallen), label(*most_fallen), number(most_fallen->value), number(from->value)));
+  about(lost, *most_fallen, c.limit("collapse_ratio") * from->value, from);
+  lost.claims = {{fmt::format("{} rank lost", map), Claim::Answer::yes}};
 }
 
 /// The scores themselves: what the maps make of these tokens, without what softmax does not see. Low beside
@@ -127,9 +144,11 @@ void low_scores(Case& c, const std::vector<const Row*>& rows, bool others) {
                         fmt::format("no {}head's scores are {}low in rank{}{}: {}",
                                     others || !as_low_at_random.empty() ? "other " : "",
                                     unclear.empty() ? "" : "clearly ", where, c.of_those("logit_rank"), text))
-                : c.say("rank", fmt::format("the scores of {} of {} heads are low in rank{} ({}): {}; --rank "
-                                            "qk=auto tells what rank the output needs",
-                                            low.size(), ratios.size(), where, list_of(low), text))
+                : c.say("rank",
+                        fmt::format("the scores of {} of {} heads{} are low in rank{} ({}): {}; --rank "
+                                    "qk=auto tells what rank the output needs",
+                                    low.size(), ratios.size(), c.of_those("logit_rank"), where, list_of(low),
+                                    text))
           : c.say("rank",
                   fmt::format("not known whether any {}head's scores are low in rank{}{}: {}; {}",
                               others ? "other " : "", where, c.of_those("logit_rank"), text, why),
@@ -166,7 +185,8 @@ void judge_rank(Case& c) {
   const bool equal = equal_scores(c);
   if (const auto& scores = c.evidence.all("full", "logit_rank"); !scores.empty())
     low_scores(c, scores, equal);
-  else
+  // Scores are of these tokens; a map that lost its rank is one whatever they are.
+  if (c.evidence.all("full", "logit_rank").empty() || !c.evidence.all("full", "qk_effective_rank").empty())
     low_rank(c, "qk_effective_rank", "QK",
              [&](const BlockSpec& b) { return most_rank(c.spec, b, b.attention().d_qk, "q_rank"); });
   low_rank(c, "ov_effective_rank", "OV",

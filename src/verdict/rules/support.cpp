@@ -71,6 +71,7 @@ struct Share {
 struct Left {
   std::string_view name = {};
   Share least, last;     // where least is left, and at the last place
+  Share other_last;      // of the other metric there; none where it was not measured
   double slope = kNone;  // of log ratio a place; none of one place
 };
 
@@ -108,8 +109,10 @@ std::optional<Left> least_left(const Case& c, std::string_view variant) {
   Left residual = left_of(c, variant, [&](std::string_view v, const Place&p) { return c.residual(v, p); }),
        rank = left_of(c, variant, [&](std::string_view v, const Place&p) { return rank_at(c, v, p); });
   residual.name = c.residual_name(), rank.name = "centered effective rank";
-  const Left& least = rank.least.ratio < residual.least.ratio ? rank : residual;
+  const bool by_rank = rank.least.ratio < residual.least.ratio;
+  Left& least = by_rank ? rank : residual;
   if (least.least.place == nullptr) return std::nullopt;
+  least.other_last = (by_rank ? residual : rank).last;
   return least;
 }
 
@@ -131,6 +134,12 @@ class Support {
           fmt::format("without {} activations are NaN, Inf or too large for their squares at {}{}", them_,
                       lost->second,
                       c_.could_be_finer() ? "; --dtype float64 tells whether that is an overflow" : ""),
+          nullptr, true);
+    if (const Row* small = shrunk(); small != nullptr)
+      return unknown(
+          fmt::format("without {} activations shrink to {} at {}, and what is far smaller is zero{}", them_,
+                      number(small->value), small->site.str(),
+                      c_.could_be_finer() ? "; --dtype float64 follows them further" : ""),
           nullptr, true);
     look();
     if (lowest_ == nullptr) return unknown("no residual was measured with and without", nullptr);
@@ -164,6 +173,16 @@ class Support {
   const Row& without(const Place& p) const { return *row(variant_, p); }
   const Row& full(const Place& p) const { return *row("full", p); }
 
+  /// Where tokens, with what they have in common, became so small that squares or further layers underflow.
+  const Row* shrunk() const {
+    const double least = c_.could_be_finer() ? 1e-18 : 1e-150;
+    for (const Row* r : c_.evidence.all(variant_, "offset_fro")) {
+      const Row* differ = c_.evidence.at_site(variant_, "residual_fro", r->site.str(), r->tokens.str());
+      const double size = std::hypot(r->value, differ == nullptr ? 0 : differ->value);
+      if (size > 0 && size < least) return r;
+    }
+    return nullptr;
+  }
   bool rounding(const Row& r) const { return r.n > 1 && r.value < c_.floor(); }
 
   /// The residual there. Where --layers left out the block that it is measured at, what the place itself
@@ -221,7 +240,7 @@ class Support {
     // What falls may rise again: then the part is needed where it fell, and not for what comes out.
     const Share end(without(*last_), full(*last_), *last_);
     const std::string text =
-        back(end)
+        back(end) && back_by_share()
             ? fmt::format(
                   "{} {} the rank up at {}, and not to the end: without {} the {} is {} there "
                   "(full: {}; threshold {}) and {} at {} (full: {}; kept {})",
@@ -234,7 +253,14 @@ class Support {
     return Claim::Answer::yes;
   }
 
-  bool back(const Share& last) const { return last.side_of(c_.limit("kept")) == Side::above; }
+  bool back(const Share& last) const {
+    return last.place == nullptr || last.side_of(c_.limit("kept")) == Side::above;
+  }
+  /// Whether both the residual and its rank are, at the last place, nearly what they are in the full network.
+  bool back_by_share() const {
+    const std::optional<Left> left = least_left(c_, variant_);
+    return left && back(left->last) && back(left->other_last);
+  }
 
   Claim::Answer by_share() {
     const std::optional<Left> left = least_left(c_, variant_);
@@ -242,7 +268,7 @@ class Support {
     const double half = c_.limit("collapse_ratio"), most = c_.limit("kept");
     const Share& least = left->least;
     const bool low = least.side_of(half) == Side::below, kept = least.side_of(most) == Side::above,
-               again = low && back(left->last);
+               again = low && back_by_share();
     const std::string text = fmt::format(
         "without {}, and nothing else removed, {} of the full network's {} is left at {} ({} against {}; "
         "collapse_ratio {}, kept {}){}",
