@@ -163,7 +163,9 @@ TEST_F(ImportanceRule, WhereTheLossIsNotDecidedNothingIsSaidToGo) {
       said(),
       (std::vector<std::string>{
           "? of 1 of 6 heads, each alone writing zero with its share of the biases on 8 samples, the "
-          "output needs 0, 0 cost less than epsilon 0.001 and 1 are not known; most in nats: L0H1 1e-05 "
+          "output needs 0, 0 cost less than epsilon 0.001 and 1 are not known, for the loss of the text "
+          "alone; "
+          "most in nats: L0H1 1e-05 "
           "± 1e-06 (loss +0.0028 ± 0.0018)",
           "? not known whether the 1 least important of 1 heads can go on 8 samples (epsilon 0.001, for "
           "the loss, too): 1 out cost 4e-05 ± 3e-06, loss +0.021 ± 0.022"}));
@@ -181,11 +183,12 @@ TEST_F(ImportanceRule, FewSamplesDecideNoRank) {
 TEST_F(ImportanceRule, NamesTheLayersInWhichNoRankSuffices) {
   for (int layer = -1; layer < 3; ++layer) add("rank_qk_kl", 0.2, 0.01, layer, -1, 1);
   add("rank_qk_suffices", 1, kNone, 0);
-  EXPECT_EQ(said(), std::vector<std::string>{
-                        "no rank of qk asked for suffices in all layers at once on 8 samples (epsilon "
-                        "0.001); cost by rank 1: "
-                        "0.2; one layer at a time 1 in layer 0; no rank asked for suffices in layers 1-2 "
-                        "alone"});
+  EXPECT_EQ(said(),
+            std::vector<std::string>{
+                "no rank of qk asked for is known to suffice in all layers at once on 8 samples (epsilon "
+                "0.001); cost by rank 1: "
+                "0.2; one layer at a time 1 in layer 0; no rank asked for is known to suffice in layers 1-2 "
+                "alone"});
 }
 
 TEST_F(ImportanceRule, WhatItCostIsNoFinding) {

@@ -81,6 +81,7 @@ void one_by_one(Case& c, const Taken& t) {
   const std::vector<Side> of_text = sides_of(losses, epsilon);
   for (size_t i = 0; i < quiet.size(); ++i) *quiet[i] = of_text[i];
   const auto for_loss = std::ranges::count(of_text, Side::above);
+  const auto not_by_loss = std::ranges::count(of_text, Side::unclear);
   int needed = 0, free = 0;
   std::vector<Claim> claims;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -99,7 +100,12 @@ void one_by_one(Case& c, const Taken& t) {
       needed, for_loss > 0 ? fmt::format(" ({} for the loss of the text alone)", for_loss) : "", free,
       number(epsilon));
   const int open = static_cast<int>(rows.size()) - needed - free;
-  if (open > 0) text += fmt::format(" and {} are not known", open);
+  if (open > 0)
+    text +=
+        fmt::format(" and {} are not known{}", open,
+                    not_by_loss == 0      ? ""
+                    : not_by_loss == open ? ", for the loss of the text alone"
+                                          : fmt::format(" ({} for the loss of the text alone)", not_by_loss));
   text +=
       fmt::format("; most {}{}",
                   nats ? "in nats: " : "by the relative change of the last state: ", fmt::join(most, ", "));
@@ -166,6 +172,13 @@ void together(Case& c) {
                                            : Claim::Answer::unknown}};
 }
 
+/// " (loss +0.02 ± 0.003)" of a cut in all layers; nothing where there is none.
+std::string loss_at(const Case& c, const std::string& stem, int depth) {
+  for (const Row* r : c.evidence.all("full", stem + "_loss"))
+    if (r->layer < 0 && r->depth == depth) return fmt::format(" (loss {})", signed_error(*r));
+  return "";
+}
+
 void ranks(Case& c) {
   const bool nats = c.spec.output.kind != HeadKind::none;
   for (const char* map : {"qk", "ov", "kv"}) {
@@ -182,7 +195,8 @@ void ranks(Case& c) {
     if (curve.empty()) continue;
     std::vector<std::string> points;
     for (const Row* r : curve) {
-      if (r->layer < 0) points.push_back(fmt::format("{}: {}", r->depth, number(r->value)));
+      if (r->layer < 0)
+        points.push_back(fmt::format("{}: {}{}", r->depth, number(r->value), loss_at(c, stem, r->depth)));
       if (r->layer >= 0) tried.insert(r->layer);
     }
     std::vector<int> not_enough;
@@ -199,7 +213,7 @@ void ranks(Case& c) {
         : all != nullptr ? fmt::format("rank {} of {} suffices in all layers at once on {} (epsilon {})",
                                        number(all->value), map, on, number(epsilon))
                          : fmt::format(
-                               "no rank of {} asked for suffices in all layers at once on {} "
+                               "no rank of {} asked for is known to suffice in all layers at once on {} "
                                "(epsilon {})",
                                map, on, number(epsilon));
     text += "; cost by rank ";
@@ -215,7 +229,7 @@ void ranks(Case& c) {
       text += fmt::format("; one layer at a time from {} (layer {}) to {} (layer {})",
                           number(smallest->value), smallest->layer, number(largest->value), largest->layer);
     if (!not_enough.empty())
-      text += fmt::format("; no rank asked for suffices in {} alone", layers_text(not_enough));
+      text += fmt::format("; no rank asked for is known to suffice in {} alone", layers_text(not_enough));
     Finding& f = c.say("worth", text);
     f.value = all != nullptr ? all->value : kNone;
     f.threshold = epsilon;

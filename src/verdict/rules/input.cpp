@@ -16,6 +16,7 @@ void judge_input(verdict::Case& c) {
                         verdict::count_of(static_cast<double>(c.measured.shortest), "content token"), least));
   f.value = static_cast<double>(c.measured.shortest);
   f.threshold = least;
+  f.claims = {{"short texts", Claim::Answer::yes}};
 }
 
 }  // namespace
