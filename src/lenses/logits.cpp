@@ -20,6 +20,12 @@ namespace {
 constexpr int64_t kRankEvery = 4;     // the rank is taken of every fourth sample
 constexpr int64_t kMostQueries = 64;  // of a longer sample, all over it
 
+/// Whether squares about a mean are what rounding leaves of numbers with these squares. No difference at all
+/// is no rounding, and zero anyway.
+at::Tensor by_rounding(const at::Tensor& squares, const at::Tensor& sizes, double epsilon) {
+  return squares <= 256 * epsilon * epsilon * sizes;
+}
+
 class Logits : public Measurement, public LongMeasurement {
   at::Tensor long_pattern(const LongView& view) override {
     const int64_t heads = view.pattern.heads();
@@ -30,7 +36,7 @@ class Logits : public Measurement, public LongMeasurement {
     for (int64_t h = 0; h < heads; h += at_once) {
       const at::Tensor scores =
           view.pattern.scores(0, view.pattern.samples(), h, std::min(at_once, heads - h), index);
-      squares_ = pairs_ = at::Tensor(), kept_.clear();
+      squares_ = sizes_ = pairs_ = at::Tensor(), kept_.clear();
       add(scores, some, view.with(scores));
       const at::Tensor found = numbers(view.with(scores));
       parts.push_back(found.narrow(2, 0, h + at_once < heads ? scores.size(1) : scores.size(1) + 1));
@@ -39,20 +45,22 @@ class Logits : public Measurement, public LongMeasurement {
   }
 
   at::Tensor tile(const TileView& view) override {
-    if (view.place.first_row == 0) squares_ = pairs_ = at::Tensor(), kept_.clear();
+    if (view.place.first_row == 0) squares_ = sizes_ = pairs_ = at::Tensor(), kept_.clear();
     const TileRows here = rows_of(view, some_places(view.place.queries, kMostQueries));
     if (!here.queries.empty()) add(here.rows, here.queries, view);
     return view.last() ? numbers(view) : at::Tensor();
   }
 
   at::Tensor numbers(const TileView& view) {
-    const at::Tensor rms = (squares_ / pairs_).sqrt();  // 0 / 0 where no query has a choice: not defined
+    // 0 / 0 where no query has a choice: not defined. What rounding leaves of equal scores is nothing.
+    const at::Tensor rms = (squares_ / pairs_).sqrt().masked_fill(by_rounding(squares_, sizes_, epsilon_), 0);
     const at::Tensor none = at::full({rms.size(0), 1, 2}, kNone, rms.options());
     return at::cat({at::stack({rms, directions(view, rms)}, 2), none}, 1).unsqueeze(0);
   }
 
   /// The rows of these queries, [S, H, queries, keys].
   void add(const at::Tensor& tile, const std::vector<int64_t>& queries, const TileView& view) {
+    epsilon_ = epsilon_of(tile);
     const bool all = !view.causal && view.window == 0;
     const at::Tensor seen = all ? at::Tensor() : tile > -std::numeric_limits<double>::infinity();
     const at::Tensor scores = all ? tile : tile.masked_fill(seen.logical_not(), 0.0);
@@ -66,7 +74,9 @@ class Logits : public Measurement, public LongMeasurement {
     const at::Tensor choice = (count > 1).to(at::kDouble);
     const at::Tensor squares = (centred.square_().sum(-1).to(at::kDouble) * choice).sum(-1),
                      pairs = (count * choice).sum(-1);  // [S, H]
+    const at::Tensor sizes = (scores.square().sum(-1).to(at::kDouble) * choice).sum(-1);
     squares_ = squares_.defined() ? squares_ + squares : squares;
+    sizes_ = sizes_.defined() ? sizes_ + sizes : sizes;
     pairs_ = pairs_.defined() ? pairs_ + pairs : pairs;
     // A masked score is none, so where queries do not see all keys, the later half of the queries and the
     // earlier half of the keys are read for the rank.
@@ -98,16 +108,15 @@ class Logits : public Measurement, public LongMeasurement {
     const at::Tensor c = kept - kept.mean(-1, true), gram = at::matmul(c, c.transpose(2, 3)).to(at::kDouble);
     const at::Tensor squares = gram.diagonal(0, 2, 3).sum(-1);
     // What rounding leaves of equal scores has a rank of its own, and says nothing.
-    const double rounding = 16 * epsilon_of(kept);
-    const at::Tensor equal =
-        squares <= rounding * rounding * kept.square().sum(at::IntArrayRef{2, 3}, false, at::kDouble);
-    const at::Tensor ratio =
-        (squares.square() / gram.square().sum(at::IntArrayRef{2, 3})).masked_fill(equal, kNone);
+    const at::Tensor sizes = kept.square().sum(at::IntArrayRef{2, 3}, false, at::kDouble);
+    const at::Tensor ratio = (squares.square() / gram.square().sum(at::IntArrayRef{2, 3}))
+                                 .masked_fill(by_rounding(squares, sizes, epsilon_), kNone);
     out.index_copy_(0, sent(at::tensor(read_for_rank(view, out.size(0)), at::kLong), out.device()), ratio);
     return out;
   }
 
-  at::Tensor squares_, pairs_;
+  at::Tensor squares_, sizes_, pairs_;
+  double epsilon_ = 0;
   std::vector<at::Tensor> kept_;  // rows of these samples so far
 };
 
@@ -122,8 +131,8 @@ extern const Lens lens_logits{
                  .formula = "root mean square of the scores a query may see, without their mean over its "
                             "keys; at most 64 queries of a sample, and of these those that see more than one "
                             "key",
-                 .meaning = "in nats; 0: attention is uniform, whatever the tokens",
-                 .version = 2},
+                 .meaning = "in nats; 0: attention is uniform, whatever the tokens, but for rounding",
+                 .version = 3},
                 {.name = "logit_rank",
                  .formula =
                      "(sum sigma^2)^2 / sum sigma^4 of those scores, of every fourth sample; causal: of "

@@ -1,6 +1,7 @@
 // The lens logits: in how many directions scores differ.
 #include <gtest/gtest.h>
 
+
 #include "support/lens_run.h"
 
 namespace rankscope::testing {
@@ -32,6 +33,17 @@ TEST(Logits, WhatAllKeysOfAQueryHaveInCommonIsNoDirection) {
   const at::Tensor scores = scores_of({2, 1}), common = 10 * at::randn({1, kTokens, 1}, at::kDouble);
   // The common part is ten times as large, and so are the roundings it leaves.
   EXPECT_NEAR(see_patterns("logits", {scores + common}, {}).of("logit_rank", 0, 0), 25.0 / 17, 100 * kSums);
+}
+
+TEST(Logits, WhatRoundingLeavesOfEqualScoresIsNothing) {
+  at::manual_seed(4);
+  const at::Tensor common = at::randn({1, kTokens, 1}, at::kDouble).expand({1, kTokens, kTokens});
+  const at::Tensor noise = at::randn({1, kTokens, kTokens}, at::kDouble);
+  const auto seen = [&](double size) { return see_patterns("logits", {common + size * noise}, {}); };
+  EXPECT_EQ(seen(1e-16).of("logit_rms", 0, 0), 0);
+  EXPECT_THROW(seen(1e-16).of("logit_rank", 0, 0), std::exception);  // there is none
+  EXPECT_GT(seen(1e-12).of("logit_rms", 0, 0), 0);
+  EXPECT_GT(seen(1e-12).of("logit_rank", 0, 0), 1);
 }
 
 // A mask alone has full rank, so nothing masked may be read.
