@@ -203,6 +203,7 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
       continue;
     }
     if (!std::isfinite(c.a) || !std::isfinite(c.b)) continue;
+    if (c.metric == "perplexity") continue;  // nll says the same, and has a number for every sample
     const auto sa = samples_of(samples_a, r), sb = samples_of(samples_b, r);
     if (sa != samples_a.end() && sb != samples_b.end()) {
       const Pairs pairs(sa->second, sb->second);
@@ -217,6 +218,9 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
       }
       const double error = paired_error(c, pairs, geometric, c.n);
       if (whose) c.stderr_ = error;
+    } else if (std::isfinite(r.stderr_)) {  // one number of all samples: no pairs tell how sure its change is
+      out.untested += !same;
+      continue;
     }
     c.delta = c.b - c.a;
     out.changes.push_back(c);
@@ -224,7 +228,7 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
   out.only_b = rows_b.size();
   out.notes = version_notes(a, b, out.changes);
   for (const Change& c : out.changes)
-    if (c.n > 1 && !std::isnan(c.stderr_)) {
+    if (c.n > 1 && !std::isnan(c.stderr_) && c.delta != 0) {  // what is equal to the bit is never clear
       ++out.comparisons;
       out.expected_by_chance += by_chance(kClear, c.n);
     }
@@ -277,8 +281,11 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
   if (diff.differing + diff.only_a + diff.only_b == 0)
     return line("they are identical: every number is the same");
   out << '\n';
-  table("layers", [](const Change& c) { return c.head < 0; });
-  table("heads", [](const Change& c) { return c.head >= 0; });
+  const auto paired = [](const Change& c) { return !std::isinf(c.errors()); };
+  table("layers", [&](const Change& c) { return c.head < 0 && paired(c); });
+  table("heads", [&](const Change& c) { return c.head >= 0 && paired(c); });
+  const auto whole = [&](const Change& c) { return !paired(c); };
+  if (std::any_of(diff.changes.begin(), diff.changes.end(), whole)) table("weights", whole);
   std::string legend = fmt::format(
       "clear: two standard errors of the paired difference or more, the surest first; {} comparisons were "
       "made, and by "
@@ -287,14 +294,18 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
   if (std::any_of(diff.changes.begin(), diff.changes.end(),
                   [](const Change& c) { return clear(c) && std::isinf(c.errors()); }))
     legend +=
-        "; without an error: read from the weights, or one number of all samples, the largest relative "
-        "change "
-        "first";
+        "; weights: numbers read from them, or one of all samples, without an error, the largest relative "
+        "change first";
   if (const auto faint = std::ranges::count_if(
           diff.changes, [](const Change& c) { return c.errors() >= kClear && !clear(c); });
       faint > 0)
     legend += fmt::format("; {} more changed surely, but by less than {} of their size, as rounding does",
                           faint, kVisible);
+  if (diff.untested > 0)
+    legend += fmt::format(
+        "; {} numbers of all samples together (spread and the like) changed, and no pairs of samples say how "
+        "surely",
+        diff.untested);
   if (diff.moved > 0)
     legend +=
         fmt::format("; {} numbers that name a token or a channel changed, and are not ranked", diff.moved);

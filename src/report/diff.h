@@ -37,7 +37,8 @@ struct ScanDiff {
   std::vector<Change> changes;    // the surest first; those of weights alone behind what is clear, by size
   size_t only_a = 0, only_b = 0;  // rows without a partner
   std::vector<std::string> notes = {};  // metrics of which the two hold different versions
-  size_t comparisons = 0;               // changes behind which pairs of samples stand
+  size_t comparisons = 0;               // numbers that differ, with pairs of samples behind them
+  size_t untested = 0;                  // numbers of all samples together that differ
   double expected_by_chance = 0;        // that many of them would be clear if nothing had changed
   size_t differing = 0;                 // rows whose numbers are not the same, clearly or not
   size_t moved = 0;                     // positions, tokens and channels that differ: named, never ranked

@@ -177,8 +177,25 @@ TEST(Diff, SaysHowManyComparisonsWereMadeAndWhatChanceWouldGive) {
   // Two degrees: 1 - 2 / sqrt(6); thirty-one: 0.0543 in tables.
   EXPECT_NEAR(compare(scan("a", {1, 5, 2}, 8), scan("b", {1.1, 5.12, 2.09}, 8)).expected_by_chance / 2,
               1 - 2 / std::sqrt(6.0), 1e-14);
-  const std::vector<double> many(32, 1.0);
-  EXPECT_NEAR(compare(scan("a", many, 8), scan("b", many, 8)).expected_by_chance / 2, 0.0543, 1e-4);
+  const std::vector<double> many(32, 1.0), more(32, 1.5);
+  EXPECT_NEAR(compare(scan("a", many, 8), scan("b", more, 8)).expected_by_chance / 2, 0.0543, 1e-4);
+  EXPECT_EQ(compare(scan("a", many, 8), scan("b", many, 8)).expected_by_chance, 0);  // equal to the bit
+}
+
+TEST(Diff, NumbersOfAllSamplesTogetherAreCountedAndNeverClear) {
+  SavedResults a = scan("a", {1, 5}, 8), b = a;
+  for (SavedResults* r : {&a, &b}) {
+    const double x = r == &a ? 1 : 2;
+    r->table.rows.push_back({"full", "unembed.hook_out", -1, -1, "perplexity", 400 + x, 5, 4, 1, "all"});
+    r->table.rows.push_back({"full", "blocks.0.mlp.hook_pre", 0, -1, "spread", x, 0.01, 4, 1, "all"});
+  }
+  const ScanDiff diff = compare(a, b);
+  EXPECT_EQ(diff.untested, 1u);  // spread; what perplexity says nll does
+  EXPECT_EQ(diff.changes.size(), 3u);
+  std::ostringstream out;
+  print_diff(diff, 3, {.width = 400}, out);
+  EXPECT_NE(out.str().find("layers: 0 clear changes"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("; 1 numbers of all samples together"), std::string::npos) << out.str();
 }
 
 TEST(Diff, PlacesAreNamedAndNeverRanked) {

@@ -72,7 +72,7 @@ TEST(JsonReport, TextThatIsNotUtf8IsReplacedNotThrown) {
   const Json manifest = {{"path", "\xc3("}};
   const Json doc = Json::parse(text({table, {}, {"\xf0\x9f"}, manifest}));
   EXPECT_EQ(doc["metrics"][0]["variant"], "bad\uFFFD\uFFFD");
-  EXPECT_NO_THROW(Json::parse(manifest_text(manifest)));
+  EXPECT_TRUE(Json::accept(manifest_text(manifest)));
 }
 
 }  // namespace
