@@ -51,9 +51,11 @@ class Support {
           const ResultTable& table)
       : spec_(spec), variants_(variants), how_(how), table_(table), floor_(std::log10(how.floor)) {}
 
+  /// Nothing where no two networks differ in that part: --off took it out of all.
   template <class Has, class Remove>
-  Finding of(const Name& part, Has has, Remove remove) const {
+  std::optional<Finding> of(const Name& part, Has has, Remove remove) const {
     Pairs found = pairs(has, remove);
+    if (found.all.empty() && found.lost == 0) return std::nullopt;
     const size_t at_floor =
         std::erase_if(found.all, [&](const Pair& p) { return std::max(p.held, p.fallen) <= floor_ + 1; });
     std::ranges::sort(found.all, {}, &Pair::ratio);
@@ -234,16 +236,19 @@ void who_holds_the_rank_up(const ModelSpec& spec, const std::vector<CollapseVari
   using V = CollapseVariant;
   const Support support(spec, variants, how, table);
   const bool one_skip = has_one_skip(spec);
-  verdict.push_back(support.of(
+  const auto say = [&](std::optional<Finding> f) {
+    if (f) verdict.push_back(std::move(*f));
+  };
+  say(support.of(
       {one_skip ? "the skip" : "the attention skip"}, [](const V& v) { return v.attention_skip; },
       [](V& v) { v.attention_skip = false; }));
-  verdict.push_back(support.of(
+  say(support.of(
       {one_skip ? "the MLP" : "the MLP with its skip"}, [](const V& v) { return v.mlp == 2; },
       [](V& v) { v.mlp = 0; }));
-  verdict.push_back(support.of(
+  say(support.of(
       {"the norm"}, [](const V& v) { return v.norm && !v.held_norms; }, [](V& v) { v.norm = false; }));
   if (how.positions)
-    verdict.push_back(support.of(
+    say(support.of(
         {"the positions", true}, [](const V& v) { return v.positions; }, [](V& v) { v.positions = false; }));
 }
 

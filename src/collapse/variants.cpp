@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "collapse/collapse.h"
 #include "spec/edit.h"
@@ -29,6 +31,11 @@ std::vector<CollapseVariant> factorial(const ModelSpec& spec, Factors factors) {
           if (!position) off("position");
           ModelSpec edited = parts.empty() ? spec : without(spec, parts);
           if (norms == Norms::held) off("norm-statistics");  // no edit: the pass holds them
+          // A part that --off took out before would make a network twice.
+          const bool twin = std::ranges::any_of(out, [&](const CollapseVariant& v) {
+            return v.spec == edited && v.held_norms == (norms == Norms::held);
+          });
+          if (twin) continue;
           out.push_back({parts.empty() ? "full" : "-" + parts, std::move(edited), skip, norms != Norms::none,
                          mlp, norms == Norms::held, position});
         }

@@ -74,7 +74,7 @@ Finding ChainedPaths::finish(ResultTable& table) {
       if (draws_[i].length != k) continue;
       values.push_back(draws_[i].distance);
       table.samples.push_back({"chained",
-                               fmt::format("{}.{}", site, k),
+                               site,
                                -1,
                                -1,
                                kMetric,
