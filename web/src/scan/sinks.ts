@@ -26,16 +26,21 @@ export function sinks(scan: Scan, open: (layer: number, head: number) => void): 
         columns: [
           { title: "head" },
           ...(ranked ? [{ title: "margin, nats", hint: "sink_margin: 0 is uniform attention, 3 a sink, at any length", numeric: true }] : []),
-          { title: "attention", hint: "sink_mass: share of the attention that the strongest key gets", numeric: true },
-          { title: "uniform", hint: "sink_uniform: what that key would get from uniform attention under the same mask", numeric: true, minor: ranked },
-          { title: "above", hint: "the one less the other", numeric: true, minor: ranked },
+          { title: "attention", hint: `${ranked ? "sink_key_mass" : "sink_mass"}: share of the attention that the strongest key gets`, numeric: true },
+          ...(ranked
+            ? []
+            : [
+                { title: "uniform", hint: "sink_uniform: what that key would get from uniform attention under the same mask", numeric: true },
+                { title: "above", hint: "the one less the other", numeric: true },
+              ]),
           { title: "position", hint: ranked ? "sink_key_position: the strongest key's in most samples" : "sink_position", numeric: true, minor: true },
           { title: "token there", hint: "in the sample shown", minor: true },
         ],
         rows: heads.map((r): Value[] => {
-          const [mass, uniform] = [at("sink_mass", r), at("sink_uniform", r)];
+          // The key with the largest margin and the one with the most attention may be two.
           const position = at(ranked ? "sink_key_position" : "sink_position", r);
-          return [headName(r.layer ?? 0, r.head ?? 0), ...(ranked ? [r.value] : []), mass, uniform, mass - uniform, position, token(tokens[position])];
+          const [mass, uniform] = [at(ranked ? "sink_key_mass" : "sink_mass", r), at("sink_uniform", r)];
+          return [headName(r.layer ?? 0, r.head ?? 0), ...(ranked ? [r.value, mass] : [mass, uniform, mass - uniform]), position, token(tokens[position])];
         }),
         sort: [ranked ? 1 : 3, "down"],
         pageSize: 10,
@@ -78,8 +83,8 @@ export function sinks(scan: Scan, open: (layer: number, head: number) => void): 
     const where = new Table({
       name: "massive",
       caption: "Where the largest activation sits",
-      columns: [{ title: "place", name: siteName }, { title: "times the median", hint: "massive_ratio", numeric: true }, { title: "position", numeric: true, minor: true }, { title: "token there", hint: "in the sample shown", minor: true }, { title: "channel", numeric: true, minor: true }],
-      rows: own.map((r) => [r.site, r.value, there("massive_token", r.site), token(tokens[there("massive_token", r.site)]), there("massive_channel", r.site)]),
+      columns: [{ title: "place", name: siteName }, { title: "times the median", hint: "massive_ratio", numeric: true }, { title: "position", hint: "in the sample with the largest ratio", numeric: true, minor: true }, { title: "channel", numeric: true, minor: true }],
+      rows: own.map((r) => [r.site, r.value, there("massive_token", r.site), there("massive_channel", r.site)]),
       sort: [1, "down"],
       pageSize: 10,
     });
