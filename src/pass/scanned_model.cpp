@@ -27,7 +27,10 @@ ScannedModel::ScannedModel(const ScanRequest& request, const std::string& init)
     if (!request.texts.empty())
       throw usage_error("a shape at random initialisation has no tokenizer")
           .in("--init " + init)
-          .hint("--token-ids FILE or --random-tokens");
+          .hint(
+              "--random-tokens, or --token-ids FILE: rankscope tokenize FOLDER makes one with a tokenizer "
+              "that "
+              "you have");
   }
   for (const std::string& parts : request.off) spec_ = without(spec_, parts);
 }

@@ -101,8 +101,14 @@ std::string about_bound(const std::vector<HeadChoice>& choices) {
         "The bound does not tell these choices apart: it lies between {:.4f} and {:.4f}. It is about one "
         "layer and two points; at this width all of these ranks are low.",
         low->bound, high->bound);
-  return fmt::format("The bound tells them apart: {:.4f} with {} head{}, {:.4f} with {}.", low->bound,
-                     low->heads, low->heads == 1 ? "" : "s", high->bound, high->heads);
+  std::vector<double> bounds;
+  for (const HeadChoice& c : choices) bounds.push_back(c.bound);
+  std::ranges::sort(bounds);
+  const auto near = [](double a, double b) { return b - a <= kSame * b; };
+  const bool all = std::ranges::adjacent_find(bounds, near) == bounds.end();
+  return fmt::format("The bound tells {} apart{}: {:.4f} with {} head{}, {:.4f} with {}.",
+                     all ? "them" : "the least and the largest", all ? "" : ", and not all that lie between",
+                     low->bound, low->heads, low->heads == 1 ? "" : "s", high->bound, high->heads);
 }
 
 std::string about_proxy(const std::vector<HeadChoice>& choices) {

@@ -83,6 +83,10 @@ TEST(Choose, SaysWhereTheBoundDoesNotDiscriminate) {
                 .remarks[1]
                 .find("does not tell these choices apart"),
             std::string::npos);
+  EXPECT_NE(choose_heads({.width = 1024, .layers = 24}, {1, 16, 32})
+                .remarks[1]
+                .find("tells the least and the largest apart, and not all that lie between"),
+            std::string::npos);
   EXPECT_NE(choose_heads({.width = 16, .layers = 2}, {1, 16}).remarks[1].find("tells them apart"),
             std::string::npos);
 }
