@@ -83,7 +83,8 @@ Values signed_values(int64_t n) {
 }
 
 TEST_F(CudaTridiagonal, FindsKnownEigenvaluesAtEverySizeAndSeam) {
-  for (const int64_t n : {1, 2, 3, 4, 31, 32, 33, 129, 215, 216, 217, 224, 257, 512, 513, 540, 541, 1025, 1100})
+  for (const int64_t n :
+       {1, 2, 3, 4, 31, 32, 33, 129, 215, 216, 217, 224, 257, 512, 513, 540, 541, 1025, 1100})
     for (const auto& make : {graded, clustered, signed_values}) {
       const Values truth = make(n), found = eigenvalues(with_eigenvalues(truth, n), 1, n, {0, n});
       for (int64_t i = 0; i < n; ++i)

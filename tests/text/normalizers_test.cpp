@@ -108,12 +108,13 @@ TEST(NormalizerErrors, NameWhatIsNotKnown) {
 }
 
 TEST(NormalizerErrors, StopTextsThatGrowWithoutEnd) {
-  EXPECT_EQ(error_of([&] {
-              normalized(replace({{"String", "a"}}, std::string(1 << 20, 'a').c_str()), std::string(129, 'a'));
-            }),
-            "error: the normalizer makes the text longer than 128 MiB\n"
-            "  in   tokenizer.json\n"
-            "  try  check the replacements of its normalizer, or pass shorter texts\n");
+  EXPECT_EQ(
+      error_of([&] {
+        normalized(replace({{"String", "a"}}, std::string(1 << 20, 'a').c_str()), std::string(129, 'a'));
+      }),
+      "error: the normalizer makes the text longer than 128 MiB\n"
+      "  in   tokenizer.json\n"
+      "  try  check the replacements of its normalizer, or pass shorter texts\n");
 }
 
 // Long before that: every match of a text of 128 MiB takes 24 bytes more.

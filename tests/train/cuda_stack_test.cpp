@@ -2,7 +2,6 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-
 #include "kernels/cuda/train.h"
 #include "train/losses.h"
 
