@@ -148,7 +148,7 @@ What is wrong is said in a line or two.
   $ rankscope paths --init bert-base --text ids.txt
   error: a shape at random initialisation has no tokenizer
     in   --init bert-base
-    try  --token-ids FILE or --random-tokens
+    try  --random-tokens, or --token-ids FILE: rankscope tokenize FOLDER makes one with a tokenizer that you have
   [2]
   $ rankscope paths --published
   error: --published belongs to --count

@@ -136,7 +136,7 @@ test("the map of heads shows any metric, and a click opens the head", async () =
   const box = await figure.locator("svg").boundingBox();
   await figure.locator("svg").hover({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
   const text = await figure.locator(".readout").innerText();
-  const [, layer, head, value] = /^L(\d+)H(\d+) · Attention on the strongest key \(share\) (\S+)/.exec(text);
+  const [, layer, head, value] = /^L(\d+)H(\d+) · Attention on the key that gets most \(share\) (\S+)/.exec(text);
   const row = rows.find((r) => r.variant === "full" && r.metric === "sink_mass" && r.layer === layer && r.head === head);
   assert.equal(numberIn(value), shown(Number(row.value)));
   await figure.locator("svg").click({ position: { x: box.width * 0.5, y: box.height * 0.5 } });
@@ -254,9 +254,9 @@ test("on a phone a table's minor columns stand under each row, with every value 
   const lines = table.locator("tbody tr");
   assert.equal(await lines.count(), 20, "two lines a head");
   assert.deepEqual(await lines.first().locator("td").allInnerTexts(), wide.slice(0, 3));
-  assert.deepEqual(await lines.nth(1).locator("span").allTextContents(), [`uniform ${wide[3]}`, `above ${wide[4]}`, `position ${wide[5]}`, `token there ${wide[6]}`]);
+  assert.deepEqual(await lines.nth(1).locator("span").allTextContents(), [`position ${wide[3]}`, `token there ${wide[4]}`]);
   await table.locator('th button:text("position")').click();
-  const positions = (await table.locator(".under span:nth-child(3) bdi").allInnerTexts()).map(Number);
+  const positions = (await table.locator(".under span:nth-child(1) bdi").allInnerTexts()).map(Number);
   assert.deepEqual(positions, [...positions].sort((a, b) => b - a));
   await other.page.setViewportSize({ width: 1280, height: 844 });
   await other.page.waitForFunction(() => document.querySelectorAll('[data-table="sinks"] tbody tr').length === 10);
