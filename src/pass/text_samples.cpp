@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <span>
 #include <utility>
@@ -245,6 +246,10 @@ class TextReader {
 
   void add_notes(ScanInput& input) const {
     const auto note = [&](std::string text) { input.notes.push_back(std::move(text)); };
+    // As many of those behind would be left out, too.
+    if (const int64_t gone = short_ + empty_; gone > 0)
+      input.unread = std::llround(static_cast<double>(input.unread) * static_cast<double>(seen_ - gone) /
+                                  static_cast<double>(seen_));
     if (pairs_ > 0) note(fmt::format("--whole reads text alone: {} text_pair left out", pairs_));
     if (joined_ > 0)
       note(fmt::format(

@@ -152,6 +152,10 @@ Prose is joined, whatever its lines are; single short samples are left out and c
     note      the lines are those of prose: they were joined into 6 windows of up
               to 128 tokens (--lines takes each line as a sample)
     note      6 of about N samples were read: --samples N reads more
+  $ for i in 1 2 3 4 5 6 7 8; do echo "{\"text\": \"$(seq -s ' ' $i 60)\"}"; echo "{\"text\": \"only $i\"}"; done > mixed.jsonl; rankscope scan --text mixed.jsonl --samples 4 --lens residual | grep 'note  *[0-9]* of'
+    note      3 of 7 samples have fewer than 32 tokens and were left out (--lines
+    note      4 of 4 samples were cut to 128 tokens
+    note      4 of about 9 samples were read: --samples 9 reads more
   $ (echo '3 4 5'; echo '4 5 6'; echo '5 6 7') > three.txt; for samples in 2 3; do rankscope paths bert --token-ids three.txt --samples $samples | grep note; echo $samples; done
     note      2 of 3 samples were read: --samples 3 reads more
   2
