@@ -303,9 +303,10 @@ void print_diff(const ScanDiff& diff, size_t most, const TerminalStyle& style, s
                           faint, kVisible);
   if (diff.untested > 0)
     legend += fmt::format(
-        "; {} numbers of all samples together (spread and the like) changed, and no pairs of samples say how "
+        "; {} number{} of all samples together (spread and the like) changed, and no pairs of samples say "
+        "how "
         "surely",
-        diff.untested);
+        diff.untested, diff.untested == 1 ? "" : "s");
   if (diff.moved > 0)
     legend +=
         fmt::format("; {} numbers that name a token or a channel changed, and are not ranked", diff.moved);

@@ -195,7 +195,7 @@ TEST(Diff, NumbersOfAllSamplesTogetherAreCountedAndNeverClear) {
   std::ostringstream out;
   print_diff(diff, 3, {.width = 400}, out);
   EXPECT_NE(out.str().find("layers: 0 clear changes"), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("; 1 numbers of all samples together"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("; 1 number of all samples together"), std::string::npos) << out.str();
 }
 
 TEST(Diff, PlacesAreNamedAndNeverRanked) {

@@ -78,7 +78,7 @@ TEST_F(Verdict, TokensThatUnderflowAreNotAlike) {
   size(2, 2e-21, 3e-21);
   EXPECT_EQ(
       said("support").front(),
-      "? not known whether the norms hold the rank up: without them activations shrink to 2e-21 at "
+      "? not known whether the norms hold the rank up: without them activations shrink to 3.61e-21 at "
       "blocks.2.hook_resid_post, and what is far smaller is zero; --dtype float64 follows them further");
 }
 

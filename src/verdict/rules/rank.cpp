@@ -30,7 +30,8 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
   std::vector<Claim> claims;
   size_t heads = 0;
   const Row *most_fallen = nullptr, *from = nullptr;
-  double least_ratio = c.limit("collapse_ratio");
+  const double half = c.limit("collapse_ratio");
+  double least_ratio = half;
   for (const Row* r : c.evidence.all("full", metric)) {
     if (r->layer < 0 || r->layer >= c.spec.depth()) continue;
     const int64_t d = width(c.spec.blocks[static_cast<size_t>(r->layer)]);
@@ -41,10 +42,9 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
     const bool yes = share < c.limit("low_rank") || (d > 1 && r->value < kOneDirection);
     if (yes) low.push_back(label(*r));
     const Row* before = c.evidence.of_head(c.evidence.baseline(), metric, r->layer, r->head);
-    if (before != nullptr && before->value > 0 && r->value / before->value < c.limit("collapse_ratio")) {
+    if (const double left = before != nullptr ? r->value / before->value : kNone; left < half) {
       fallen.push_back(label(*r));
-      if (r->value / before->value < least_ratio)
-        most_fallen = r, from = before, least_ratio = r->value / before->value;
+      if (left < least_ratio) most_fallen = r, from = before, least_ratio = left;
     }
     claims.push_back(
         {fmt::format("low {} {}", map, label(*r)), yes ? Claim::Answer::yes : Claim::Answer::no});
@@ -68,13 +68,13 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
   about(f, *lowest, c.limit("low_rank"), baseline);
   f.claims = std::move(claims);
   if (fallen.empty() || c.evidence.baseline() != "baseline") return;
-  Finding& lost = c.say(
-      "rank",
-      fmt::format("{} of {} {} maps have less than {} of the effective rank that they have in {} ({}): "
-                  "most is lost by {}, {} of {}",
-                  fallen.size(), heads, map, number(c.limit("collapse_ratio")), c.evidence.baseline_name(),
-                  list_of(fallen), label(*most_fallen), number(most_fallen->value), number(from->value)));
-  about(lost, *most_fallen, c.limit("collapse_ratio") * from->value, from);
+  Finding& lost =
+      c.say("rank",
+            fmt::format("{} of {} {} maps have less than {} of the effective rank that they have in {} ({}): "
+                        "most is lost by {}, {} of {}",
+                        fallen.size(), heads, map, number(half), c.evidence.baseline_name(), list_of(fallen),
+                        label(*most_fallen), number(most_fallen->value), number(from->value)));
+  about(lost, *most_fallen, half * from->value, from);
   lost.claims = {{fmt::format("{} rank lost", map), Claim::Answer::yes}};
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "verdict/rule.h"
@@ -135,10 +136,10 @@ class Support {
                       lost->second,
                       c_.could_be_finer() ? "; --dtype float64 tells whether that is an overflow" : ""),
           nullptr, true);
-    if (const Row* small = shrunk(); small != nullptr)
+    if (const auto small = shrunk())
       return unknown(
           fmt::format("without {} activations shrink to {} at {}, and what is far smaller is zero{}", them_,
-                      number(small->value), small->site.str(),
+                      number(small->first), small->second,
                       c_.could_be_finer() ? "; --dtype float64 follows them further" : ""),
           nullptr, true);
     look();
@@ -174,14 +175,14 @@ class Support {
   const Row& full(const Place& p) const { return *row("full", p); }
 
   /// Where tokens, with what they have in common, became so small that squares or further layers underflow.
-  const Row* shrunk() const {
+  std::optional<std::pair<double, std::string>> shrunk() const {
     const double least = c_.could_be_finer() ? 1e-18 : 1e-150;
     for (const Row* r : c_.evidence.all(variant_, "offset_fro")) {
       const Row* differ = c_.evidence.at_site(variant_, "residual_fro", r->site.str(), r->tokens.str());
       const double size = std::hypot(r->value, differ == nullptr ? 0 : differ->value);
-      if (size > 0 && size < least) return r;
+      if (size > 0 && size < least) return std::pair(size, r->site.str());
     }
-    return nullptr;
+    return std::nullopt;
   }
   bool rounding(const Row& r) const { return r.n > 1 && r.value < c_.floor(); }
 
