@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "base/rank_correlation.h"
+#include "base/some_places.h"
 #include "base/stats.h"
 #include "importance/cost_note.h"
 #include "importance/estimates.h"
@@ -30,14 +31,6 @@ constexpr size_t kSampledHeads = 16;  // exact ones beside estimates alone
 constexpr int kPruningPoints = 10;
 constexpr size_t kMostPairs = 16;     // measured together, of the heads that are free alone
 constexpr uint32_t kSampleHeads = 6;  // the stream of random numbers
-
-// So many of the samples, evenly spread.
-std::vector<int64_t> spread_out(int64_t all, int64_t wanted) {
-  const int64_t n = std::min(all, std::max<int64_t>(1, wanted));
-  std::vector<int64_t> out;
-  for (int64_t i = 0; i < n; ++i) out.push_back(i * all / n);
-  return out;
-}
 
 template <class T>
 std::vector<T> picked(const std::vector<T>& from, const std::vector<int64_t>& which) {
@@ -65,7 +58,7 @@ class Importance {
       : job_(job),
         table_(table),
         notes_(notes),
-        chosen_(spread_out(static_cast<int64_t>(job.samples.size()), job.request.ablate_samples)),
+        chosen_(some_places(static_cast<int64_t>(job.samples.size()), job.request.ablate_samples)),
         questions_(asked_of(job, chosen_, notes)),
         evaluator_({.source = job.source,
                     .questions = questions_,

@@ -6,11 +6,11 @@
 #include <limits>
 #include <vector>
 
+#include "base/some_places.h"
 #include "base/table.h"
 #include "lenses/lens.h"
 #include "lenses/long_view.h"
 #include "lenses/support/on_device.h"
-#include "lenses/support/some_places.h"
 #include "lenses/support/tile_rows.h"
 #include "spectral/batch.h"
 
@@ -53,7 +53,8 @@ class Logits : public Measurement, public LongMeasurement {
 
   at::Tensor numbers(const TileView& view) {
     // 0 / 0 where no query has a choice: not defined. What rounding leaves of equal scores is nothing.
-    const at::Tensor rms = (squares_ / pairs_).sqrt().masked_fill(by_rounding(squares_, sizes_, epsilon_), 0);
+    const at::Tensor equal = by_rounding(squares_, sizes_, epsilon_).logical_and_(pairs_ > 0),
+                     rms = (squares_ / pairs_).sqrt().masked_fill(equal, 0);
     const at::Tensor none = at::full({rms.size(0), 1, 2}, kNone, rms.options());
     return at::cat({at::stack({rms, directions(view, rms)}, 2), none}, 1).unsqueeze(0);
   }
@@ -130,9 +131,9 @@ extern const Lens lens_logits{
     .metrics = {{.name = "logit_rms",
                  .formula = "root mean square of the scores a query may see, without their mean over its "
                             "keys; at most 64 queries of a sample, and of these those that see more than one "
-                            "key",
+                            "key; none where no query does",
                  .meaning = "in nats; 0: attention is uniform, whatever the tokens, but for rounding",
-                 .version = 3},
+                 .version = 4},
                 {.name = "logit_rank",
                  .formula =
                      "(sum sigma^2)^2 / sum sigma^4 of those scores, of every fourth sample; causal: of "

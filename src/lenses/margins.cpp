@@ -11,12 +11,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/some_places.h"
 #include "base/table.h"
 #include "lenses/lens.h"
 #include "lenses/long_view.h"
 #include "lenses/support/mask.h"
 #include "lenses/support/on_device.h"
-#include "lenses/support/some_places.h"
 #include "lenses/support/tile_rows.h"
 #include "spectral/batch.h"
 

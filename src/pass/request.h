@@ -37,7 +37,7 @@ struct ScanRequest {
   bool null_models = false;               // random twin, shuffled tokens
   std::string ablate;                     // kinds of parts to take out one by one: "heads,mlps"; empty: none
   std::string ablate_by = "zero";         // what stands in their place: zero, mean, resample
-  int64_t ablate_samples = 8;             // of the samples, evenly spread
+  int64_t ablate_samples = 8;             // of the samples: one of each of so many equal parts
   std::vector<std::string> lenses;        // empty: all
   std::string layers;                     // "0-5,11"; empty: all
   std::string dtype = "float32";

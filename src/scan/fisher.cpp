@@ -7,8 +7,8 @@
 
 #include <cmath>
 
+#include "base/some_places.h"
 #include "importance/output_scores.h"
-#include "lenses/support/some_places.h"
 #include "pass/output.h"
 
 namespace rankscope {

@@ -1,7 +1,6 @@
 // The lens logits: in how many directions scores differ.
 #include <gtest/gtest.h>
 
-
 #include "support/lens_run.h"
 
 namespace rankscope::testing {
@@ -44,6 +43,11 @@ TEST(Logits, WhatRoundingLeavesOfEqualScoresIsNothing) {
   EXPECT_THROW(seen(1e-16).of("logit_rank", 0, 0), std::exception);  // there is none
   EXPECT_GT(seen(1e-12).of("logit_rms", 0, 0), 0);
   EXPECT_GT(seen(1e-12).of("logit_rank", 0, 0), 1);
+}
+
+TEST(Logits, AQueryOfOneKeyHasNothingToCompare) {
+  const at::Tensor one = at::full({1, 1, 1}, 3.0, at::kDouble);
+  EXPECT_THROW(see_patterns("logits", {one}, {}).of("logit_rms", 0, 0), std::exception);  // there is none
 }
 
 // A mask alone has full rank, so nothing masked may be read.

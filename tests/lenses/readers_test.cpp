@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lenses/support/some_places.h"
 #include "support/lens_run.h"
 
 namespace rankscope::testing {
@@ -112,20 +111,6 @@ TEST(Readers, LongerSamplesAreReadAtOneTokenOfEachOf32Parts) {
                 plain_spread(read, {32, 32}), kSums)
         << n;
   }
-}
-
-// Drawn places would have three quarters of 32 in one of two classes three times in a thousand, and of more
-// classes less often.
-TEST(SomePlaces, AreHardlyEverMostlyOfOneClassOfAPeriod) {
-  int lengths = 0, mostly_one = 0;
-  for (int64_t n = 33; n <= 2048; ++n)
-    for (int64_t p = 2; p <= 8; ++p) {
-      std::vector<int64_t> in_class(static_cast<size_t>(p));
-      for (const int64_t place : some_places(n, 32)) ++in_class[static_cast<size_t>(place % p)];
-      ++lengths, mostly_one += *std::max_element(in_class.begin(), in_class.end()) >= 24;
-      EXPECT_LE(*std::max_element(in_class.begin(), in_class.end()), 28) << n << " tokens, period " << p;
-    }
-  EXPECT_LE(mostly_one, lengths * 3 / 1000);
 }
 
 TEST(Readers, TextsThatRepeatThemselvesEveryFewTokensAreReadAtAllOfThem) {

@@ -177,7 +177,7 @@ std::function<int(Io&)> prepare_scan(CLI::App& app) {
       ->type_name("LIST")
       ->capture_default_str();
   app.add_option("--ablate-samples", r.ablate_samples,
-                 "Samples that --ablate and curves of --rank run, evenly spread")
+                 "Samples that --ablate and curves of --rank run, one of each of so many equal parts")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--layers", r.layers, "Layers the lenses look at: 0-5,11")->type_name("LIST");

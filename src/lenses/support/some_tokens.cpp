@@ -1,12 +1,13 @@
 #include "lenses/support/some_tokens.h"
 #include "lenses/support/on_device.h"
-#include "lenses/support/some_places.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <list>
 #include <map>
+
+#include "base/some_places.h"
 
 namespace rankscope {
 namespace {

@@ -1,6 +1,7 @@
-// Which tokens or queries of a long sample are read: one of each of so many equal parts, at a place in it
-// that looks drawn. Evenly spaced ones of a text that repeats itself every few tokens (a table, a list) could
-// all be the same word, and so, at some lengths, could places that turn by the same angle from part to part.
+// Which tokens or queries of a long sample are read, and which samples of a long text: one of each of so many
+// equal parts, at a place in it that looks drawn. Evenly spaced ones of what repeats itself every few places
+// (a table, a list) could all be the same word, and so, at some lengths, could places that turn by the same
+// angle from part to part.
 #pragma once
 
 #include <cstdint>
