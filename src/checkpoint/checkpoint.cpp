@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -199,6 +200,22 @@ void place_more(Checkpoint::Place& place, const Finder& finder, std::vector<std:
   }
 }
 
+// Whether two tensors of one shape and type hold other numbers, by rows all over them: that of a vocabulary
+// may have gigabytes.
+bool differ(const TensorStore::Located& a, const TensorStore::Located& b) {
+  constexpr size_t kRows = 64;
+  if (a.entry->shape != b.entry->shape || a.entry->type != b.entry->type || a.entry->shape.empty())
+    return false;
+  const std::span<const std::byte> one = a.file->bytes(*a.entry), other = b.file->bytes(*b.entry);
+  const auto rows = static_cast<size_t>(a.entry->shape.front());
+  const size_t row = rows == 0 ? 0 : one.size() / rows;
+  for (size_t i = 0; i < std::min(rows, kRows); ++i) {
+    const size_t at = i * rows / std::min(rows, kRows) * row;
+    if (!std::ranges::equal(one.subspan(at, row), other.subspan(at, row))) return true;
+  }
+  return false;
+}
+
 // Several parameters may be parts of one tensor.
 Error missing_tensors(const std::vector<std::string>& wanted, const fs::path& folder) {
   std::vector<std::string> names;
@@ -242,6 +259,8 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder), config_(read_c
     sources = architecture_->weights(spec_);
   }
 
+  if (untie(finder)) sources = architecture_->weights(spec_);
+
   std::vector<std::string> missing;
   for (const Parameter& p : parameters(spec_)) {
     const Source& usual = sources.at(p.name);
@@ -259,6 +278,23 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder), config_(read_c
     }
   }
   if (!missing.empty()) throw missing_tensors(missing, folder);
+}
+
+bool Checkpoint::untie(const auto& finder) {
+  if (spec_.output.kind == HeadKind::none || !spec_.output.tied) return false;
+  ModelSpec own = spec_;
+  own.output.tied = false;
+  const auto matrix_of = [&](const ModelSpec& spec) {
+    const WeightMap all = architecture_->weights(spec);
+    const auto found = all.find("unembed.W_U");
+    return finder.find(found == all.end() ? Source{} : found->second);
+  };
+  const auto embedding = matrix_of(spec_).second;
+  const auto [name, stored] = matrix_of(own);
+  if (embedding == nullptr || stored == nullptr || !differ(*embedding, *stored)) return false;
+  spec_ = std::move(own);
+  untied_ = name;
+  return true;
 }
 
 const Checkpoint::Place& Checkpoint::place(const std::string& parameter) const {

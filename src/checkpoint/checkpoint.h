@@ -70,9 +70,16 @@ class Checkpoint {
   /// them.
   const std::vector<std::string>& missing_head() const { return missing_head_; }
 
+  /// The vocabulary matrix that is stored and differs from the embedding, to which config.json ties it; empty
+  /// where there is none. It is read, as transformers does since version 5.
+  const std::string& untied() const { return untied_; }
+
  private:
   // The last number of every numbered module that is used, by its name without the number.
   std::map<std::string, int64_t> last_used(const std::vector<std::string>& unused) const;
+
+  /// Whether `finder` has a head that is not the embedding it should be tied to; the spec then says so.
+  bool untie(const auto& finder);
 
   std::filesystem::path folder_;
   Json config_;
@@ -81,6 +88,7 @@ class Checkpoint {
   std::unique_ptr<TensorStore> store_;
   std::map<std::string, Place> places_;
   std::vector<std::string> missing_head_;
+  std::string untied_;
 };
 
 }  // namespace rankscope

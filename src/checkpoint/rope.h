@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,19 +27,18 @@ inline std::vector<double> plain_frequencies(double theta, int64_t channels) {
   return out;
 }
 
-/// Llama 3.1: long waves are slowed by `factor`, short ones kept, those between mixed.
-inline void stretch_long_waves(std::vector<double>& frequencies, const JsonObject& rope) {
+/// Llama 3.1: waves that are long in the context the model was first trained with are slowed by `factor`,
+/// short ones kept, those between mixed.
+inline void stretch_long_waves(std::vector<double>& frequencies, const JsonObject& rope, double context) {
   const double factor = rope.number("factor", 1.0, 1e6);
   const double low = rope.number("low_freq_factor", 1e-6, 1e6),
                high = rope.number("high_freq_factor", 1e-6, 1e6);
-  const double context = rope.number("original_max_position_embeddings", 1.0, 1e12);
   if (!(low < high))
     throw Error(
         fmt::format("\"low_freq_factor\" is {}, but must be below \"high_freq_factor\", {}", low, high))
         .in(rope.place());
   for (double& f : frequencies) {
-    const double waves =
-        context * f / (2.0 * std::numbers::pi);  // in the context the model was first trained with
+    const double waves = context * f / (2.0 * std::numbers::pi);
     if (waves > high) continue;
     const double kept = waves < low ? 0.0 : (waves - low) / (high - low);
     f = (1.0 - kept) * f / factor + kept * f;
@@ -55,18 +55,17 @@ class RopeConfig {
  public:
   /// `layer_type` chooses among sets by type ("full_attention"); a flat set serves all.
   RopeConfig(const JsonObject& config, const std::string& layer_type = {})
-      : config_(config), rope_(choose(config, layer_type)) {}
+      : rope_(choose(config, layer_type)) {}
 
   const JsonObject& rope() const { return rope_; }
+  bool by_type() const { return by_type_; }
   std::string type() const { return rope_.string(rope_.has("rope_type") ? "rope_type" : "type", "default"); }
-  double number(const char* key, double low, double high, double otherwise) const {
-    return (rope_.has(key) ? rope_ : config_).number(key, low, high, otherwise);
-  }
 
  private:
-  static JsonObject choose(const JsonObject& config, const std::string& layer_type) {
+  JsonObject choose(const JsonObject& config, const std::string& layer_type) {
     static const Json none = Json::object();
     const char* key = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+    refuse_two_sets(config);
     const JsonObject all(config.has(key) ? config.at(key) : none, config.place() + ", " + key);
     for (const char* name : {"full_attention", "sliding_attention"}) {
       if (!all.has(name)) continue;
@@ -74,19 +73,48 @@ class RopeConfig {
         throw Error(
             fmt::format("\"{}\" holds a set of numbers for {}, but none for \"{}\"", key, name, layer_type))
             .in(config.place());
+      by_type_ = true;
       return {all.at(layer_type.c_str()), fmt::format("{}, {}", all.place(), layer_type)};
     }
     return all;
   }
 
-  const JsonObject& config_;
+  // A stretch that was added by hand to what version 5 had written: which of the two holds differs between
+  // versions.
+  static void refuse_two_sets(const JsonObject& config) {
+    if (!config.has("rope_parameters") || !config.has("rope_scaling")) return;
+    const Json &now = config.at("rope_parameters"), &before = config.at("rope_scaling");
+    bool same = now.is_object() && before.is_object();
+    if (same)
+      for (const auto& [key, value] : before.items())
+        same = same && now.contains(key) && now.at(key) == value;
+    if (same) return;
+    throw Error("\"rope_parameters\" and \"rope_scaling\" say different things of the rotation")
+        .in(config.place())
+        .hint("put all of it into \"rope_parameters\", rope_theta included, and remove \"rope_scaling\"");
+  }
+
+  bool by_type_ = false;
   JsonObject rope_;
 };
 
+/// The context that a model was first trained with. Version 5 of the library takes the config's own number
+/// before that of the set; where they differ, versions do.
+inline double original_context(const JsonObject& config, const JsonObject& rope,
+                               std::optional<double> otherwise = {}) {
+  const char* key = "original_max_position_embeddings";
+  if (config.has(key) && rope.has(key) && config.number(key, 1.0, 1e12) != rope.number(key, 1.0, 1e12))
+    throw Error(fmt::format("\"{}\" is {} here and {} in {}", key, config.number(key, 1.0, 1e12),
+                            rope.number(key, 1.0, 1e12), rope.place()))
+        .in(config.place())
+        .hint("keep the one that the model was trained with");
+  const JsonObject& from = config.has(key) ? config : rope;
+  return otherwise ? from.number(key, 1.0, 1e12, *otherwise) : from.number(key, 1.0, 1e12);
+}
+
 /// YaRN: short waves are kept, long ones slowed by `factor`, with a ramp between the two; cos and sin grow.
-inline void yarn(AttentionSpec& a, const RopeConfig& from, double theta, int64_t channels, double context) {
-  const JsonObject& rope = from.rope();
-  const double original = rope.number("original_max_position_embeddings", 1.0, 1e12, context);
+inline void yarn(AttentionSpec& a, const JsonObject& rope, double theta, int64_t channels, double original,
+                 double context) {
   const double factor = rope.number("factor", 1.0, 1e6, context / original);
   const double n = static_cast<double>(channels);
   const auto channel_of = [&](double turns) {  // the one that turns that often in the original context
@@ -122,9 +150,7 @@ inline std::vector<double> divided(const std::vector<double>& frequencies, const
 }
 
 /// LongRoPE: a factor for every frequency, one list for texts up to the original context and one for longer.
-inline void longrope(AttentionSpec& a, const RopeConfig& from, double context) {
-  const JsonObject& rope = from.rope();
-  const double original = from.number("original_max_position_embeddings", 1.0, 1e12, context);
+inline void longrope(AttentionSpec& a, const JsonObject& rope, double original, double context) {
   const double factor = rope.number("factor", 1e-6, 1e6, context / original);
   const double usual = factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original));
   a.rotary_scale = rope.number("attention_factor", 0, 1e6, usual);
@@ -137,6 +163,8 @@ inline void longrope(AttentionSpec& a, const RopeConfig& from, double context) {
 inline double rope_theta_of(const JsonObject& config, const std::string& layer_type, double otherwise) {
   const RopeConfig from(config, layer_type);
   if (from.rope().has("rope_theta")) return from.rope().number("rope_theta", 1.0, 1e15);
+  // The config's own number is of layers that see everything, where types have sets of their own.
+  if (from.by_type() && layer_type == "sliding_attention") return otherwise;
   return config.number(key_of(config, {"rope_theta", "rotary_emb_base"}), 1.0, 1e15, otherwise);
 }
 
@@ -183,11 +211,11 @@ inline void set_rotation(AttentionSpec& a, const JsonObject& config, int64_t wid
     const double factor = rope.number("factor", 1.0, 1e6);
     for (double& f : a.rotary_frequencies) f /= factor;
   } else if (type == "llama3") {
-    stretch_long_waves(a.rotary_frequencies, rope);
+    stretch_long_waves(a.rotary_frequencies, rope, original_context(config, rope));
+  } else if (type == "longrope" || type == "su" || (type == "yarn" && rope.has("short_factor"))) {
+    longrope(a, rope, original_context(config, rope, context), context);  // the names that Phi-3 had for it
   } else if (type == "yarn") {
-    yarn(a, from, theta, channels, context);
-  } else if (type == "longrope" || type == "su") {  // the name it had first
-    longrope(a, from, context);
+    yarn(a, rope, theta, channels, original_context(config, rope, context), context);
   } else if (type == "dynamic") {
     a.rotary_growth = rope.number("factor", 1.0, 1e6);
     a.rotary_context = static_cast<int64_t>(context);

@@ -16,7 +16,10 @@ at::Tensor indices(const std::vector<int64_t>& values, const at::Tensor& like, i
 at::Tensor embed_patches(const Batch& batch, const EmbeddingSpec& e, const Weights& w) {
   const int64_t S = batch.count(), p = e.patch_size, side = e.image_size / p;
   const at::Tensor& W = w.get("W_patch");
-  at::Tensor x = at::tensor(batch.pixels, at::kFloat).to(W.options()).view({S, e.channels, side, p, side, p});
+  at::Tensor x =
+      at::tensor(batch.pixels, at::kFloat).to(W.options()).view({S, e.channels, e.image_size, e.image_size});
+  // What is left of an image behind its last whole patch is not seen.
+  x = x.narrow(2, 0, side * p).narrow(3, 0, side * p).reshape({S, e.channels, side, p, side, p});
   x = x.permute({0, 2, 4, 1, 3, 5}).reshape({S, side * side, e.channels * p * p});
   x = at::linear(x, W, w.get_or_none("b_patch"));
   const auto learned = [&](const at::Tensor& tokens) {

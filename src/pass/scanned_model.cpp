@@ -92,6 +92,11 @@ void note_tensors_inside(const Checkpoint& checkpoint, std::vector<std::string>&
 }  // namespace
 
 void note_unused(const Checkpoint& checkpoint, std::vector<std::string>& notes) {
+  if (!checkpoint.untied().empty())
+    notes.push_back(fmt::format(
+        "{} is read, though config.json ties it to the embedding: its numbers differ; older "
+        "versions of transformers take the embedding. \"tie_word_embeddings\": false says what holds",
+        printable(checkpoint.untied(), 200)));
   note_layers_behind(checkpoint, notes);
   note_tensors_inside(checkpoint, notes);
 }

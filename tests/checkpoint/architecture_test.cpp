@@ -1,6 +1,7 @@
 #include "checkpoint/architecture.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "base/test_support.h"
 #include "checkpoint/configs.h"
@@ -299,6 +300,51 @@ TEST(Rope, ReadsBothStylesAlike) {
             frequencies({{"rope_theta", 5e5}, {"rope_scaling", {{"type", "linear"}, {"factor", 2.5}}}}));
   EXPECT_NEAR(old_style[0], 0.4, 1e-16);
   EXPECT_NEAR(old_style[32], 0.4 / std::sqrt(5e5), 1e-18);
+}
+
+// A stretch added by hand to a config of version 5, as cards of models say: versions differ in which one
+// holds.
+TEST(Rope, RefusesTwoSetsThatDiffer) {
+  const Json stretched{{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 512}},
+      plain{{"rope_type", "default"}, {"rope_theta", 1e4}};
+  const Error error = refusal(kLlama2, {{"rope_parameters", plain}, {"rope_scaling", stretched}});
+  EXPECT_EQ(error.message(), "\"rope_parameters\" and \"rope_scaling\" say different things of the rotation");
+  Json both = stretched;
+  both["rope_theta"] = 1e4;
+  EXPECT_EQ(frequencies({{"rope_parameters", both}, {"rope_scaling", stretched}}),
+            frequencies({{"rope_theta", 1e4}, {"rope_scaling", stretched}}));
+  EXPECT_EQ(frequencies({{"rope_parameters", plain}, {"rope_scaling", nullptr}}),
+            frequencies({{"rope_theta", 1e4}}));
+}
+
+TEST(Rope, TakesTheFirstContextFromTheConfigOrFromTheSet) {
+  for (const Json& set :
+       {Json{{"rope_type", "yarn"}, {"factor", 4.0}},
+        Json{
+            {"rope_type", "llama3"}, {"factor", 4.0}, {"low_freq_factor", 1.0}, {"high_freq_factor", 4.0}}}) {
+    Json inside = set;
+    inside["original_max_position_embeddings"] = 512;
+    const auto there = frequencies({{"rope_scaling", inside}});
+    EXPECT_EQ(frequencies({{"rope_scaling", set}, {"original_max_position_embeddings", 512}}), there);
+    EXPECT_EQ(frequencies({{"rope_scaling", inside}, {"original_max_position_embeddings", 512}}), there);
+    EXPECT_EQ(message(kLlama2, {{"rope_scaling", inside}, {"original_max_position_embeddings", 1024}}),
+              "\"original_max_position_embeddings\" is 1024 here and 512 in config.json, rope_scaling");
+  }
+}
+
+TEST(Rope, WhatPhi3OnceCalledYarnIsLongrope) {
+  Json factors = Json::array();
+  for (int i = 0; i < 64; ++i) factors.push_back(2.0);
+  const auto of = [&](const char* type) {
+    const AttentionSpec a =
+        spec_of(edited(kLlama2, {{"rope_scaling",
+                                  {{"type", type}, {"short_factor", factors}, {"long_factor", factors}}}}))
+            .blocks[0]
+            .attention();
+    return std::tuple(a.rotary_frequencies, a.rotary_long, a.rotary_scale, a.rotary_context);
+  };
+  EXPECT_FALSE(std::get<1>(of("longrope")).empty());
+  EXPECT_EQ(of("yarn"), of("longrope"));
 }
 
 TEST(Rope, RefusesScalingsItDoesNotComputeByName) {

@@ -188,6 +188,20 @@ TEST(Checkpoint, DropsAHeadWhoseTensorsAreNotThere) {
                                                            "cls.predictions.transform.dense.bias"}));
 }
 
+// A fine-tune whose config lost the word: what was trained is in the files.
+TEST(Checkpoint, ReadsAStoredHeadThatIsNotTheEmbeddingItShouldBeTiedTo) {
+  Folder folder(kSmallBert, "bert.");
+  const char* head = "cls.predictions.decoder.weight";
+  folder.tensors[head] = folder.tensors.at("bert.embeddings.word_embeddings.weight");
+  EXPECT_TRUE(folder.open().spec().output.tied);
+  EXPECT_EQ(folder.open().untied(), "");
+  folder.tensors.at(head).values.back() += 1;  // the last row is looked at where there are few
+  const Checkpoint checkpoint = folder.open();
+  EXPECT_FALSE(checkpoint.spec().output.tied);
+  EXPECT_EQ(checkpoint.untied(), head);
+  EXPECT_EQ(checkpoint.place("unembed.W_U").tensor, head);
+}
+
 TEST(Checkpoint, ListsWhatNoParameterUses) {
   Folder folder(kSmallBert, "bert.");
   folder.tensors["bert.pooler.dense.weight"] = {StoredType::f32, {1}, {0}};

@@ -15,11 +15,13 @@ double cap_of(const JsonObject& config, const char* key, double otherwise) {
 
 // Gemma 3's rotation of one type of layer; version 4 of the library kept the base of sliding layers apart.
 void set_gemma3_rotation(AttentionSpec& a, const JsonObject& config, const std::string& type) {
-  if (type == "full_attention" || config.has("rope_parameters"))
-    set_rotation(a, config, a.d_qk, config.has("rope_parameters") ? type : std::string(), {.theta = 1e6});
+  const double local = config.number("rope_local_base_freq", 1.0, 1e15, 10000.0);
+  if (config.has("rope_parameters"))
+    set_rotation(a, config, a.d_qk, type, {.theta = type == "full_attention" ? 1e6 : local});
+  else if (type == "full_attention")
+    set_rotation(a, config, a.d_qk, {}, {.theta = 1e6});
   else
-    a.rotary_frequencies =
-        plain_frequencies(config.number("rope_local_base_freq", 1.0, 1e15, 10000.0), a.d_qk);
+    a.rotary_frequencies = plain_frequencies(local, a.d_qk);
 }
 
 ModelSpec gemma_spec(const JsonObject& config) {

@@ -11,10 +11,11 @@ void set_layer(AttentionSpec& a, const JsonObject& config, const std::string& ty
   const bool local = type == "sliding_attention";
   // The window counts both sides: half of it to either, and the token itself.
   a.window = local ? config.integer("local_attention", 1, kMaxPositions, 128) / 2 + 1 : 0;
-  if (config.has("rope_parameters")) return set_rotation(a, config, a.d_qk, type);
+  // Where the local base is null, local layers turn by the global one.
+  const bool own = local && !(config.mentions("local_rope_theta") && !config.has("local_rope_theta"));
   const double theta =
-      config.number(local && config.has("local_rope_theta") ? "local_rope_theta" : "global_rope_theta", 1.0,
-                    1e15, local ? 10000.0 : 160000.0);
+      config.number(own ? "local_rope_theta" : "global_rope_theta", 1.0, 1e15, own ? 10000.0 : 160000.0);
+  if (config.has("rope_parameters")) return set_rotation(a, config, a.d_qk, type, {.theta = theta});
   a.rotary_frequencies = plain_frequencies(theta, a.d_qk);
 }
 

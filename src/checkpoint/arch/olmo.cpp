@@ -10,7 +10,8 @@ namespace {
 void set_layer_rotation(AttentionSpec& a, const JsonObject& config, const std::string& type, double theta) {
   const bool by_type = config.has("rope_parameters") && config.at("rope_parameters").is_object() &&
                        config.at("rope_parameters").contains("full_attention");
-  if (by_type || type == "full_attention") return set_rotation(a, config, a.d_qk, type, {.theta = theta});
+  if (by_type || type == "full_attention")
+    return set_rotation(a, config, a.d_qk, type, {.theta = config.number("rope_theta", 1.0, 1e15, theta)});
   a.rotary_frequencies = plain_frequencies(rope_theta_of(config, {}, theta), a.d_qk);
 }
 
