@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -74,6 +73,7 @@ class Planner {
       throw Error("the layers of this model share their weights, so none can be changed alone")
           .in(r.model.string());
     input_ = read_input(r, spec());
+    const size_t repeated = leave_out_repeats();
     all_.questions = questions_for(spec(), input_.samples, input_.mask, r.seed);
     const LossKind kind = all_.questions.kind;
     if (kind == LossKind::none && loss_kind(spec()) == LossKind::next_token)
@@ -86,17 +86,23 @@ class Planner {
           .hint(loss_kind(spec()) == LossKind::masked ? "a tokenizer that names its mask token"
                                                       : "a causal or masked language model with its head");
     result_.notes = input_.notes;
+    if (repeated > 0) {
+      std::erase_if(result_.notes, [](const std::string& note) { return note.ends_with(kRepeatsCount); });
+      result_.notes.push_back(
+          fmt::format("{} samples that repeat an earlier one were left out: what was searched on "
+                      "proves nothing where it is held out",
+                      repeated));
+    }
     note_unused(checkpoint_, result_.notes);
     if (request_.write)
       for (std::string& note : side_files(checkpoint_.folder()).notes)
         result_.notes.push_back(std::move(note));
     result_.more_to_read = input_.unread > 0 || r.random_tokens;
-    all_.numbers.resize(input_.samples.size());
-    std::iota(all_.numbers.begin(), all_.numbers.end(), 0);
     note_unasked(keep_asked(all_.questions, all_.numbers), result_.notes);
     const size_t count = all_.numbers.size(), last = std::max<size_t>(1, count / 5), searched = count - last;
     if (count < kFewest)
-      throw usage_error(fmt::format("a plan needs at least {} samples, and there are {}", kFewest, count))
+      throw usage_error(fmt::format("a plan needs at least {} samples{}, and there are {}", kFewest,
+                                    repeated > 0 ? " that differ" : "", count))
           .hint(result_.more_to_read ? "a larger --samples"
                                      : "a longer text: one sample per line, or --whole");
     const size_t few = std::clamp<size_t>(searched / 4, 1, kOrderedBy);
@@ -111,6 +117,21 @@ class Planner {
     result_.budget = request_.budget;
     result_.parameters = parameter_count(spec());
     if (spec().output.tied) result_.parameters -= spec().output.vocabulary * spec().output.width;
+  }
+
+  // A sample that was searched on proves nothing where it stands once more. Gives how many there were.
+  size_t leave_out_repeats() {
+    std::set<std::pair<std::vector<int64_t>, std::vector<int64_t>>> seen;  // ids and types
+    std::vector<Sample> kept;
+    for (size_t i = 0; i < input_.samples.size(); ++i) {
+      Sample& s = input_.samples[i];
+      if (!seen.insert({s.ids, s.types}).second) continue;
+      all_.numbers.push_back(static_cast<int64_t>(i));
+      kept.push_back(std::move(s));
+    }
+    const size_t repeated = input_.samples.size() - kept.size();
+    input_.samples = std::move(kept);
+    return repeated;
   }
 
   // Some of the samples, and their numbers in the input.

@@ -297,9 +297,8 @@ void note_repeated(ScanInput& input) {
   for (const Sample& s : input.samples)
     if (!s.ids.empty() && s.pixels.empty()) repeated += !seen.insert(s.ids).second;
   if (repeated > 0)
-    input.notes.push_back(
-        fmt::format("{} of {} samples repeat an earlier one: errors count them as independent", repeated,
-                    input.samples.size()));
+    input.notes.push_back(fmt::format("{} of {} samples repeat an earlier one: {}", repeated,
+                                      input.samples.size(), kRepeatsCount));
 }
 
 // Tokens that are the same word are alike, but for their positions, whatever the network does.

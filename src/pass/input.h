@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/batch.h"
@@ -21,6 +22,9 @@ struct ScanInput {
   std::optional<int64_t> mask = {};              // the token that stands for a hidden word, where one does
   int64_t unread = 0;  // samples that the file has beyond request.samples; of a text about so many
 };
+
+/// How the note on samples that repeat an earlier one ends.
+inline constexpr std::string_view kRepeatsCount = "errors count them as independent";
 
 /// What a note on samples that were cut adds where `limit` is the model's and not the request's.
 std::string made_for(const ScanRequest& request, int64_t limit);
