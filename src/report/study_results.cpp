@@ -231,6 +231,8 @@ StudyResults study_results(const StudyTables& tables, const fs::path& folder) {
   s.paper = o.string("paper", "");
   s.keys = names(o, "keys", about.string());
   s.figure = read_figure(o.at("figure"), about.string() + ", figure");
+  const bool drawn = !s.figure.x.empty();
+  if (!drawn) s.figure.x = "id";  // a study without a figure: trial beside trial
   s.trials = tables.trials;
   const size_t id = column(s.trials, "id", trials);
   column(s.trials, "state", trials);
@@ -239,7 +241,7 @@ StudyResults study_results(const StudyTables& tables, const fs::path& folder) {
     for (const std::string& name : s.figure.by) column(s.trials, name, trials);
   }
   s.changed = changes_beside(tables.published);
-  if (!tables.published.columns.empty())
+  if (drawn && !tables.published.columns.empty())
     s.published = published_beside(s.trials, tables.published, s.figure, folder / "published.csv");
   const size_t most =
       std::clamp<size_t>(kAllPoints / std::max<size_t>(1, s.trials.rows.size()), 20, kCurvePoints);

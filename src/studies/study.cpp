@@ -253,7 +253,21 @@ void read_all_published(Study& study, const toml::table& file, const char* kind)
   }
 }
 
+// a.b.c... is a table in a table in a table, and a parser that goes down into each runs out of stack.
+void refuse_deep_names(std::string_view text, const std::string& place) {
+  constexpr int kMostDots = 64;
+  int dots = 0, line = 1;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (c == '\n' || c == '=' || c == ',' || c == '[' || c == ']' || c == '{' || c == '}') dots = 0;
+    if (c == '.' && ++dots > kMostDots)
+      throw usage_error(fmt::format("more than {} dots in a name or a text", kMostDots))
+          .in(fmt::format("{}, line {}", place, line));
+  }
+}
+
 toml::table parsed(std::string_view text, const std::string& place) {
+  refuse_deep_names(text, place);
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& fault) {
