@@ -109,18 +109,25 @@ std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source
   const double c = cubic_constant(gamma, beta, static_cast<double>(a.heads), a.scale);
   const double margin = collapse_margin(c, log_r0);
   std::vector<Finding> out;
-  out.push_back(said(
-      margin < 1
-          ? fmt::format(
-                "of {} the cubic bound holds and shrinks: sqrt(c) r0 = {:.2g} is below 1; after {} layers it "
-                "allows {}, measured {}",
-                of_what, margin, pure.depth(),
-                power_of_ten(log_collapse_bound(c, log_r0, static_cast<int>(pure.depth())) * kTenth),
-                power_of_ten(tokens.residual().log_l1inf * kTenth))
-          : fmt::format("of {} the cubic bound says nothing at this size: sqrt(c) r0 = {:.2g}, and only "
-                        "below 1 it shrinks (c = {:.2g}, beta = {:.2g}, gamma = {:.2g}, r0 = {:.2g})",
-                        of_what, margin, c, beta, gamma, std::exp(log_r0)),
-      margin, 1.0));
+  const std::string measured = power_of_ten(tokens.residual().log_l1inf * kTenth);
+  std::string chain;
+  if (margin >= 1)
+    chain = fmt::format(
+        "of {} the cubic bound says nothing at this size: sqrt(c) r0 = {:.2g}, and only "
+        "below 1 it shrinks (c = {:.2g}, beta = {:.2g}, gamma = {:.2g}, r0 = {:.2g})",
+        of_what, margin, c, beta, gamma, std::exp(log_r0));
+  else if (holds < pure.depth())  // a chain of layers is proved where each of them is
+    chain = fmt::format(
+        "of {} the cubic bound is not proved: sqrt(c) r0 = {:.2g} is below 1, where it would "
+        "shrink, but its precondition fails in {} of {} layers; measured {} after them",
+        of_what, margin, pure.depth() - holds, pure.depth(), measured);
+  else
+    chain = fmt::format(
+        "of {} the cubic bound holds and shrinks: sqrt(c) r0 = {:.2g} is below 1; after {} "
+        "layers it allows {}, measured {}",
+        of_what, margin, pure.depth(),
+        power_of_ten(log_collapse_bound(c, log_r0, static_cast<int>(pure.depth())) * kTenth), measured);
+  out.push_back(said(std::move(chain), margin, 1.0));
   const bool all_zero = slack == -INFINITY;
   const std::string above =
       all_zero ? fmt::format("of {} in every layer the measured residual is 0", of_what)

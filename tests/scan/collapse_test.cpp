@@ -473,6 +473,23 @@ TEST(Collapse, SaysWhoHoldsTheRankUpAndWhatTheBoundIsWorth) {
   EXPECT_EQ(floor->value, 0x1p-22);
 }
 
+// A chain of layers is proved where every one of them is.
+TEST(Collapse, TheCubicBoundIsClaimedWhereItsPreconditionHoldsInEveryLayerOnly) {
+  const auto said = [](double scores) {
+    ModelSpec spec = test::tiny_spec();
+    spec.init.stds = {{"attn.W_Q", scores}, {"attn.W_K", scores}, {"attn.W_V", 1e-5}, {"attn.W_O", 1e-5}};
+    const auto source = random_source(spec, 1, "float64", "cpu");
+    const Batch batch = make_batches(test::random_samples({12}, 50), spec, 1).front();
+    ResultTable table;
+    return collapse_theory(spec, *source, batch, "the first text", table).front().sentence;
+  };
+  EXPECT_TRUE(said(1e-3).starts_with("of the first text the cubic bound holds and shrinks: sqrt(c) r0 = "))
+      << said(1e-3);
+  const std::string open = said(10);
+  EXPECT_TRUE(open.starts_with("of the first text the cubic bound is not proved: sqrt(c) r0 = ")) << open;
+  EXPECT_NE(open.find("its precondition fails in 1 of 3 layers"), std::string::npos) << open;
+}
+
 TEST(Collapse, ASampleOfOneTokenIsRefused) {
   CollapseRequest r = on_fixture("float32");
   r.scan.max_length = 1;
