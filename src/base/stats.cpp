@@ -69,6 +69,17 @@ double median(std::span<const double> x) {
   return 0.5 * (v[mid] + *std::max_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(mid)));
 }
 
+double least_squares_slope(std::span<const double> x, std::span<const double> y) {
+  double mean_x = 0, mean_y = 0, covariance = 0, variance = 0;
+  const auto n = static_cast<double>(x.size());
+  for (size_t i = 0; i < x.size(); ++i) mean_x += x[i] / n, mean_y += y[i] / n;
+  for (size_t i = 0; i < x.size(); ++i) {
+    covariance += (x[i] - mean_x) * (y[i] - mean_y);
+    variance += (x[i] - mean_x) * (x[i] - mean_x);
+  }
+  return variance > 0 ? covariance / variance : kNan;
+}
+
 double quantile(std::span<const double> x, double q) {
   if (x.empty()) return kNan;
   std::vector<double> v(x.begin(), x.end());

@@ -30,6 +30,9 @@ Estimate geometric_mean(std::span<const double> x);
 /// Median; the mean of the middle two for an even count.
 double median(std::span<const double> x);
 
+/// Slope of the line through these points that least squares choose; NaN where all x are one.
+double least_squares_slope(std::span<const double> x, std::span<const double> y);
+
 /// The q-quantile, 0 <= q <= 1, with straight lines between order statistics.
 double quantile(std::span<const double> x, double q);
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/stats.h"
 #include "bench/training_case.h"
 #include "train/stack.h"
 
@@ -31,17 +32,11 @@ std::vector<std::string> growth_axes() {
 }
 
 double log_log_slope(const std::vector<double>& x, const std::vector<double>& y) {
-  double mx = 0, my = 0, xx = 0, xy = 0;
-  const double n = static_cast<double>(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    mx += std::log(x[i]) / n;
-    my += std::log(y[i]) / n;
-  }
-  for (size_t i = 0; i < x.size(); ++i) {
-    xx += (std::log(x[i]) - mx) * (std::log(x[i]) - mx);
-    xy += (std::log(x[i]) - mx) * (std::log(y[i]) - my);
-  }
-  return xy / xx;
+  const auto logs = [](std::vector<double> values) {
+    for (double& v : values) v = std::log(v);
+    return values;
+  };
+  return least_squares_slope(logs(x), logs(y));
 }
 
 GrowthCurve measure_growth(const Machine& machine, const std::string& axis, const BenchProgress& progress) {

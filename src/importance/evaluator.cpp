@@ -193,9 +193,9 @@ std::vector<Judged> Evaluator::run(const std::vector<Variation>& variations) {
   return out;
 }
 
-std::vector<std::vector<double>> Evaluator::beyond_added(
-    const std::vector<Variation>& alone, const std::vector<Variation>& both,
-    const std::vector<std::pair<size_t, size_t>>& pairs) {
+std::vector<Judged> Evaluator::beyond_added(const std::vector<Variation>& alone,
+                                            const std::vector<Variation>& both,
+                                            const std::vector<std::pair<size_t, size_t>>& pairs) {
   using States = std::vector<at::Tensor>;  // by batch
   std::vector<States> ends(alone.size());
   each_group(*impl_, alone, [&](const auto& members, const auto& states) {
@@ -203,15 +203,16 @@ std::vector<std::vector<double>> Evaluator::beyond_added(
   });
   States full;
   for (size_t b = 0; b < impl_->batches.size(); ++b) full.push_back(impl_->ended(impl_->last[b], b));
-  std::vector<std::vector<double>> out(pairs.size());
+  std::vector<Judged> out(pairs.size());
   each_group(*impl_, both, [&](const auto& members, const auto& states) {
     for (size_t k = 0; k < members.size(); ++k) {
       const auto& [i, j] = pairs[members[k]];
       States added;
       for (size_t b = 0; b < full.size(); ++b) added.push_back(ends[i][b] + ends[j][b] - full[b]);
-      const std::vector<Judged> judged = impl_->judge({states[k], added});
-      std::vector<double>& more = out[members[k]];
-      for (size_t s = 0; s < judged[0].kl.size(); ++s) more.push_back(judged[0].kl[s] - judged[1].kl[s]);
+      std::vector<Judged> judged = impl_->judge({states[k], added});
+      Judged& more = out[members[k]] = std::move(judged[0]);
+      for (size_t s = 0; s < more.kl.size(); ++s) more.kl[s] -= judged[1].kl[s];
+      for (size_t s = 0; s < more.loss.size(); ++s) more.loss[s] -= judged[1].loss[s];
     }
   });
   return out;

@@ -65,12 +65,11 @@ class Evaluator {
   const std::vector<int64_t>& asked() const;  // tokens asked for, by sample
   const Judged& full() const;
   std::vector<Judged> run(const std::vector<Variation>& variations);
-  /// By pair and sample: how much further the output is from the full network's in `both` than it would be if
-  /// what the pair's two networks of `alone` do to the last hidden state added up. In KL, or without a head
-  /// as a share of the state's size.
-  std::vector<std::vector<double>> beyond_added(const std::vector<Variation>& alone,
-                                                const std::vector<Variation>& both,
-                                                const std::vector<std::pair<size_t, size_t>>& pairs);
+  /// By pair, and by sample: how much further the output is from the full network's in `both` than it would
+  /// be if what the pair's two networks of `alone` do to the last hidden state added up. In KL, or without a
+  /// head as a share of the state's size; and how much more it loses, where something is asked for.
+  std::vector<Judged> beyond_added(const std::vector<Variation>& alone, const std::vector<Variation>& both,
+                                   const std::vector<std::pair<size_t, size_t>>& pairs);
   /// Whether what this head writes can be taken off what its layer wrote; else attention runs again.
   bool writes_heads(int64_t layer) const;
 

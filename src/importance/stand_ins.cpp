@@ -35,13 +35,17 @@ void measure_stand_ins(Evaluator& evaluator, const std::vector<FixedHead>& heads
   std::vector<Variation> alone, both;
   for (const FixedHead& h : heads) alone.push_back(fixed(spec, {&h}));
   for (const auto& [a, b] : pairs) both.push_back(fixed(spec, {&heads[a], &heads[b]}));
-  const std::vector<std::vector<double>> more = evaluator.beyond_added(alone, both, pairs);
+  const std::vector<Judged> more = evaluator.beyond_added(alone, both, pairs);
   for (size_t i = 0; i < pairs.size(); ++i) {
-    const Estimate mean = arithmetic_mean(more[i]);
-    table.rows.push_back(
-        {fmt::format("{}{}+{}", prefix, heads[pairs[i].first].label(), heads[pairs[i].second].label()),
-         output_site(spec), -1, -1, "stand_in", mean.value, mean.stderr_,
-         static_cast<int64_t>(more[i].size()), static_cast<int32_t>(spec.depth()), "all"});
+    const std::string name =
+        fmt::format("{}{}+{}", prefix, heads[pairs[i].first].label(), heads[pairs[i].second].label());
+    const auto file = [&](const char* metric, const std::vector<double>& samples) {
+      const Estimate mean = arithmetic_mean(samples);
+      table.rows.push_back({name, output_site(spec), -1, -1, metric, mean.value, mean.stderr_,
+                            static_cast<int64_t>(samples.size()), static_cast<int32_t>(spec.depth()), "all"});
+    };
+    file("stand_in", more[i].kl);
+    if (!more[i].loss.empty()) file("stand_in_loss", more[i].loss);
   }
 }
 

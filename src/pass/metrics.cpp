@@ -59,6 +59,11 @@ const std::vector<MetricInfo>& metrics_without_lens() {
                   "mean over samples",
        .meaning = "above 0: the heads stand in for each other, as their effects do not add",
        .version = 2},
+      {.name = "stand_in_loss",
+       .formula =
+           "the same of the loss, where something is asked for: loss with both heads at zero, less that "
+           "of x_A + x_B - x; mean over samples",
+       .meaning = "above 0: the heads stand in for each other in what the text needs"},
       {.name = "head_able_rel",
        .formula = "sqrt(n median |W_O (v - v')|^2 / 2) over the values v, v' of neighbours among a sample's "
                   "n tokens, over "

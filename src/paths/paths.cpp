@@ -268,7 +268,8 @@ Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
     return f;
   }
   f.sentence = fmt::format(
-      "paths of length {} carry the most, {:.0f} % of the sum of the norms, and biases {:.0f} %; counted, "
+      "paths of length {} carry more than any other length, {:.0f} % of the sum of the norms, and biases "
+      "{:.0f} %; counted, "
       "{}",
       most, 100 * share, 100 * bias, most_frequent(counts));
   return f;

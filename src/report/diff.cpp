@@ -218,7 +218,7 @@ ScanDiff compare(const SavedResults& a, const SavedResults& b) {
       }
       const double error = paired_error(c, pairs, geometric, c.n);
       if (whose) c.stderr_ = error;
-    } else if (std::isfinite(r.stderr_)) {  // one number of all samples: no pairs tell how sure its change is
+    } else if (std::isfinite(r.stderr_) || r.n > 1) {  // of all samples: no pairs tell how sure its change is
       out.untested += !same;
       continue;
     }

@@ -37,23 +37,16 @@ Sample half(const Sample& s) {
   return out;
 }
 
-/// Slope of y in x by least squares.
-double slope(const std::vector<std::pair<double, double>>& points) {
-  double x = 0, y = 0, n = static_cast<double>(points.size());
-  for (const auto& [a, b] : points) x += a / n, y += b / n;
-  double covariance = 0, variance = 0;
-  for (const auto& [a, b] : points) covariance += (a - x) * (b - y), variance += (a - x) * (a - x);
-  return variance > 0 ? covariance / variance : kNone;
-}
-
 class Lengths {
  public:
   Lengths(const Ablation& a, const ScanRequest& request, ResultTable& table, std::vector<std::string>& notes)
       : a_(a), request_(request), table_(table), notes_(notes) {}
 
   void halved(std::vector<Sample> samples) {
-    std::map<HeadOf, std::map<int64_t, std::vector<std::pair<double, double>>>>
-        points;  // by sample: log length, margin
+    struct Points {
+      std::vector<double> log_length, margin;
+    };
+    std::map<HeadOf, std::map<int64_t, Points>> points;  // by sample
     std::map<HeadOf, Key> keys;
     const auto take = [&](const ResultTable& from) {
       for (const SampleRow& r : from.samples) {
@@ -63,8 +56,11 @@ class Lengths {
         const auto [key, fresh] = keys.try_emplace(head);
         if (fresh) key->second = key_of(r.layer, r.head);
         const Sample& s = samples[static_cast<size_t>(r.sample)];
-        if (times_ == 0 || left(key->second, s))
-          points[head][r.sample].emplace_back(std::log(static_cast<double>(s.ids.size())), r.value);
+        if (times_ == 0 || left(key->second, s)) {
+          Points& of = points[head][r.sample];
+          of.log_length.push_back(std::log(static_cast<double>(s.ids.size())));
+          of.margin.push_back(r.value);
+        }
       }
     };
     take(table_);
@@ -94,8 +90,9 @@ class Lengths {
     bool any = false;
     for (const auto& [head, by_sample] : points) {
       std::vector<double> slopes;
-      for (const auto& [sample, list] : by_sample)
-        if (const double k = slope(list); std::isfinite(k)) slopes.push_back(k);
+      for (const auto& [sample, of] : by_sample)
+        if (const double k = least_squares_slope(of.log_length, of.margin); std::isfinite(k))
+          slopes.push_back(k);
       file(head, "attn.hook_pattern", "sink_slope_lengths", slopes);
       any = any || !slopes.empty();
     }

@@ -21,6 +21,15 @@ Side side(double value, double error, int64_t samples, double threshold) {
   return student_tail(t, static_cast<double>(samples - 1)) <= kTwoErrors ? at : Side::unclear;
 }
 
+bool is_geometric(std::string_view metric) {
+  return metric.starts_with("residual_") || metric == "offset_fro";
+}
+
+Side side(const Row& r, double threshold) {
+  if (!is_geometric(r.metric.str()) || r.value == 0) return side(r.value, r.stderr_, r.n, threshold);
+  return side(std::log(r.value), r.stderr_ / r.value, r.n, std::log(threshold));
+}
+
 std::vector<Side> sides_of(const std::vector<const Row*>& rows, double threshold) {
   std::vector<double> above, below;  // p-values against the other side
   for (const Row* r : rows) {
@@ -59,6 +68,14 @@ std::vector<const SampleRow*> Evidence::samples(std::string_view variant, std::s
   std::vector<const SampleRow*> out;
   for (const SampleRow& r : table_.samples)
     if (r.metric == metric && r.variant == variant && !std::isnan(r.value)) out.push_back(&r);
+  return out;
+}
+
+std::map<int64_t, double> Evidence::samples_at(std::string_view variant, std::string_view metric,
+                                               std::string_view site, std::string_view tokens) const {
+  std::map<int64_t, double> out;
+  for (const SampleRow* r : samples(variant, metric))
+    if (r->site == site && r->tokens == tokens && r->head < 0) out[r->sample] = r->value;
   return out;
 }
 

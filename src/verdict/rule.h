@@ -21,7 +21,12 @@ namespace rankscope::verdict {
 /// is unclear: a missing error is not zero.
 enum class Side { below, above, unclear };
 Side side(double value, double error, int64_t samples, double threshold);
-inline Side side(const Row& r, double threshold) { return side(r.value, r.stderr_, r.n, threshold); }
+/// A geometric mean is held against it in logarithms, whose mean and error it is made of: a few samples near
+/// zero pull it down, and its own error with it.
+Side side(const Row& r, double threshold);
+
+/// Whether samples are averaged as a geometric mean (lenses: Mean::geometric).
+bool is_geometric(std::string_view metric);
 
 /// The same for many rows at once: each is tested against the threshold on either side (Student's t over its
 /// samples), and Benjamini-Hochberg keeps the expected share of false ones among those decided at
@@ -44,6 +49,9 @@ class Evidence {
   const std::vector<std::string_view>& variants() const { return variants_; }  // in order of appearance
   /// What single samples gave; empty where none were kept.
   std::vector<const SampleRow*> samples(std::string_view variant, std::string_view metric) const;
+  /// Of one site, by sample.
+  std::map<int64_t, double> samples_at(std::string_view variant, std::string_view metric,
+                                       std::string_view site, std::string_view tokens) const;
   /// Their values for every head, by layer and head.
   std::map<std::pair<int, int>, std::vector<double>> samples_of_heads(std::string_view variant,
                                                                       std::string_view metric) const;
@@ -122,8 +130,8 @@ struct Case {
 /// (importance/stand_ins.h). What the pairs are is `of_them`; false where none was tried.
 bool say_stand_ins(Case& c, std::string_view prefix, std::string_view topic, std::string_view of_them);
 
-/// Why rows like this decide nothing, "too near epsilon for their errors" or that one sample has none, and what
-/// would decide.
+/// Why rows like this decide nothing, "too near epsilon for their errors" or that one sample has none, and
+/// what would decide.
 std::string why_unclear(const Row& r, std::string_view near);
 
 /// Puts the numbers of a row behind a sentence.

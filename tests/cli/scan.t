@@ -166,7 +166,7 @@ Each has a sentence with both numbers, also where the error leaves the cost open
 
   $ rankscope scan --samples 8 --max-length 64 --lens pattern_spectra,massive --replace softmax=sigmoid@L5 --replace softmax=sigmoid@L2 --replace softmax=softmax@L1 --quiet > several.txt
   $ grep '^  normal' several.txt; sh said several.txt; echo
-    normal    no massive activations (numbers: --out, --json)
+    normal    no massive activations in what blocks leave (numbers: --out, --json)
   
    replaced softmax=sigmoid@L2, without training, costs output_kl N ± N, more than epsilon N; effective rank of attention there, as a share of the tokens: N before, N after
   ? replaced softmax=sigmoid@L5, without training, costs output_kl N ± N, not known whether more than epsilon N, as its error is too large; effective rank of attention there, as a share of the tokens: N before, N after

@@ -12,6 +12,7 @@
 #include "lenses/support/on_device.h"
 #include "model/states.h"
 #include "support/lens_run.h"
+#include "verdict/rule.h"
 
 namespace rankscope::testing {
 namespace {
@@ -343,6 +344,7 @@ TEST_P(LensContract, SaysWhatItIs) {
     EXPECT_FALSE(m.formula.empty()) << m.name;
     EXPECT_FALSE(m.meaning.empty()) << m.name;
     EXPECT_LT(m.low, m.high) << m.name;
+    EXPECT_EQ(verdict::is_geometric(m.name), m.mean == Mean::geometric) << m.name;  // it tests them as such
   }
 }
 

@@ -434,7 +434,7 @@ TEST(StandIns, HaveTheErrorOfAMeanOverSamples) {
                                      {2, 3, std::vector<double>(width, 0.0)}};
   ResultTable table;
   measure_stand_ins(*b.evaluator, heads, {{0, 1}}, "pair:", table);
-  ASSERT_EQ(table.rows.size(), 1u);
+  ASSERT_EQ(table.rows.size(), 2u);
   const auto without = [&](const std::vector<FixedHead>& some) {
     ModelSpec spec = b.spec;
     Variation v;
@@ -443,13 +443,17 @@ TEST(StandIns, HaveTheErrorOfAMeanOverSamples) {
     for (const FixedHead& h : some) v.edits[h.layer] = {spec.blocks[static_cast<size_t>(h.layer)], 0};
     return v;
   };
-  const std::vector<double> more =
-      b.evaluator->beyond_added({without({heads[0]}), without({heads[1]})}, {without(heads)}, {{0, 1}})
-          .front();
-  ASSERT_EQ(more.size(), b.samples.size());
+  const Variation both = without(heads);
+  const Judged more =
+      b.evaluator->beyond_added({without({heads[0]}), without({heads[1]})}, {both}, {{0, 1}}).front();
+  ASSERT_EQ(more.kl.size(), b.samples.size());
   EXPECT_EQ(table.rows[0].variant, "pair:L0H1+L2H3");
-  EXPECT_EQ(table.rows[0].value, arithmetic_mean(more).value);
-  EXPECT_EQ(table.rows[0].stderr_, arithmetic_mean(more).stderr_);
+  EXPECT_EQ(table.rows[0].metric, "stand_in");
+  EXPECT_EQ(table.rows[0].value, arithmetic_mean(more.kl).value);
+  EXPECT_EQ(table.rows[0].stderr_, arithmetic_mean(more.kl).stderr_);
+  EXPECT_EQ(table.rows[1].metric, "stand_in_loss");
+  EXPECT_EQ(table.rows[1].value, arithmetic_mean(more.loss).value);
+  EXPECT_EQ(table.rows[1].stderr_, arithmetic_mean(more.loss).stderr_);
 }
 
 }  // namespace

@@ -110,7 +110,8 @@ TEST_F(Verdict, WhatTheOutputLosesDecidesWhetherTokensAreRead) {
           "MLP "
           "of layer 2" +
               costs + "0.01 ± 1e-05" + of,
-          "the output needs what tells tokens apart in the MLPs of layers 1 and 3: use from 0.9 ± 0.0009 "
+          "the output needs what tells tokens apart in front of the MLPs of layers 1 and 3: use from 0.9 ± "
+          "0.0009 "
           "(layer 1) to 0.9 ± 0.0009 (layer 3), threshold 0.1"}));
   reads(4, 0.02, 0.01);  // nor do units tell them apart
   add("full", "blocks.4.hook_resid_mid", 4, -1, "use", 0.01, "content");
@@ -256,6 +257,39 @@ TEST_F(Verdict, GainAndBiasOfTheFinalNormMakeNoDifferenceNextToNothing) {
   add("full", site, kLayers, -1, "spread", 0.6);
   add("full", site, kLayers, -1, "residual_fro_rel", 0.0111, "content");
   EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses")) << said("collapse").front();
+}
+
+// Spread is one ratio of all samples together, which those that lie far apart decide.
+TEST_F(Verdict, SamplesWhoseTokensAreAlikeAreCountedThoughAllTogetherAreNot) {
+  reads(0, 0.6);
+  residual_behind(0, 0.1);
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses: "));
+  const std::string block = "blocks.0.hook_resid_post", mlp = "blocks.0.mlp.hook_pre";
+  samples(block, 0, "residual_fro_rel_normed", {0.01, 0.012, 0.9, 0.011}, "full", "content");
+  EXPECT_EQ(
+      said("collapse"),
+      (Lines{"in 3 of 4 samples the tokens are nearly all alike after layer 0: their normed residual is "
+             "0.012 or less, of the others 0.9 or more, threshold 0.1",
+             "of all samples together no layer collapses: the least is spread 0.6 ± 0.0006 in the MLP of "
+             "layer 0, threshold 0.1, no baseline; nine of ten units differ by 0.7 ± 0.0007 of what they "
+             "read or less, threshold 0.1"}));
+  // Small differences beside what tokens have in common may be all that is read.
+  samples(mlp, 0, "unit_sd_rel_p90", {0.7, 0.02, 0.7, 0.7}, "full", "content");
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses: "));  // one of two like it: no gap
+  samples(mlp + "_linear", 0, "unit_sd_rel_p90", {0.01, 0.7, 0.01, 0.01}, "full", "content");
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses: "));
+}
+
+TEST_F(Verdict, SamplesThatLieOnBothSidesOfTheThresholdWithoutAGapAreNoNews) {
+  reads(0, 0.6);
+  residual_behind(0, 0.1);
+  samples("blocks.0.hook_resid_post", 0, "residual_fro_rel_normed", {0.08, 0.09, 0.11, 0.12}, "full",
+          "content");
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses: "));
+  table_.samples.clear();  // and where all are alike, the rules above have spoken
+  samples("blocks.0.hook_resid_post", 0, "residual_fro_rel_normed", {0.01, 0.01, 0.01, 0.01}, "full",
+          "content");
+  EXPECT_TRUE(said("collapse").front().starts_with("no layer collapses: "));
 }
 
 TEST_F(Verdict, AGatedMlpReadsWithBothOfItsMatrices) {

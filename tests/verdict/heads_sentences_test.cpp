@@ -35,7 +35,8 @@ TEST_F(Verdict, WhatAHeadsMeanAndItsBiasesCostInItsPlaceDecides) {
                                  "L3H0 is needed, though varying by less than 0.01 of the stream: with its "
                                  "mean in its place the cost is "
                                  "at least output_kl 0.2 (epsilon 0.001)",
-                                 "? not known whether these 2 heads can go together: run with --ablate"}));
+                                 "? not known whether the output stays without these 2 heads together: run "
+                                 "with --ablate"}));
 }
 
 // Costs in KL are quadratic: four times the cost of one head is what two that do the same cost together. Only
@@ -49,12 +50,13 @@ TEST_F(Verdict, CostsThatAddUpAreNoStandingInAndEffectsThatDoNotAre) {
   output_kl("-heads-mean:L1H0+L2H0", 0.002);
   Row& more = add("-heads-mean:L1H0+L2H0", "unembed.hook_out", -1, -1, "stand_in", 0.00001);
   const Lines added = said("head");
-  EXPECT_EQ(added[added.size() - 2],
-            "these 2 heads cannot all go, though each can: together they cost output_kl 0.002 ± 2e-06 "
-            "(epsilon 0.001)");
+  EXPECT_EQ(
+      added[added.size() - 2],
+      "the output does not stay without L1H0, L2H0 together, though it does without each: their means in "
+      "their places cost output_kl 0.002 ± 2e-06 (epsilon 0.001)");
   EXPECT_EQ(added.back(),
-            "of 1 pair tried of them none stand in for each other: together they cost at most 1e-05 ± 1e-08 "
-            "more than their effects add up to (epsilon 0.001), so small costs add up");
+            "of 1 pair tried of them none stand in for each other: a pair costs at most 1e-05 ± 1e-08 more "
+            "than its effects add up to (epsilon 0.001)");
   more.value = 0.5, more.stderr_ = 0.05;
   EXPECT_EQ(said("head").back(),
             "L1H0+L2H0 stand in for each other: each alone can go, and together they cost at most 0.5 ± 0.05 "

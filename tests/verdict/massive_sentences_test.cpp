@@ -30,9 +30,9 @@ TEST_F(Verdict, TextsThatAreTooShortDecideNothingAboutActivationsAndHeads) {
 TEST_F(Verdict, WithoutMassiveActivationsTheLargestIsNamed) {
   add("full", "blocks.4.hook_resid_post", 4, -1, "massive_ratio", 40);
   add("full", "blocks.4.ln1.hook_normalized", 4, -1, "massive_ratio", 5000);
-  EXPECT_EQ(said("massive"),
-            Lines{"no massive activations: the largest mean over samples is 40 ± 0.04 times the median at "
-                  "blocks.4.hook_resid_post; threshold 1000, no baseline"});
+  EXPECT_EQ(said("massive"), Lines{"no massive activations in what blocks leave: the largest mean over "
+                                   "samples is 40 ± 0.04 times the median at "
+                                   "blocks.4.hook_resid_post; threshold 1000, no baseline"});
 }
 
 TEST_F(Verdict, WhatIsSurelyMassiveIsSaidBesideSomethingLargerThatIsNotKnown) {
@@ -76,7 +76,7 @@ TEST_F(Verdict, ASampleThatIsMassiveByItsOwnNumberIsNamedWhateverTheMeanIs) {
   add("full", "blocks.0.hook_resid_pre", 0, -1, "massive_channel", 5);
   std::vector<double> values(16, 5);
   samples("blocks.0.hook_resid_pre", 0, "massive_ratio", values);
-  EXPECT_TRUE(said("massive").front().starts_with("no massive activations: "));
+  EXPECT_TRUE(said("massive").front().starts_with("no massive activations in what blocks leave: "));
   table_.samples[3].value = 3777;
   EXPECT_EQ(
       said("massive"),

@@ -77,9 +77,11 @@ class Verdict : public testing::Test {
 
   /// What single samples gave at a site, number 0 first.
   void samples(const std::string& site, int layer, const std::string& metric,
-               const std::vector<double>& values) {
+               const std::vector<double>& values, const std::string& variant = "full",
+               const std::string& tokens = "all") {
     for (size_t s = 0; s < values.size(); ++s)
-      table_.samples.push_back({"full", site, layer, -1, metric, "all", static_cast<int64_t>(s), values[s]});
+      table_.samples.push_back(
+          {variant, site, layer, -1, metric, tokens, static_cast<int64_t>(s), values[s]});
   }
 
   std::vector<Finding> all(std::string_view topic) const {

@@ -114,6 +114,46 @@ TEST_F(Verdict, APartWithoutWhichNextToNoRankIsLeftHoldsNearlyAllOfItUp) {
             "the skips hold nearly all of the rank up: without them, and nothing else removed, 0.06 of t");
 }
 
+// A geometric mean near zero has an error near zero, though one sample of four made it.
+TEST_F(Verdict, SamplesThatDifferByPowersOfTenDecideByTheirLogarithms) {
+  pre_norm();
+  spec_.blocks.resize(1);
+  const std::string site = "blocks.0.hook_resid_post";
+  Row& full = add("full", site, 0, -1, "residual_fro_rel_normed", 0.907, "content");
+  full.stderr_ = 0.025, full.n = 4;
+  Row& without = add("-attention-skip", site, 0, -1, "residual_fro_rel_normed", 0.0258, "content");
+  without.stderr_ = 0.089, without.n = 4;
+  samples(site, 0, "residual_fro_rel_normed", {0.9, 0.9, 0.9, 0.93}, "full", "content");
+  samples(site, 0, "residual_fro_rel_normed", {1e-7, 0.85, 0.86, 0.88}, "-attention-skip", "content");
+  EXPECT_EQ(said("support"),
+            Lines{"? not known whether the attention skip holds the rank up: without it, and nothing else "
+                  "removed, 0.0284 of the full network's normed residual is left at the final norm (0.0258 ± "
+                  "0.089 against 0.907 ± 0.025; collapse_ratio 0.5, less in 1 of 4 samples, kept 0.8)"});
+}
+
+TEST_F(Verdict, AFallThatIsNotOneOfEverySampleSaysOfHowMany) {
+  pre_norm();
+  spec_.blocks.resize(1);
+  const std::string site = "blocks.0.hook_resid_post";
+  add("full", site, 0, -1, "residual_fro_rel_normed", 0.9, "content");
+  add("-skip", site, 0, -1, "residual_fro_rel_normed", 1e-4, "content");
+  EXPECT_EQ(said("support"), Lines{"the skips hold the rank up: without them the normed residual falls to "
+                                   "0.0001 by the final norm (full: 0.9; threshold 0.1)"});
+  samples(site, 0, "residual_fro_rel_normed", {0.9, 0.9, 0.9, 0.9}, "full", "content");
+  samples(site, 0, "residual_fro_rel_normed", {1e-7, 1e-7, 1e-7, 0.5}, "-skip", "content");
+  EXPECT_EQ(said("support"), Lines{"the skips hold the rank up: without them the normed residual falls to "
+                                   "0.0001 by the final norm, below the threshold in 3 of 4 samples (full: "
+                                   "0.9; threshold 0.1)"});
+}
+
+TEST_F(Verdict, AChangeALayerCountsTheLayersThatWereNotLookedAt) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residual("-norm", 0, 0.4);
+  residual("-norm", 5, 0.2);
+  EXPECT_TRUE(said("support").front().ends_with(", times 0.871 a layer"))  // 2^(-1 / 5)
+      << said("support").front();
+}
+
 TEST_F(Verdict, OfOnePlaceNoChangeALayerIsSaid) {
   residuals("full", {0.5});
   residuals("-norm", {0.48});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "verdict/rule.h"
@@ -156,6 +157,8 @@ bool only_rounding(const Case& c, const Seen& s) {
 
 Kind kind_of(const Case& c, const Seen& s) {
   if (only_rounding(c, s)) return Kind::collapsed;
+  // Not one channel differs between any two tokens of a sample.
+  if (s.spread->value == 0 && !s.units) return Kind::collapsed;
   // No unit differs between any two tokens, which do differ in the stream: the MLP reads none of it.
   if (s.spread->value == 0 && s.units && s.left != nullptr && s.left->value > c.floor()) return Kind::unread;
   const Side low = low_beside(c, *s.spread, s.baseline);
@@ -220,10 +223,14 @@ void claim_rest(Case& c, const std::vector<Claim>& rest) {
 std::vector<int> blind_attention(const Case& c) {
   std::vector<int> out;
   for (const Place& p : c.path.places) {
-    const Row* read = c.evidence.at_site("full", "residual_fro_rel_trimmed", p.site, "content");
+    const Row *read = c.evidence.at_site("full", "residual_fro_rel_trimmed", p.site, "content"),
+              *size = c.evidence.at_site("full", "residual_fro", p.site, "content");
     const Row* there = p.layer == 0 ? nullptr : c.residual("full", p);
-    if (!c.path.pre_norm || p.layer == c.path.final_layer || read == nullptr || there == nullptr) continue;
-    if (read->n > 1 && read->value < c.floor() && there->value > c.floor()) out.push_back(p.layer);
+    if (!c.path.pre_norm || p.layer == c.path.final_layer || there == nullptr) continue;
+    // Of zeros there is no share, and nothing differs.
+    const bool none = read != nullptr ? read->n > 1 && read->value < c.floor()
+                                      : size != nullptr && size->n > 1 && size->value == 0;
+    if (none && there->value > c.floor()) out.push_back(p.layer);
   }
   return out;
 }
@@ -238,6 +245,71 @@ Side along_one_direction(const Case& c, bool units, const Row* rank, const Row* 
 }
 Side along_one_direction(const Case& c, const Seen& s) {
   return along_one_direction(c, s.units, s.rank, s.directions);
+}
+
+/// The samples of a place whose own tokens are nearly all alike, for the units that read them, too.
+struct SomeSamples {
+  const Seen* place = nullptr;
+  size_t alike = 0, all = 0;
+  double most = 0, least_other = INFINITY;  // normed residuals: of those, and of the others
+};
+
+/// Spread is one ratio of all samples together, which a few samples that lie far apart decide.
+SomeSamples alike_in_some(const Case& c, const Seen& s) {
+  SomeSamples out{&s};
+  if (s.left == nullptr || s.left->metric == "residual_fro_rel") return out;
+  const auto of = [&](const Row* r, const std::string& site) {
+    return r == nullptr ? std::map<int64_t, double>()
+                        : c.evidence.samples_at("full", r->metric.str(), site, r->tokens.str());
+  };
+  const std::string units = fmt::format("blocks.{}.mlp.hook_pre", s.layer);
+  const std::vector<std::pair<std::map<int64_t, double>, double>> more{
+      {of(s.left_out, s.left->site.str()), c.limit("collapse")},
+      {of(s.read, units), c.limit("read")},
+      {of(s.read, units + "_linear"), c.limit("read")}};
+  for (const auto& [sample, residual] : of(s.left, s.left->site.str())) {
+    const bool alike = residual < c.limit("collapse") && std::ranges::all_of(more, [&](const auto& m) {
+                         const auto found = m.first.find(sample);
+                         return found == m.first.end() || found->second < m.second;
+                       });
+    ++out.all;
+    out.alike += alike;
+    if (alike)
+      out.most = std::max(out.most, residual);
+    else
+      out.least_other = std::min(out.least_other, residual);
+  }
+  return out;
+}
+
+/// Samples on both sides of the threshold, and a gap between them. Whether there were any.
+bool collapse_in_some(Case& c, const std::vector<const Seen*>& standing) {
+  SomeSamples worst;
+  std::vector<int> layers;
+  bool equal = true;
+  for (const Seen* s : standing) {
+    const SomeSamples some = alike_in_some(c, *s);
+    if (some.alike == 0 || some.alike == some.all) continue;
+    if (some.most > c.limit("collapse_ratio") * some.least_other) continue;
+    const int layer = std::min(s->layer, c.path.final_layer - 1);
+    if (layers.empty() || layers.back() != layer) layers.push_back(layer);
+    equal = equal && (worst.alike == 0 || worst.alike == some.alike);
+    if (some.alike > worst.alike) worst = some;
+  }
+  if (layers.empty()) return false;
+  const int at = std::min(worst.place->layer, c.path.final_layer - 1);
+  Finding& f = c.say(
+      "collapse",
+      fmt::format("in {}{} of {} samples the tokens are nearly all alike after {}: their {} is {} or less{}, "
+                  "of the others {} or more, threshold {}",
+                  equal ? "" : "up to ", worst.alike, worst.all, layers_text(layers), c.residual_name(),
+                  c.residual_text(worst.most), layers.size() > 1 ? fmt::format(" after layer {}", at) : "",
+                  number(worst.least_other), number(c.limit("collapse"))));
+  about(f, *worst.place->left, c.limit("collapse"));
+  f.value = worst.most;
+  for (const int layer : layers)
+    f.claims.push_back({fmt::format("some alike {}", layer), Claim::Answer::yes});
+  return true;
 }
 
 /// What --off tokens was asked for, told also where nothing is amiss.
@@ -265,8 +337,10 @@ void needed_by_output(Case& c, const std::vector<Seen>& all) {
                                   ? with_error(*low->use)
                                   : fmt::format("from {} (layer {}) to {} (layer {})", with_error(*low->use),
                                                 low->layer, with_error(*high->use), high->layer);
+  std::string where = list_places(needed);
+  if (where.starts_with("in the MLP")) where = "in front of the MLP" + where.substr(10);  // skip included
   about(c.say("collapse", fmt::format("the output needs what tells tokens apart {}: use {}, threshold {}",
-                                      list_places(needed), numbers, number(c.limit("use")))),
+                                      where, numbers, number(c.limit("use")))),
         *low->use, c.limit("use"));
   c.findings.back().claims = {{"use", Claim::Answer::yes}};
 }
@@ -343,12 +417,18 @@ void uniformity(Case& c, const std::vector<Seen>& all) {
                           layers_text(blind), c.residual_text(0)));
     for (const int layer : blind) f.claims.push_back({fmt::format("blind {}", layer), Claim::Answer::yes});
   }
+  std::vector<const Seen*> standing;
+  for (const auto& [kind, seen] : by_kind)
+    if (!alike(kind)) standing.insert(standing.end(), seen.begin(), seen.end());
+  std::ranges::sort(standing, {}, [](const Seen* s) { return s->layer; });
+  const bool some = collapse_in_some(c, standing);
   const bool one_direction = std::any_of(
       all.begin(), all.end(), [&](const Seen& s) { return along_one_direction(c, s) == Side::below; });
   if (by_kind.contains(Kind::healthy) && by_kind.size() == 1)
     about(c.say("collapse", fmt::format("{}: the least is {}",
-                                        blind.empty() && !one_direction ? "no layer collapses"
-                                                                        : "tokens do not become alike",
+                                        some ? "of all samples together no layer collapses"
+                                        : blind.empty() && !one_direction ? "no layer collapses"
+                                                                          : "tokens do not become alike",
                                         numbers(c, least(by_kind[Kind::healthy], &Seen::spread)))),
           *least(by_kind[Kind::healthy], &Seen::spread).spread, c.limit("spread"),
           least(by_kind[Kind::healthy], &Seen::spread).baseline);

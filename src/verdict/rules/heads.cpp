@@ -29,28 +29,42 @@ struct Group {
   }
 };
 
+/// "L0H0" and "L1H3" of "-heads-mean:L0H0+L1H3".
+std::vector<std::string> heads_in(std::string_view variant) {
+  std::vector<std::string> out;
+  for (std::string_view rest = variant.substr(variant.find(':') + 1); !rest.empty();) {
+    const std::string_view one = rest.substr(0, rest.find('+'));
+    out.push_back(printable(one));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+  }
+  return out;
+}
+
 void together(Case& c, const std::vector<std::string>& accepted) {
   for (const std::string_view variant : c.evidence.variants()) {
     const Row* cost = variant.starts_with("-heads-mean:") ? c.output_cost(variant) : nullptr;
     if (cost == nullptr) continue;
     const double epsilon = c.epsilon_of(*cost);
-    const size_t count = static_cast<size_t>(std::count(variant.begin(), variant.end(), '+')) + 1;
-    const std::string text = fmt::format("together they cost {} {} (epsilon {})", cost->metric.str(),
-                                         with_error(*cost), number(epsilon));
+    const std::vector<std::string> heads = heads_in(variant);
+    const bool each = std::ranges::all_of(
+        heads, [&](const std::string& head) { return std::ranges::find(accepted, head) != accepted.end(); });
     const Side s = side(*cost, epsilon);
-    Finding& f =
-        s == Side::below ? c.say("head", fmt::format("these {} heads can go together: {}", count, text))
-        : s == Side::unclear
-            ? c.say("head", fmt::format("not known whether these {} heads can go together: {}", count, text),
-                    false)
-            : c.say("head", fmt::format("these {} heads cannot all go, though each can: {}", count, text));
+    const std::string text =
+        fmt::format("without {} together{}: their means in their places cost {} {} (epsilon {})",
+                    list_of(heads), s == Side::above && each ? ", though it does without each" : "",
+                    cost->metric.str(), with_error(*cost), number(epsilon));
+    Finding& f = s == Side::below ? c.say("head", fmt::format("the output stays {}", text))
+                 : s == Side::unclear
+                     ? c.say("head", fmt::format("not known whether the output stays {}", text), false)
+                     : c.say("head", fmt::format("the output does not stay {}", text));
     about(f, *cost, epsilon);
     say_stand_ins(c, "-heads-mean:", "head", "of them");
     return;
   }
   if (accepted.size() > 1)
     c.say("head",
-          fmt::format("not known whether these {} heads can go together: run with --ablate", accepted.size()),
+          fmt::format("not known whether the output stays without these {} heads together: run with --ablate",
+                      accepted.size()),
           false);
 }
 

@@ -114,9 +114,11 @@ void judge_massive(Case& c) {
     f.value = samples.largest->value;
     f.claims = {{"massive in some samples", Claim::Answer::yes}};
   } else if (unclear.empty()) {
-    about(c.say("massive",
-                fmt::format("no massive activations: the largest mean over samples is {}", measured)),
-          *largest, c.limit("massive"), baseline);
+    about(
+        c.say("massive",
+              fmt::format("no massive activations in what blocks leave: the largest mean over samples is {}",
+                          measured)),
+        *largest, c.limit("massive"), baseline);
   }
   if (!unclear.empty())
     c.say("massive",

@@ -42,7 +42,9 @@ void low_rank(Case& c, std::string_view metric, std::string_view map, Width widt
     const bool yes = share < c.limit("low_rank") || (d > 1 && r->value < kOneDirection);
     if (yes) low.push_back(label(*r));
     const Row* before = c.evidence.of_head(c.evidence.baseline(), metric, r->layer, r->head);
-    if (const double left = before != nullptr ? r->value / before->value : kNone; left < half) {
+    // A head that is too narrow for so much has lost nothing.
+    const bool could = before != nullptr && half * before->value <= static_cast<double>(d);
+    if (const double left = could ? r->value / before->value : kNone; left < half) {
       fallen.push_back(label(*r));
       if (left < least_ratio) most_fallen = r, from = before, least_ratio = left;
     }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/stats.h"
 #include "verdict/rule.h"
 
 namespace rankscope::verdict {
@@ -56,15 +57,18 @@ Phrase phrase(std::string_view variant, bool norm_behind) {
 struct Share {
   const Row *without = nullptr, *full = nullptr;
   const Place* place = nullptr;
-  double ratio = INFINITY, error = kNone;
+  double ratio = INFINITY, relative_error = kNone;
 
   Share() = default;
   Share(const Row& w, const Row& f, const Place& p)
       : without(&w), full(&f), place(&p), ratio(w.value / f.value) {
-    error = ratio * std::hypot(w.stderr_ / std::max(w.value, 1e-300), f.stderr_ / f.value);
+    relative_error = std::hypot(w.stderr_ / std::max(w.value, 1e-300), f.stderr_ / f.value);
   }
   Side side_of(double threshold) const {
-    return side(ratio, error, std::min(without->n, full->n), threshold);
+    const int64_t n = std::min(without->n, full->n);
+    return is_geometric(without->metric.str()) && ratio > 0
+               ? side(std::log(ratio), relative_error, n, std::log(threshold))
+               : side(ratio, ratio * relative_error, n, threshold);
   }
 };
 
@@ -73,28 +77,22 @@ struct Left {
   std::string_view name = {};
   Share least, last;     // where least is left, and at the last place
   Share other_last;      // of the other metric there; none where it was not measured
-  double slope = kNone;  // of log ratio a place; none of one place
+  double slope = kNone;  // of log ratio a layer; none of one place
 };
 
 template <class Rows>
 Left left_of(const Case& c, std::string_view variant, Rows row) {
   Left out;
-  std::vector<double> logs;
+  std::vector<double> logs, layers;
   for (const Place& p : c.path.places) {
     const Row *without = row(variant, p), *full = row("full", p);
     if (without == nullptr || full == nullptr || !(full->value > 0)) continue;
     out.last = Share(*without, *full, p);
     logs.push_back(std::log(std::max(out.last.ratio, 1e-300)));
+    layers.push_back(p.layer);  // --layers may have left some out
     if (out.last.ratio < out.least.ratio) out.least = out.last;
   }
-  double covariance = 0, variance = 0;
-  const double n = static_cast<double>(logs.size());
-  for (size_t i = 0; i < logs.size(); ++i) {
-    const double at = static_cast<double>(i) - (n - 1) / 2;
-    covariance += at * logs[i];
-    variance += at * at;
-  }
-  if (variance > 0) out.slope = covariance / variance;
+  out.slope = least_squares_slope(layers, logs);
   return out;
 }
 
@@ -234,24 +232,44 @@ class Support {
   Claim::Answer falls() {
     const Place& shown = side(full(*lowest_), limit_) == Side::above ? *lowest_ : *first_;
     const std::string low = c_.residual_text(without(shown).value);
-    const std::string way = shown.layer == first_->layer
-                                ? fmt::format("falls to {} by {}", low, c_.path.one(shown.layer))
-                                : fmt::format("falls below {} by {} and to {} by {}", number(limit_),
-                                              c_.path.one(first_->layer), low, c_.path.one(shown.layer));
+    const std::string some = in_samples(Share(without(shown), full(shown), shown), limit_, false);
+    const std::string way = (shown.layer == first_->layer
+                                 ? fmt::format("falls to {} by {}", low, c_.path.one(shown.layer))
+                                 : fmt::format("falls below {} by {} and to {} by {}", number(limit_),
+                                               c_.path.one(first_->layer), low, c_.path.one(shown.layer))) +
+                            (some.empty() ? "" : ", below the threshold" + some);
     // What falls may rise again: then the part is needed where it fell, and not for what comes out.
     const Share end(without(*last_), full(*last_), *last_);
     const std::string text =
         back(end) && back_by_share()
             ? fmt::format(
-                  "{} {} the rank up at {}, and not to the end: without {} the {} is {} there "
+                  "{} {} the rank up at {}, and not to the end: without {} the {} is {} there{} "
                   "(full: {}; threshold {}) and {} at {} (full: {}; kept {})",
                   part_.name, hold_, c_.path.one(shown.layer), them_, c_.residual_name(), low,
-                  number(full(shown).value), number(limit_), number(end.without->value),
-                  c_.path.one(end.place->layer), number(end.full->value), number(c_.limit("kept")))
+                  some.empty() ? "" : ", below the threshold" + some + ",", number(full(shown).value),
+                  number(limit_), number(end.without->value), c_.path.one(end.place->layer),
+                  number(end.full->value), number(c_.limit("kept")))
             : fmt::format("{} {} the rank up: without {} the {} {} (full: {}; threshold {})", part_.name,
                           hold_, them_, c_.residual_name(), way, number(full(shown).value), number(limit_));
     about(c_.say("support", text), without(shown), limit_, &full(shown));
     return Claim::Answer::yes;
+  }
+
+  /// "in 13 of 16 samples": in how many it is below the threshold; nothing where it is so in all of them, and
+  /// where single samples were not kept.
+  std::string in_samples(const Share& share, double threshold, bool of_full) const {
+    const auto values = [&](const Row& r) {
+      return c_.evidence.samples_at(r.variant.str(), r.metric.str(), r.site.str(), r.tokens.str());
+    };
+    const std::map<int64_t, double> without = values(*share.without), full = values(*share.full);
+    int64_t below = 0, all = 0;
+    for (const auto& [sample, value] : without) {
+      const auto beside = full.find(sample);
+      if (beside == full.end()) continue;
+      below += value < threshold * (of_full ? beside->second : 1);
+      ++all;
+    }
+    return below == all ? "" : fmt::format(" in {} of {} samples", below, all);
   }
 
   bool back(const Share& last) const {
@@ -270,11 +288,12 @@ class Support {
     const Share& least = left->least;
     const bool low = least.side_of(half) == Side::below, kept = least.side_of(most) == Side::above,
                again = low && back_by_share();
+    const std::string some = kept ? "" : in_samples(least, half, true);
     const std::string text = fmt::format(
         "without {}, and nothing else removed, {} of the full network's {} is left at {} ({} against {}; "
-        "collapse_ratio {}, kept {}){}",
+        "collapse_ratio {}{}, kept {}){}",
         them_, number(least.ratio), left->name, c_.path.one(least.place->layer), with_error(*least.without),
-        with_error(*least.full), number(half), number(most),
+        with_error(*least.full), number(half), some.empty() ? "" : ", less" + some, number(most),
         again ? fmt::format(", and {} at {}", number(left->last.ratio), c_.path.one(left->last.place->layer))
         : std::isnan(left->slope) ? std::string()
                                   : fmt::format(", times {} a layer", number(std::exp(left->slope))));
