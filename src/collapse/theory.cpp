@@ -106,7 +106,8 @@ std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source
     holds += b.spread <= kSpreadLimit;
   }
   const AttentionSpec& a = pure.blocks.front().attention();
-  const double c = cubic_constant(gamma, beta, static_cast<double>(a.heads), a.scale);
+  const double c =
+      cubic_constant(gamma, beta, static_cast<double>(a.heads), a.scale, static_cast<double>(batch.tokens()));
   const double margin = collapse_margin(c, log_r0);
   std::vector<Finding> out;
   const std::string measured = power_of_ten(tokens.residual().log_l1inf * kTenth);

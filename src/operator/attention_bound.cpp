@@ -24,7 +24,7 @@ at::Tensor head_rows(const at::Tensor& W, int64_t head, int64_t width) {
 AttentionBound attention_bound(const SplitTokens& tokens, const AttentionSpec& spec, const Weights& w) {
   const at::Tensor R = tokens.unit();
   AttentionBound out{tokens.residual().log_l1inf, 0, 0, 0, 0, 0};
-  double qk = 0, ov_1 = 0, ov_inf = 0, spread = 0, score = 0;
+  double qk = 0, ov_1 = 0, ov_inf = 0, sums = 0, ranges = 0, spread = 0, score = 0;
   for (int64_t h = 0; h < spec.heads; ++h) {
     const int64_t kv = h / (spec.heads / spec.kv_heads);
     const at::Tensor W_Q = head_rows(w.get("attn.W_Q"), h, spec.d_qk);
@@ -39,15 +39,17 @@ AttentionBound attention_bound(const SplitTokens& tokens, const AttentionSpec& s
     const at::Tensor E = at::linear(R, W_Q).matmul(at::linear(R, W_K).t()) * spec.scale;
     const at::Tensor D = E.amax(1) - E.amin(1);
     const double sum = D.sum().item<double>(), most = D.max().item<double>(), e1 = norm_1(E);
-    if (e1 > 0) out.gamma = std::max(out.gamma, std::sqrt(sum * most) / (2 * e1));
+    if (e1 > 0) sums = std::max(sums, sum / (2 * e1)), ranges = std::max(ranges, most / (2 * e1));
     spread = std::max(spread, most);
     score = std::max(score, E.abs().max().item<double>());
   }
   const double square = std::exp(2 * tokens.log_scale());
   out.spread = spread * square;
   out.score = score * square;
+  out.gamma = std::sqrt(sums * ranges);
   out.beta = qk * std::sqrt(ov_1 * ov_inf);
-  out.c = cubic_constant(out.gamma, out.beta, static_cast<double>(spec.heads), spec.scale);
+  out.c = cubic_constant(out.gamma, out.beta, static_cast<double>(spec.heads), spec.scale,
+                         static_cast<double>(R.size(0)));
   return out;
 }
 

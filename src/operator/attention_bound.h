@@ -12,7 +12,7 @@ struct AttentionBound {
   double log_residual;  // log ||R||_{1,inf}
   double score;         // max |E|, over heads
   double spread;        // max D_ii, over heads: to be held against kSpreadLimit
-  double gamma;         // max_h sqrt(sum_i D_ii max_i D_ii) / (2 ||E||_1)
+  double gamma;         // sqrt(max_h sum_i D_ii / 2 ||E||_1 max_h max_i D_ii / 2 ||E||_1)
   double beta;          // with separate maxima
   double c;             // cubic_constant of this layer
 };

@@ -4,8 +4,8 @@
 
 namespace rankscope {
 
-double cubic_constant(double gamma, double beta, double heads, double scale) {
-  return 4 * gamma * beta * heads * scale;
+double cubic_constant(double gamma, double beta, double heads, double scale, double tokens) {
+  return 8 * (1 - 1 / tokens) * gamma * beta * heads * scale;
 }
 
 double log_collapse_bound(double c, double log_r0, int layers) {
