@@ -10,6 +10,7 @@
 
 #include "base/asked_keys.h"
 #include "base/error.h"
+#include "checkpoint/language_model.h"
 
 namespace rankscope {
 namespace {
@@ -163,7 +164,7 @@ const Architecture& architecture_for(const JsonObject& config, const Json* json)
 }
 
 ModelSpec spec_from_config(std::string_view text, const std::string& place) {
-  const Json json = parse_json(text, place);
+  const Json json = language_config(parse_json(text, place)).config;
   const JsonObject config(json, place);
   return architecture_for(config, &json).spec(config);
 }

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/suggest.h"
+#include "checkpoint/language_model.h"
 #include "checkpoint/what_it_is.h"
 
 namespace rankscope {
@@ -74,8 +75,8 @@ void refuse_two_towers(const Json& config, const fs::path& folder) {
       .hint(fmt::format("{} or {}", (folder / "text_model").string(), (folder / "vision_model").string()));
 }
 
-Json read_config(const fs::path& folder) {
-  if (const Tower* tower = tower_of(folder)) return tower_config(folder, *tower);
+LanguageConfig read_config(const fs::path& folder) {
+  if (const Tower* tower = tower_of(folder)) return {tower_config(folder, *tower)};
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) throw not_a_checkpoint(folder);
   const bool adapter =
@@ -93,7 +94,7 @@ Json read_config(const fs::path& folder) {
     throw Error("the weights are quantized (\"quantization_config\"), which is not supported")
         .in((folder / "config.json").string())
         .hint("use the checkpoint in float32, float16 or bfloat16 that it was made from");
-  return config;
+  return language_config(std::move(config));
 }
 
 // What stands before the base model's names: nothing, the architecture's prefix, or whatever a wrapper has
@@ -236,12 +237,15 @@ Error missing_tensors(const std::vector<std::string>& wanted, const fs::path& fo
 fs::path files_of(const fs::path& folder) { return tower_of(folder) ? folder.parent_path() : folder; }
 
 ModelSpec spec_of_folder(const fs::path& folder) {
-  const Json json = read_config(folder);
+  const Json json = read_config(folder).config;
   const JsonObject config(json, (folder / "config.json").string());
   return architecture_for(config, &json).spec(config);
 }
 
-Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder), config_(read_config(folder)) {
+Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
+  LanguageConfig read = read_config(folder);
+  config_ = std::move(read.config);
+  wrapper_ = std::move(read.wrapper);
   const JsonObject config(config_, (folder / "config.json").string());
   architecture_ = &architecture_for(config, &config_);
   spec_ = architecture_->spec(config);

@@ -70,6 +70,9 @@ class Checkpoint {
   /// them.
   const std::vector<std::string>& missing_head() const { return missing_head_; }
 
+  /// The folder's own model type, where the language model that is read is a part of it ("gemma3"); or empty.
+  const std::string& wrapper() const { return wrapper_; }
+
   /// The vocabulary matrix that is stored and differs from the embedding, to which config.json ties it; empty
   /// where there is none. It is read, as transformers does since version 5.
   const std::string& untied() const { return untied_; }
@@ -88,7 +91,7 @@ class Checkpoint {
   std::unique_ptr<TensorStore> store_;
   std::map<std::string, Place> places_;
   std::vector<std::string> missing_head_;
-  std::string untied_;
+  std::string untied_, wrapper_;
 };
 
 }  // namespace rankscope

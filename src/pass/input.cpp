@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/philox.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/language_model.h"
 #include "model/streams.h"
 #include "pass/answers.h"
 #include "pass/text_samples.h"
@@ -36,7 +37,7 @@ Json config_of(const fs::path& model) {
 // What the config promises of models whose positions need no table, as rotary ones; 0: nothing. Where
 // positions are stretched as texts grow (rope_type "dynamic"), the number is where that begins, and no end.
 int64_t promised_length(const fs::path& model) {
-  const Json config = config_of(model);
+  const Json config = language_config(config_of(model)).config;
   if (!config.is_object()) return 0;
   for (const char* key : {"rope_scaling", "rope_parameters"})
     for (const char* type : {"rope_type", "type"})

@@ -92,6 +92,9 @@ void note_tensors_inside(const Checkpoint& checkpoint, std::vector<std::string>&
 }  // namespace
 
 void note_unused(const Checkpoint& checkpoint, std::vector<std::string>& notes) {
+  if (!checkpoint.wrapper().empty())
+    notes.push_back(fmt::format("of this {} the language model is read, and nothing of what reads images",
+                                printable(checkpoint.wrapper(), 60)));
   if (!checkpoint.untied().empty())
     notes.push_back(fmt::format(
         "{} is read, though config.json ties it to the embedding: its numbers differ; older "

@@ -57,7 +57,7 @@ A text longer than a model is made for is cut, for rotary positions, too; not wh
   $ cp -r "$TREE/tests/fixtures/models/llama" llama; sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 16/' llama/config.json
   $ rankscope scan llama --random-tokens --samples 2 --max-length 24 --lens residual | grep note
     note      --max-length 24 is more than the 16 tokens this model is made for:
-  $ sed -i 's/"max_position_embeddings": 16/"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}, "max_position_embeddings": 16/' llama/config.json
+  $ sed -i 's/"rope_type": "default"/"rope_type": "dynamic", "factor": 2.0/' llama/config.json
   $ rankscope scan llama --random-tokens --samples 2 --max-length 24 --lens residual | grep -c note
   0
   [1]

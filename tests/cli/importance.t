@@ -172,7 +172,7 @@ Everything may go: no cut of a layer without heads, no parameter saved twice, th
   > head -1 forty.txt | sed p | sed p | sed p > same.txt; rankscope plan "$TREE/tests/fixtures/models/gpt2" --token-ids same.txt 2>&1 | head -1
   > cat forty.txt same.txt > more.txt; rankscope plan "$TREE/tests/fixtures/models/gpt2" --token-ids more.txt --samples 48 --budget 1e9 | grep 'repeat' | tr -s ' '
   error: a plan needs at least 6 samples that differ, and there are 1
-   note 8 samples that repeat an earlier one were left out: what was searched on
+   note 8 samples that repeat an earlier one were left out: what was
   $ rankscope plan "$TREE/tests/fixtures/models/gpt2" --token-ids forty.txt --samples 40 --budget 1e9 > all.txt; head -1 all.txt | grep -o 'nats 9 of 9 heads go:'; grep -A3 '^layer' all.txt | tr -s ' '; grep -o '^search .*changes' all.txt | tr -s ' '; grep '^peft' all.txt | tr -s ' '
   nats 9 of 9 heads go:
   layer heads out QK OV KV could share with

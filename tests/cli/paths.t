@@ -22,8 +22,8 @@ Paths of each length, exactly: how many there are, what they carry, what the out
    N N N
 
    paths paths of length N carry more than any other length, N % of the sum
-   of the norms, and biases N %; counted, lengths N and N have equally many
-   paths (N % of N each)
+   of the norms, and biases N %; counted, lengths N and N have equally
+   many paths (N % of N each)
 
 By layer and by head; MLPs and norms counted as parts of their own.
 

@@ -15,6 +15,11 @@ std::vector<int64_t> windows(const JsonObject& config, const std::string& model_
   const int64_t window = config.integer("sliding_window", 1, int64_t{1} << 40, 4096);
   const int64_t first =
       model_type == "qwen2" ? config.integer("max_window_layers", 0, int64_t{1} << 40, 28) : 0;
+  if (model_type == "mistral") {  // a window is one of every layer; lists of them are other types'
+    for (const std::string& type : layer_types(config, depth, [](int64_t) { return true; }))
+      if (type != "sliding_attention") refuse(config, "layer_types", "a layer without the window");
+    return std::vector<int64_t>(out.size(), window);
+  }
   const auto types = layer_types(config, depth, [&](int64_t i) { return i >= first; });
   for (size_t i = 0; i < out.size(); ++i) out[i] = types[i] == "sliding_attention" ? window : 0;
   return out;

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <ostream>
@@ -58,7 +59,8 @@ int run_tokenize(const TokenizeOptions& options, Io& io) {
                                   ? tokenizer->encode_pair(sample.text, *sample.pair, !options.no_special)
                                   : tokenizer->encode(sample.text, !options.no_special);
     io.out << fmt::format("{{\"ids\": [{}]", fmt::join(encoding.ids, ", "));
-    if (sample.pair) io.out << fmt::format(", \"types\": [{}]", fmt::join(encoding.types, ", "));
+    const bool typed = std::ranges::any_of(encoding.types, [](int64_t type) { return type != 0; });
+    if (sample.pair || typed) io.out << fmt::format(", \"types\": [{}]", fmt::join(encoding.types, ", "));
     if (options.tokens) {
       Json tokens = Json::array();
       for (const int64_t id : encoding.ids) tokens.push_back(tokenizer->token(id));
