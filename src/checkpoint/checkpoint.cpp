@@ -63,7 +63,11 @@ Json tower_config(const fs::path& folder, const Tower& tower) {
   Json own = object.at(tower.config);
   if (!own.is_object())
     throw Error(fmt::format("\"{}\" should be an object", tower.config)).in(object.place());
+  // The older name of the same words, which the library lets win.
+  const auto older = both.find(std::string(tower.config) + "_dict");
+  if (older != both.end() && older->is_object()) own.update(*older);
   own["model_type"] = tower.model_type;
+  fill_in_defaults(own);
   return own;
 }
 
@@ -73,6 +77,14 @@ void refuse_two_towers(const Json& config, const fs::path& folder) {
   throw Error("this folder holds two networks, one for texts and one for images")
       .in(folder.string())
       .hint(fmt::format("{} or {}", (folder / "text_model").string(), (folder / "vision_model").string()));
+}
+
+// What errors about the config name: the file, and which part of it.
+std::string config_place(const fs::path& folder) {
+  const Tower* tower = tower_of(folder);
+  if (tower == nullptr) return (folder / "config.json").string();
+  const std::string file = (folder.parent_path() / "config.json").string();
+  return tower->config == nullptr ? file : fmt::format("{}, {}", file, tower->config);
 }
 
 LanguageConfig read_config(const fs::path& folder) {
@@ -218,7 +230,8 @@ bool differ(const TensorStore::Located& a, const TensorStore::Located& b) {
 }
 
 // Several parameters may be parts of one tensor.
-Error missing_tensors(const std::vector<std::string>& wanted, const fs::path& folder) {
+Error missing_tensors(const std::vector<std::string>& wanted, const std::string& type,
+                      const fs::path& folder) {
   std::vector<std::string> names;
   for (const std::string& name : wanted)
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
@@ -226,10 +239,15 @@ Error missing_tensors(const std::vector<std::string>& wanted, const fs::path& fo
   std::string list =
       fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   if (shown < names.size()) list += fmt::format(" and {} more", names.size() - shown);
+  const bool decoder = std::ranges::all_of(
+      names, [](const std::string& name) { return name.find("decoder.") != std::string::npos; });
   return Error(
              fmt::format("{} tensor{} missing: {}", names.size(), names.size() == 1 ? " is" : "s are", list))
       .in(folder.string())
-      .hint("check config.json against the weights, and that every file was downloaded");
+      .hint(
+          decoder && std::ranges::any_of(kTowers, [&](const Tower& t) { return type == t.of; })
+              ? fmt::format("{}, if these are the weights of an encoder alone", (folder / "encoder").string())
+              : "check config.json against the weights, and that every file was downloaded");
 }
 
 }  // namespace
@@ -238,7 +256,7 @@ fs::path files_of(const fs::path& folder) { return tower_of(folder) ? folder.par
 
 ModelSpec spec_of_folder(const fs::path& folder) {
   const Json json = read_config(folder).config;
-  const JsonObject config(json, (folder / "config.json").string());
+  const JsonObject config(json, config_place(folder));
   return architecture_for(config, &json).spec(config);
 }
 
@@ -246,7 +264,7 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
   LanguageConfig read = read_config(folder);
   config_ = std::move(read.config);
   wrapper_ = std::move(read.wrapper);
-  const JsonObject config(config_, (folder / "config.json").string());
+  const JsonObject config(config_, config_place(folder));
   architecture_ = &architecture_for(config, &config_);
   spec_ = architecture_->spec(config);
   store_ = std::make_unique<TensorStore>(files_of(folder));
@@ -281,7 +299,7 @@ Checkpoint::Checkpoint(const fs::path& folder) : folder_(folder) {
       place_more(place, finder, missing);
     }
   }
-  if (!missing.empty()) throw missing_tensors(missing, folder);
+  if (!missing.empty()) throw missing_tensors(missing, type_in(config_), folder);
 }
 
 bool Checkpoint::untie(const auto& finder) {

@@ -19,6 +19,8 @@ struct Defaults {
   int width = 0, mlp = 0, layers = 0, heads = 0, vocabulary = 0;
 };
 constexpr Defaults kDefaults[] = {
+    {"clip_text_model", 0, 0, 0, 512, 2048, 12, 8, 49408},
+    {"clip_vision_model", 0, 0, 0, 768, 3072, 12, 12},
     {"deepseek_v3", 0, 0, 4096},
     {"gemma2", 4, 256, 8192, 2304, 9216, 26, 8, 256000},
     {"gemma3_text", 4, 256, 131072, 2304, 9216, 26, 8, 262208},
@@ -58,6 +60,8 @@ void fill_in(Json& config, bool whole) {
 }
 
 }  // namespace
+
+void fill_in_defaults(Json& config) { fill_in(config, true); }
 
 LanguageConfig language_config(Json config) {
   const std::string type = type_of(config);

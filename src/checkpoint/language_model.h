@@ -17,4 +17,7 @@ struct LanguageConfig {
 /// what its class takes by default and an architecture cannot guess is filled in.
 LanguageConfig language_config(Json config);
 
+/// Fills in what the class of a part's own config takes by default: those are often written by difference.
+void fill_in_defaults(Json& config);
+
 }  // namespace rankscope

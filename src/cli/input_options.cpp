@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <optional>
 #include <ostream>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -164,15 +163,9 @@ void fill_in_request(InputOptions& o, Io& io) {
 Leftovers::Leftovers(const std::filesystem::path& folder) {
   std::error_code ignored;
   if (!is_scan_folder(folder)) return;  // no run of ours: files of others
-  const std::set<std::string> ours{kArraysFile,
-                                   kTokenMapsFile,
-                                   "patterns.safetensors",
-                                   "patterns-encoder.safetensors",
-                                   "patterns-decoder.safetensors",
-                                   "patterns-cross.safetensors"};
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
     if (const std::string name = entry.path().filename().string();
-        entry.is_regular_file(ignored) && ours.contains(name))
+        entry.is_regular_file(ignored) && std::ranges::find(kBesideTables, name) != kBesideTables.end())
       files_.emplace_back(entry.path(), entry.last_write_time(ignored));
 }
 

@@ -102,8 +102,10 @@ void require_ours(const fs::path& folder) {
         (!fs::is_regular_file(folder / name, ignored) ||
          !begins_with(folder / name, "variant,site,layer,head,metric,")))
       throw not_ours(fmt::format("the {} in this folder is not one of rankscope's", name), folder);
+  std::vector<std::string_view> names{"manifest.json", "report.html"};
+  names.insert(names.end(), kBesideTables.begin(), kBesideTables.end());
   if (!fs::exists(folder / "metrics.csv", ignored))  // which is written first
-    for (const char* name : {"manifest.json", "report.html"})
+    for (const std::string_view name : names)
       if (fs::exists(folder / name, ignored) && !fs::exists(folder / "study.db", ignored) &&
           !fs::exists(folder / "trials.csv", ignored))
         throw not_ours(fmt::format("there is a {} in this folder, and no results of a scan", name), folder);

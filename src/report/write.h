@@ -1,13 +1,20 @@
 // Results as a folder: metrics.csv, samples.csv, report.html, manifest.json.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "report/results.h"
 
 namespace rankscope {
+
+/// What commands may write beside the tables.
+inline constexpr std::array<std::string_view, 6> kBesideTables{
+    "arrays.safetensors",           "token_maps.safetensors",       "patterns.safetensors",
+    "patterns-encoder.safetensors", "patterns-decoder.safetensors", "patterns-cross.safetensors"};
 
 /// A folder made for results, parents included. What was made here and is still empty when the scope ends
 /// goes again: an empty folder would look like a result.

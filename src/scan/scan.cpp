@@ -222,7 +222,10 @@ class Scan {
     if (loss_kind(asked) == LossKind::masked && questions.front().kind == LossKind::none)
       result_.notes.emplace_back("no loss is given: the mask token is not known");
     if (model_.checkpoint() != nullptr && !model_.checkpoint()->missing_head().empty())
-      result_.notes.push_back(fmt::format("no loss is given: config.json promises a head, and {} is missing",
+      result_.notes.push_back(fmt::format("no loss is given: {}{} is missing",
+                                          model_.checkpoint()->config().contains("architectures")
+                                              ? "config.json promises a head, and "
+                                              : "of a head ",
                                           printable(model_.checkpoint()->missing_head().front())));
     if (questions.front().kind != LossKind::masked) return add_losses(states, plan, questions, result_.table);
     PassPlan hidden = plan;

@@ -16,7 +16,8 @@ ModelSpec dinov2_spec(const JsonObject& config) {
   s.final_norm = {NormKind::layer, epsilon_of(config, "layer_norm_eps", 1e-6)};
   AttentionSpec attention = plain_attention(config, "num_attention_heads", s.width);
   attention.bias = config.boolean("qkv_bias", true);
-  int64_t hidden = s.width * config.integer("mlp_ratio", 1, 1 << 10, 4);
+  auto hidden =
+      static_cast<int64_t>(static_cast<double>(s.width) * config.number("mlp_ratio", 1e-3, 1 << 10, 4));
   const bool gated = config.boolean("use_swiglu_ffn", false);
   if (gated) hidden = (hidden * 2 / 3 + 7) / 8 * 8;
   const Activation activation = gated ? Activation::silu : activation_of(config, "hidden_act", "gelu");
