@@ -66,9 +66,10 @@ Finding hypotheses_as_it_is(const ModelSpec& spec, WeightSource& source, const B
     x = run_block(x, {BlockPlan(block, spec.width), weights, batch, nobody});
   }
   return said(
-      fmt::format("of {} with every part in its place: scores range over {:.2g} to {:.2g} along a row, and "
-                  "the precondition holds in {} of {} layers; sqrt(c) r is below 1 in {}",
-                  of_what, least, most, scores, spec.depth(), shrinks),
+      fmt::format(
+          "of {} with every part in its place: without what all queries share, scores range over {:.2g} to "
+          "{:.2g} along a row, and the precondition holds in {} of {} layers; sqrt(c) r is below 1 in {}",
+          of_what, least, most, scores, spec.depth(), shrinks),
       most, kSpreadLimit);
 }
 
@@ -136,10 +137,10 @@ std::vector<Finding> collapse_theory(const ModelSpec& spec, WeightSource& source
                      "of {} layer by layer the bound is above the measured residual by a factor of at least "
                      "10^{:.1f}",
                      of_what, -slack * kTenth);
-  out.push_back(
-      said(fmt::format("{}; its precondition (scores within 1.26 along a row) holds in {} of {} layers",
-                       above, holds, pure.depth()),
-           all_zero ? kNone : -slack * kTenth, kNone));
+  out.push_back(said(fmt::format("{}; its precondition (scores without what all queries share, within 1.26 "
+                                 "along a row) holds in {} of {} layers",
+                                 above, holds, pure.depth()),
+                     all_zero ? kNone : -slack * kTenth, kNone));
   out.push_back(hypotheses_as_it_is(spec, source, batch, of_what, table));
   return out;
 }

@@ -223,7 +223,7 @@ const std::vector<MetricInfo>& metrics_without_lens() {
       {.name = "published_ratio", .formula = "ours / published", .meaning = "1: the same"},
       {.name = "bound_score",
        .formula = "max |E|, E = scale R W_QK R^T, of the first text alone, as are all bound_*",
-       .meaning = "size of the scores"},
+       .meaning = "size of the scores, without what all queries share"},
       {.name = "bound_spread",
        .formula = "max over rows of E of their range",
        .meaning = "above 1.256 the proof does not apply"},

@@ -106,9 +106,11 @@ std::string about_bound(const std::vector<HeadChoice>& choices) {
   std::ranges::sort(bounds);
   const auto near = [](double a, double b) { return b - a <= kSame * b; };
   const bool all = std::ranges::adjacent_find(bounds, near) == bounds.end();
-  return fmt::format("The bound tells {} apart{}: {:.4f} with {} head{}, {:.4f} with {}.",
-                     all ? "them" : "the least and the largest", all ? "" : ", and not all that lie between",
-                     low->bound, low->heads, low->heads == 1 ? "" : "s", high->bound, high->heads);
+  return fmt::format(
+      "The bound tells {} apart{}: {:.4f} with {} head{}, {:.4f} with {}. It is about one layer that "
+      "reads two points with a query of its own, without a skip.",
+      all ? "them" : "the least and the largest", all ? "" : ", and not all that lie between", low->bound,
+      low->heads, low->heads == 1 ? "" : "s", high->bound, high->heads);
 }
 
 std::string about_proxy(const std::vector<HeadChoice>& choices) {

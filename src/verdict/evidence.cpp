@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/special.h"
+#include "base/stats.h"
 #include "verdict/rule.h"
 #include "verdict/statistics.h"
 
@@ -218,6 +219,21 @@ std::string Case::beside(const Row* r) const {
 const Row* Case::output_cost(std::string_view variant) const {
   const Row* kl = evidence.any(variant, "output_kl");
   return kl != nullptr ? kl : evidence.any(variant, "output_error");
+}
+
+Row Case::loss_rise(std::string_view variant) const {
+  Row out;
+  for (const char* metric : {"nll", "pseudo_nll"}) {
+    std::map<int64_t, double> full;
+    for (const SampleRow* r : evidence.samples("full", metric)) full[r->sample] = r->value;
+    std::vector<double> rises;
+    for (const SampleRow* r : evidence.samples(variant, metric))
+      if (const auto own = full.find(r->sample); own != full.end()) rises.push_back(r->value - own->second);
+    if (rises.empty()) continue;
+    const Estimate mean = arithmetic_mean(rises);
+    out.value = mean.value, out.stderr_ = mean.stderr_, out.n = static_cast<int64_t>(rises.size());
+  }
+  return out;
 }
 
 double Case::epsilon_of(const Row& cost) const {

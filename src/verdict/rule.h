@@ -122,6 +122,9 @@ struct Case {
   std::string beside(const Row* r) const;
   /// What the variant costs the output, in nats or, without a head, as a share of the last state; or nullptr.
   const Row* output_cost(std::string_view variant) const;
+  /// How much more the text loses with the variant, over pairs of samples; a row without samples where no
+  /// loss was measured.
+  Row loss_rise(std::string_view variant) const;
   /// The threshold of such a row.
   double epsilon_of(const Row& cost) const;
 };

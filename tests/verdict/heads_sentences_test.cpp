@@ -98,7 +98,9 @@ TEST_F(Verdict, HeadsTooNearAThresholdAreNotKnown) {
       (Lines{"? not known whether every head writes more than next to nothing: the weakest, L0H0, varies "
              "by 0.0101 ± 0.001 of what the stream varies, threshold 0.01, no baseline",
              "? not known whether L0H0 writes what others of the layer write: the nearest is L0H0 with R^2 "
-             "0.9 ± 0.0009 (threshold 0.9; tokens far from the rest left out)"}));
+             "0.9 ± 0.0009 (threshold 0.9; tokens far from the rest left out); too near 0.9 for their "
+             "errors; more "
+             "samples would decide"}));
 }
 
 // Three standard errors: of 8 samples as good as two of many, of 3 not.
@@ -124,6 +126,49 @@ TEST_F(Verdict, WithoutAVocabularyTheErrorOfTheHiddenStateHasAThresholdOfItsOwn)
   EXPECT_EQ(said("rank").back(),
             "cutting every head to qk=8 costs output_error 0.004 ± 4e-06 (epsilon 0.01; full: 0): the output "
             "stays");
+}
+
+// An output that hardly changes may still be surer of another token.
+TEST_F(Verdict, ACutIsHeldAgainstTheLossOfTheTextToo) {
+  spec_.output.kind = HeadKind::linear;
+  output_kl("rank:ov=8", 0.00024);
+  output_kl("rank:ov=16", 0.00001);
+  samples("unembed.hook_out", -1, "nll", {2, 2.1, 2.2, 2.3});
+  samples("unembed.hook_out", -1, "nll", {2.04, 2.13, 2.25, 2.34}, "rank:ov=8");
+  samples("unembed.hook_out", -1, "nll", {2, 2.1, 2.2, 2.3}, "rank:ov=16");
+  EXPECT_EQ(
+      said("rank"),
+      (Lines{"? not known for the QK maps: no qk_effective_rank was measured",
+             "? not known for the OV maps: no ov_effective_rank was measured",
+             "cutting every head to ov=8 costs output_kl 0.00024 ± 2.4e-07, loss +0.04 ± 0.0041 (epsilon "
+             "0.001; full: 0): the output stays, and the loss rises",
+             "cutting every head to ov=16 costs output_kl 1e-05 ± 1e-08, loss +0 (epsilon 0.001; full: "
+             "0): the output stays",
+             "16 is the smallest rank within epsilon 0.001 of the output, of 8, 16 tried for every "
+             "head's ov map"}));
+}
+
+TEST_F(Verdict, HeadsThatWereTakenOutAreAnsweredFor) {
+  output_kl("-head:L0H0", 2.8);
+  output_kl("-head:L0H0+head:L1H1", 0.0001);
+  output_kl("-head:L0H0+mlp", 5);  // other parts are gone, too
+  add("-head:cross.L0H1", "unembed.hook_out", -1, -1, "output_kl", 0.001).stderr_ = 0.001;
+  const Lines lines = said("head");
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0], "without L0H0 output_kl is 2.8 ± 0.0028 (epsilon 0.001): the output changes");
+  EXPECT_EQ(lines[1], "without L0H0, L1H1 output_kl is 0.0001 ± 1e-07 (epsilon 0.001): the output stays");
+  EXPECT_EQ(
+      lines[2],
+      "? without cross.L0H1 output_kl is 0.001 ± 0.001 (epsilon 0.001): not known whether it stays, too "
+      "near epsilon for their errors; more samples would decide");
+}
+
+TEST_F(Verdict, FewSamplesOfCopiedHeadsAreNotPassedOver) {
+  head(0, 0, "head_varied_rel", 0.2);
+  head(0, 0, "head_predicted", 0.99).n = 2;
+  EXPECT_EQ(said("head").back(),
+            "? not known whether heads write what others of their layer write: 2 samples decide nothing "
+            "(few_samples 4)");
 }
 
 TEST_F(Verdict, LongListsOfHeadsAreCut) {

@@ -120,6 +120,19 @@ TEST_F(ImportanceRule, SaysWhetherTheFirstPointOfThePruningCurveIsTooDearOrNotKn
           "cost 0.2"});
 }
 
+TEST_F(ImportanceRule, AHeadIsNeededForTheLossWhereItsOutputIsNotKnown) {
+  add("head_zero_kl", 0.0441, 0.034, 0, 0);
+  add("head_zero_loss", 0.508, 0.075, 0, 0);
+  add("head_zero_kl", 0.0017, 0.001, 0, 1);
+  add("head_zero_loss", 0.0002, 0.00001, 0, 1);
+  const std::string sentence = said().front();
+  EXPECT_NE(
+      sentence.find("the output needs 1 (1 for the loss of the text alone), 0 cost less than epsilon 0.001 "
+                    "and 1 are not known; most"),
+      std::string::npos)
+      << sentence;
+}
+
 TEST_F(ImportanceRule, NamesStandInsOnlyWhereTheInteractionIsRealAndLargeEnough) {
   add("stand_in", 0.5, 0.01, -1, -1, -1, "pair:L0H0+L0H1");
   add("stand_in", 0.00001, 0.0000001, -1, -1, -1, "pair:L0H0+L1H1");

@@ -35,6 +35,14 @@ TEST_F(Verdict, WithoutMassiveActivationsTheLargestIsNamed) {
                                    "blocks.4.hook_resid_post; threshold 1000, no baseline"});
 }
 
+TEST_F(Verdict, MassiveEmbeddingsAreAmongThePlaces) {
+  add("full", "blocks.0.hook_resid_pre", 0, -1, "massive_ratio", 5000).depth = 0;
+  add("full", "blocks.0.hook_resid_post", 0, -1, "massive_ratio", 4000);
+  EXPECT_TRUE(
+      said("massive").front().starts_with("massive activations in the embeddings and after layer 0: "))
+      << said("massive").front();
+}
+
 TEST_F(Verdict, WhatIsSurelyMassiveIsSaidBesideSomethingLargerThatIsNotKnown) {
   add("full", "blocks.1.hook_resid_post", 1, -1, "massive_ratio", 4000);
   Row& wild = add("full", "blocks.5.hook_resid_post", 5, -1, "massive_ratio", 150000);

@@ -37,7 +37,9 @@ TEST_F(Verdict, APartIsJudgedInWhateverOrderItLeavesWithAHead) {
   residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
   residuals("-head:L0H0+head:L1H0", {0.3, 0.05, 0.001, 2e-5, 2e-5, 2e-5});
   residuals("-heads-mean:L0H0+L1H0", {0.3, 0.05, 0.001, 2e-5, 2e-5, 2e-5});
-  EXPECT_EQ(said("support"), Lines{"? not known which part holds the rank up: scan with --off skip"});
+  EXPECT_EQ(said("support"),
+            Lines{"head:L0H0 and head:L1H0 hold the rank up: without them the residual falls "
+                  "below 0.1 by layer 1 and to 2e-05 by layer 3 (full: 0.5; threshold 0.1)"});
 }
 
 TEST_F(Verdict, ResidualsBelowTheRoundingFloorAreNotShown) {
@@ -152,6 +154,22 @@ TEST_F(Verdict, AChangeALayerCountsTheLayersThatWereNotLookedAt) {
   residual("-norm", 5, 0.2);
   EXPECT_TRUE(said("support").front().ends_with(", times 0.871 a layer"))  // 2^(-1 / 5)
       << said("support").front();
+}
+
+// A ratio with what rounding leaves of the full network is no share of anything.
+TEST_F(Verdict, PlacesOfRoundingTellNoChangeALayer) {
+  residuals("full", {0.5, 0.5, 1e-8, 1e-8, 0.5, 0.5});
+  residuals("-norm", {0.48, 0.48, 0.48, 0.48, 0.48, 0.48});
+  EXPECT_TRUE(said("support").front().ends_with(", times 1 a layer")) << said("support").front();
+}
+
+TEST_F(Verdict, AHeadThatTheRankRestsOnIsNamedAndOthersAreNot) {
+  residuals("full", {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+  residuals("-head:L0H0", {0.01, 0.01, 0.01, 0.01, 0.01, 0.01});
+  residuals("-head:L1H0", {0.5, 0.49, 0.48, 0.48, 0.48, 0.48});
+  EXPECT_EQ(said("support"),
+            Lines{"head:L0H0 holds the rank up: without it the residual falls to 0.01 by layer 0 (full: 0.5; "
+                  "threshold 0.1)"});
 }
 
 TEST_F(Verdict, OfOnePlaceNoChangeALayerIsSaid) {

@@ -29,13 +29,13 @@ struct Group {
   }
 };
 
-/// "L0H0" and "L1H3" of "-heads-mean:L0H0+L1H3".
-std::vector<std::string> heads_in(std::string_view variant) {
+/// "L0H0" and "L1H3" of "L0H0+L1H3".
+std::vector<std::string> split_at_plus(std::string_view text) {
   std::vector<std::string> out;
-  for (std::string_view rest = variant.substr(variant.find(':') + 1); !rest.empty();) {
-    const std::string_view one = rest.substr(0, rest.find('+'));
+  while (!text.empty()) {
+    const std::string_view one = text.substr(0, text.find('+'));
     out.push_back(printable(one));
-    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
   }
   return out;
 }
@@ -45,7 +45,7 @@ void together(Case& c, const std::vector<std::string>& accepted) {
     const Row* cost = variant.starts_with("-heads-mean:") ? c.output_cost(variant) : nullptr;
     if (cost == nullptr) continue;
     const double epsilon = c.epsilon_of(*cost);
-    const std::vector<std::string> heads = heads_in(variant);
+    const std::vector<std::string> heads = split_at_plus(variant.substr(variant.find(':') + 1));
     const bool each = std::ranges::all_of(
         heads, [&](const std::string& head) { return std::ranges::find(accepted, head) != accepted.end(); });
     const Side s = side(*cost, epsilon);
@@ -70,7 +70,12 @@ void together(Case& c, const std::vector<std::string>& accepted) {
 
 void duplicates(Case& c) {
   const std::vector<const Row*>& rows = c.evidence.all("full", "head_predicted");
-  if (rows.empty() || !c.too_few(*rows.front()).empty()) return;
+  if (rows.empty()) return;
+  if (const std::string few = c.too_few(*rows.front()); !few.empty()) {
+    c.say("head", fmt::format("not known whether heads write what others of their layer write: {}", few),
+          false);
+    return;
+  }
   const double limit = c.limit("duplicate");
   const std::vector<Side> sides = sides_of(rows, limit);
   std::vector<std::string> found, unclear;
@@ -101,12 +106,12 @@ void duplicates(Case& c) {
                                     list_of(found), found.size() == 1 ? "writes" : "write", text)),
           *most, limit);
   if (!unclear.empty())
-    about(
-        c.say("head",
-              fmt::format("not known whether {} {} what others of the layer write: the nearest is {}",
-                          list_of(unclear), unclear.size() == 1 ? "writes" : "write", nearest(*most_unclear)),
-              false),
-        *most_unclear, limit);
+    about(c.say("head",
+                fmt::format("not known whether {} {} what others of the layer write: the nearest is {}; {}",
+                            list_of(unclear), unclear.size() == 1 ? "writes" : "write",
+                            nearest(*most_unclear), why_unclear(*most_unclear, number(limit))),
+                false),
+          *most_unclear, limit);
   c.findings[first].claims = std::move(claims);
 }
 
@@ -253,7 +258,36 @@ void say_undecided(Case& c, const Looked& looked, double dead) {
         *looked.first_undecided, dead);
 }
 
+/// What --off was asked for: what the output loses without these heads.
+void taken_out(Case& c) {
+  for (const std::string_view variant : c.evidence.variants()) {
+    const Row* cost = variant.starts_with("-head:") ? c.output_cost(variant) : nullptr;
+    if (cost == nullptr) continue;
+    std::vector<std::string> heads;
+    const std::vector<std::string> parts = split_at_plus(variant.substr(1));
+    for (const std::string& part : parts) {
+      if (!part.starts_with("head:")) break;
+      heads.push_back(part.substr(5));
+    }
+    if (heads.size() != parts.size()) continue;  // other parts are gone, too
+    const double epsilon = c.epsilon_of(*cost);
+    const Side s = c.too_short() ? Side::unclear : side(*cost, epsilon);
+    Finding& f =
+        c.say("head",
+              fmt::format("without {} {} is {} (epsilon {}): {}", list_of(heads), cost->metric.str(),
+                          with_error(*cost), number(epsilon),
+                          s == Side::below   ? "the output stays"
+                          : s == Side::above ? "the output changes"
+                          : c.too_short()    ? "not known whether it stays, as " + c.short_text()
+                                          : "not known whether it stays, " + why_unclear(*cost, "epsilon")),
+              s != Side::unclear);
+    about(f, *cost, epsilon);
+    f.asked = true;
+  }
+}
+
 void judge_heads(Case& c) {
+  taken_out(c);
   const std::vector<const Row*>& rows = c.evidence.all("full", "head_varied_rel");
   if (rows.empty()) {
     c.say("head", "not known: no head_varied_rel was measured, or no two tokens differ", false).measured =

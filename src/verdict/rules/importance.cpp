@@ -76,12 +76,16 @@ void one_by_one(Case& c, const Taken& t) {
   std::vector<const Row*> losses;
   std::vector<Side*> quiet;
   for (size_t i = 0; i < rows.size(); ++i)
-    if (const Row* loss = loss_of(c, *rows[i], t); loss != nullptr && sides[i] == Side::below)
+    if (const Row* loss = loss_of(c, *rows[i], t); loss != nullptr && sides[i] != Side::above)
       losses.push_back(loss), quiet.push_back(&sides[i]);
-  const std::vector<Side> of_text = sides_of(losses, epsilon);
-  for (size_t i = 0; i < quiet.size(); ++i) *quiet[i] = of_text[i];
-  const auto for_loss = std::ranges::count(of_text, Side::above);
-  const auto not_by_loss = std::ranges::count(of_text, Side::unclear);
+  const std::vector<Side> of_text =
+      c.too_short() ? std::vector<Side>(losses.size(), Side::unclear) : sides_of(losses, epsilon);
+  int for_loss = 0, not_by_loss = 0;
+  for (size_t i = 0; i < quiet.size(); ++i) {
+    for_loss += of_text[i] == Side::above;
+    not_by_loss += of_text[i] == Side::unclear && *quiet[i] == Side::below;
+    if (of_text[i] == Side::above || *quiet[i] == Side::below) *quiet[i] = of_text[i];
+  }
   int needed = 0, free = 0;
   std::vector<Claim> claims;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -102,10 +106,11 @@ void one_by_one(Case& c, const Taken& t) {
   const int open = static_cast<int>(rows.size()) - needed - free;
   if (open > 0)
     text +=
-        fmt::format(" and {} are not known{}", open,
+        fmt::format(" and {} are not known{}{}", open,
                     not_by_loss == 0      ? ""
                     : not_by_loss == open ? ", for the loss of the text alone"
-                                          : fmt::format(" ({} for the loss of the text alone)", not_by_loss));
+                                          : fmt::format(" ({} for the loss of the text alone)", not_by_loss),
+                    c.too_short() ? ": " + c.short_text() : "");
   text +=
       fmt::format("; most {}{}",
                   nats ? "in nats: " : "by the relative change of the last state: ", fmt::join(most, ", "));
@@ -156,16 +161,17 @@ void together(Case& c) {
   const std::string on = count_of(static_cast<double>(rows.front()->n), "sample");
   const std::string limit = fmt::format("epsilon {}{}", number(epsilon),
                                         of_full(c, "prune_loss") != nullptr ? ", for the loss, too" : "");
-  Finding& f = last != nullptr
-                   ? c.say("worth", fmt::format("least important first, {} of {} heads can go together on {} "
-                                                "({}): {}{}",
-                                                last->depth, all, on, limit, point(*last),
-                                                next != nullptr ? "; " + point(*next) : ""))
-                   : c.say("worth",
-                           fmt::format("{} the {} least important of {} heads can go on {} ({}): {}",
-                                       none ? "not even" : "not known whether", rows.front()->depth, all, on,
-                                       limit, point(*rows.front())),
-                           none);
+  Finding& f =
+      last != nullptr
+          ? c.say("worth", fmt::format("least important first, {} of {} heads can go together on {} "
+                                       "({}): {}{}",
+                                       last->depth, all, on, limit, point(*last),
+                                       next != nullptr ? "; " + point(*next) : ""))
+          : c.say("worth",
+                  fmt::format("{} the {} least important of {} heads can go on {} ({}): {}{}",
+                              none ? "not even" : "not known whether", rows.front()->depth, all, on, limit,
+                              point(*rows.front()), !none && c.too_short() ? "; " + c.short_text() : ""),
+                  none);
   about(f, last != nullptr ? *last : *rows.front(), epsilon);
   f.claims = {{"prunable", last != nullptr ? Claim::Answer::yes
                            : none          ? Claim::Answer::no
@@ -245,11 +251,10 @@ void estimates(Case& c) {
   const Row *kl = of_full(c, "estimate_kl_rank_correlation"),
             *loss = of_full(c, "estimate_loss_rank_correlation");
   if (kl == nullptr) return;
-  c.say(
-       "worth",
-       fmt::format("the estimates order {} heads as the exact values do with a rank correlation of {}{}",
-                   c.evidence.all("full", "head_zero_kl").size(), fmt::format("{:.2f} for the KL", kl->value),
-                   loss != nullptr ? fmt::format(" and {:.2f} for the loss", loss->value) : ""))
+  c.say("worth", fmt::format("estimates and exact values of {} heads have a rank correlation of {}{}",
+                             c.evidence.all("full", "head_zero_kl").size(),
+                             fmt::format("{:.2f} for the KL", kl->value),
+                             loss != nullptr ? fmt::format(" and {:.2f} for the loss", loss->value) : ""))
       .claims = {{"estimated", Claim::Answer::yes}};
 }
 

@@ -63,6 +63,7 @@ void say_without_ratio(Case& c) {
 void judge_massive(Case& c) {
   const Row* largest = nullptr;
   std::vector<int> layers;
+  bool embedded = false;
   std::vector<std::string> unclear;
   for (const Row* r : c.evidence.all("full", "massive_ratio")) {
     if (!of_the_stream(*r)) continue;
@@ -72,6 +73,7 @@ void judge_massive(Case& c) {
                known = largest != nullptr && side(*largest, c.limit("massive")) == Side::above;
     if (largest == nullptr || (sure && !known) || (sure == known && r->value > largest->value)) largest = r;
     if (s == Side::above && r->depth > 0) layers.push_back(r->layer);
+    embedded = embedded || (s == Side::above && r->depth == 0);
     if (s == Side::unclear) unclear.push_back(fmt::format("{} ({})", r->site.str(), with_error(*r)));
   }
   if (largest == nullptr) {
@@ -93,7 +95,8 @@ void judge_massive(Case& c) {
   std::sort(layers.begin(), layers.end());
   Side answer = side(*largest, c.limit("massive"));
   const Alone samples = alone(c);
-  const std::string after = layers.empty() ? "in the embeddings" : "after " + layers_text(layers);
+  std::string after = layers.empty() ? "in the embeddings" : "after " + layers_text(layers);
+  if (!layers.empty() && embedded) after = "in the embeddings and " + after;
   const size_t first = c.findings.size();
   if (answer == Side::above) {
     about(c.say("massive",

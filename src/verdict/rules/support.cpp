@@ -87,9 +87,15 @@ Left left_of(const Case& c, std::string_view variant, Rows row) {
   for (const Place& p : c.path.places) {
     const Row *without = row(variant, p), *full = row("full", p);
     if (without == nullptr || full == nullptr || !(full->value > 0)) continue;
+    const auto rounding = [&](const Row& r) {
+      return is_geometric(r.metric.str()) && r.n > 1 && r.value < c.floor();
+    };
+    if (rounding(*full)) continue;  // no share of what is not there
     out.last = Share(*without, *full, p);
-    logs.push_back(std::log(std::max(out.last.ratio, 1e-300)));
-    layers.push_back(p.layer);  // --layers may have left some out
+    if (!rounding(*without)) {
+      logs.push_back(std::log(std::max(out.last.ratio, 1e-300)));
+      layers.push_back(p.layer);  // --layers may have left some out
+    }
     if (out.last.ratio < out.least.ratio) out.least = out.last;
   }
   out.slope = least_squares_slope(layers, logs);
@@ -125,6 +131,13 @@ class Support {
         hold_(part_.plural ? "hold" : "holds"),
         them_(part_.plural ? "them" : "it"),
         limit_(c.limit("collapse")) {}
+
+  /// Whether the residual surely falls without it, as judge() would say.
+  bool falls_without() {
+    if (c_.measured.not_finite.contains(variant_) || shrunk() || c_.too_short()) return false;
+    look();
+    return first_ != nullptr;
+  }
 
   Claim::Answer judge() {
     // What is finite before the overflow says nothing of what is behind it.
@@ -325,7 +338,9 @@ class Support {
 void judge_support(Case& c) {
   bool any = false;
   for (const std::string_view variant : c.evidence.variants()) {
-    if (!takes_part_out(variant)) continue;
+    // A head is one of many: it is named where the rank rests on it, and not where it does not.
+    if (!takes_part_out(variant) && !(variant.starts_with("-head:") && Support(c, variant).falls_without()))
+      continue;
     any = true;
     const Claim::Answer answer = Support(c, variant).judge();
     c.findings.back().claims = {{fmt::format("holds {}", printable(variant)), answer}};

@@ -23,7 +23,19 @@ std::optional<std::pair<std::string, int64_t>> one_map(std::string_view variant)
   return std::pair(printable(variant.substr(5, at - 5)), rank);
 }
 
-/// Of several ranks of one map: the smallest within epsilon of the output.
+/// Where what a cut costs stands beside epsilon: an output that hardly changes may still be surer of another
+/// token, so that the text loses.
+Side cost_of_cut(const Case& c, std::string_view variant, const Row& output) {
+  if (c.too_short()) return Side::unclear;
+  const double epsilon = c.epsilon_of(output);
+  const Side of_output = side(output, epsilon);
+  const Row rise = c.loss_rise(variant);
+  if (of_output == Side::above || rise.n == 0) return of_output;
+  const Side of_text = side(rise, epsilon);
+  return of_text == Side::below ? of_output : of_text;
+}
+
+/// Of several ranks of one map: the smallest within epsilon of the output, and of the loss where it is known.
 void smallest(Case& c) {
   std::map<std::string, std::map<int64_t, Side>> tried;
   double epsilon = 0;
@@ -32,7 +44,7 @@ void smallest(Case& c) {
     const Row* cost = c.output_cost(variant);
     if (!map || cost == nullptr) continue;
     epsilon = c.epsilon_of(*cost);
-    tried[map->first][map->second] = c.too_short() ? Side::unclear : side(*cost, epsilon);
+    tried[map->first][map->second] = cost_of_cut(c, variant, *cost);
   }
   for (const auto& [map, ranks] : tried) {
     if (ranks.size() < 2) continue;
@@ -76,14 +88,20 @@ void judge_truncation(Case& c) {
       continue;
     }
     const double epsilon = c.epsilon_of(*kl);
-    const Side s = c.too_short() ? Side::unclear : side(*kl, epsilon);
-    const std::string cost = fmt::format("cutting every head to {} costs {} {} (epsilon {}; full: 0)", name,
-                                         kl->metric.str(), with_error(*kl), number(epsilon));
+    const Side s = cost_of_cut(c, variant, *kl);
+    const bool stays = !c.too_short() && side(*kl, epsilon) == Side::below;
+    const Row rise = c.loss_rise(variant);
+    const std::string text =
+        rise.n > 0 ? fmt::format(", loss {}{}", rise.value < 0 ? "" : "+", with_error(rise)) : "";
+    const std::string cost = fmt::format("cutting every head to {} costs {} {}{} (epsilon {}; full: 0)", name,
+                                         kl->metric.str(), with_error(*kl), text, number(epsilon));
     Finding& f = c.say("rank",
                        cost +
-                           (s == Side::below   ? ": the output stays"
-                            : s == Side::above ? ": the output changes"
-                                               : ": not known whether that is more than epsilon") +
+                           (s == Side::below            ? ": the output stays"
+                            : s == Side::above && stays ? ": the output stays, and the loss rises"
+                            : s == Side::above          ? ": the output changes"
+                            : stays ? ": the output stays, and it is not known whether the loss rises by more"
+                                    : ": not known whether that is more than epsilon") +
                            (c.too_short() ? "; " + c.short_text() : ""),
                        s != Side::unclear);
     about(f, *kl, epsilon);
