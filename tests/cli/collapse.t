@@ -40,10 +40,11 @@ Every combination of parts on the same tokens, and who holds the rank up.
    gamma = N, rN = N)
    theory of the first text layer by layer the bound is above the measured
    residual by a factor of at least N^N; its precondition (scores
-   within N along a row) holds in N of N layers
-   theory of the first text with every part in its place: scores range over
-   N to N along a row, and the precondition holds in N of N
-   layers; sqrt(c) r is below N in N
+   without what all queries share, within N along a row) holds in N
+   of N layers
+   theory of the first text with every part in its place: without what all
+   queries share, scores range over N to N along a row, and the
+   precondition holds in N of N layers; sqrt(c) r is below N in N
 
 Further factors on request: norms whose statistics are held at the whole network's, positions left out.
 

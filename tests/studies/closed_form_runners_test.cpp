@@ -48,7 +48,7 @@ TEST(RepresentationRunner, AnEvenDegreeIsRefused) {
 }
 
 TEST(VoteRunner, CountsTheVotesOfTwoPointsAndTheAdvantageAmongMore) {
-  EXPECT_NEAR(test::outcome_of(runner_vote, {{"heads", int64_t{4096}}}).at("mse"), 0.120, 0.002);
+  EXPECT_NEAR(test::outcome_of(runner_vote, {{"heads", int64_t{4096}}}).at("mse"), 0.122, 0.002);
   const auto values = test::outcome_of(runner_vote, {{"d", int64_t{16}}, {"n", int64_t{8}}});
   EXPECT_FALSE(values.contains("mse"));
   EXPECT_NEAR(values.at("advantage"), 0.060, 0.0005 + 4 * values.at("advantage_stderr"));
