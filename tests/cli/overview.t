@@ -81,6 +81,7 @@ Every command explains itself with examples, and needs no torch for it.
     epsilon=0.001       output_kl below this: the output stays
     epsilon_error=0.01  output_error below this, of a model without a head: the output stays
     duplicate=0.9       share of a head's output that the layer's other heads write, too
+    flat_scores=0.05    logit_rms below this: a query gives all of its keys nearly the same weight
     low_scores=0.5      logit_rank below this share of random initialisation's
     low_rank=0.1        effective rank of a QK or OV map below this share of the rank it could have, or of one direction
     massive=1000        largest over median activation that is not 0, above this: massive activations

@@ -173,5 +173,17 @@ TEST_F(Verdict, AMapThroughALatentIsHeldAgainstTheLatent) {
       << said("rank").back();
 }
 
+TEST_F(Verdict, HeadsWhoseScoresHardlyDifferAreNamed) {
+  head(0, 0, "logit_rms", 0.006);
+  head(0, 1, "logit_rms", 0.9);
+  head(1, 0, "logit_rms", 0.05).stderr_ = 0.01;  // too near
+  EXPECT_EQ(said("rank").front(),
+            "L0H0 gives every key nearly the same score on this text, so that attention there is all but "
+            "uniform: logit_rms 0.006 ± 6e-06 at most (threshold 0.05)");
+  table_.rows.erase(table_.rows.begin());
+  for (const std::string& line : said("rank"))
+    EXPECT_EQ(line.find("nearly the same score"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace rankscope

@@ -183,8 +183,37 @@ bool equal_scores(Case& c) {
   return true;
 }
 
+/// Heads to which nearly every key is as good as every other: what they read is alike, or they are nearly
+/// zero.
+void flat_scores(Case& c) {
+  std::vector<const Row*> rows;
+  for (const Row* r : c.evidence.all("full", "logit_rms"))
+    if (r->head >= 0 && r->value > 0) rows.push_back(r);
+  if (rows.empty() || c.too_short()) return;
+  const std::vector<Side> sides = sides_of(rows, c.limit("flat_scores"));
+  std::vector<std::string> flat;
+  std::vector<Claim> claims;
+  const Row* most = nullptr;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (sides[i] != Side::below) continue;
+    flat.push_back(label(*rows[i]));
+    claims.push_back({fmt::format("flat scores {}", label(*rows[i])), Claim::Answer::yes});
+    if (most == nullptr || rows[i]->value > most->value) most = rows[i];
+  }
+  if (flat.empty()) return;
+  Finding& f =
+      c.say("rank",
+            fmt::format("{} give{} every key nearly the same score on this text, so that attention there is "
+                        "all but uniform: logit_rms {} at most (threshold {})",
+                        list_of(flat), flat.size() == 1 ? "s" : "", with_error(*most),
+                        number(c.limit("flat_scores"))));
+  about(f, *most, c.limit("flat_scores"));
+  f.claims = std::move(claims);
+}
+
 void judge_rank(Case& c) {
   const bool equal = equal_scores(c);
+  flat_scores(c);
   if (const auto& scores = c.evidence.all("full", "logit_rank"); !scores.empty())
     low_scores(c, scores, equal);
   // Scores are of these tokens; a map that lost its rank is one whatever they are.
@@ -204,7 +233,9 @@ extern const Rule rule_rank{
     .order = 60,
     .topic = "rank",
     .question = "How much of their width do the heads' maps use?",
-    .thresholds = {{"low_scores", 0.5, "ratio", "logit_rank below this share of random initialisation's"},
+    .thresholds = {{"flat_scores", 0.05, "nats",
+                    "logit_rms below this: a query gives all of its keys nearly the same weight"},
+                   {"low_scores", 0.5, "ratio", "logit_rank below this share of random initialisation's"},
                    {"low_rank", 0.1, "share",
                     "effective rank of a QK or OV map below this share of the rank it could have, or of one "
                     "direction"}},
