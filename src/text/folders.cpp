@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -87,6 +89,66 @@ bool is_roberta(const Settings& settings, const Json& vocab, const fs::path& fol
   return vocab.contains("<s>") && vocab.contains("</s>");
 }
 
+// The classes that cut text as BERT's does; other ones with a vocab.txt cut it otherwise.
+void require_bert(const Settings& settings, const fs::path& folder) {
+  std::string name = settings.tokenizer.string("tokenizer_class", "");
+  if (name.empty()) name = settings.model.string("tokenizer_class", "");
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  static const std::set<std::string> known{"",
+                                           "BertTokenizer",
+                                           "ConvBertTokenizer",
+                                           "DistilBertTokenizer",
+                                           "ElectraTokenizer",
+                                           "LayoutLMTokenizer",
+                                           "MobileBertTokenizer",
+                                           "SqueezeBertTokenizer"};
+  if (!known.contains(name))
+    refuse("tokenizer of vocab.txt", name, {"BertTokenizer", "DistilBertTokenizer"}, folder.string());
+  for (const char* key : {"word_tokenizer_type", "subword_tokenizer_type"})
+    if (settings.tokenizer.has(key) || settings.model.has(key))
+      throw Error(fmt::format("the tokenizer is chosen by \"{}\", which is not supported", key))
+          .in(folder.string())
+          .hint("add the model's tokenizer.json, or pass --token-ids");
+}
+
+// Tokens that were added to a vocabulary: in a file of their own, or since version 4.34 of the library in
+// tokenizer_config.json.
+void add_tokens(Json& list, const Settings& settings, const fs::path& folder) {
+  std::map<int64_t, Json> more;  // they take ids in this order
+  std::set<std::string> seen;
+  for (const Json& token : list) seen.insert(token.at("content").get<std::string>());
+  if (settings.tokenizer.has("added_tokens_decoder")) {
+    const Json& by_id = settings.tokenizer.at("added_tokens_decoder");
+    const std::string place = settings.tokenizer.place() + ", added_tokens_decoder";
+    if (!by_id.is_object()) throw Error("expected an object of ids and tokens").in(place);
+    for (const auto& [id, value] : by_id.items()) {
+      const JsonObject one(value, place);
+      int64_t number = 0;
+      const auto [end, fault] = std::from_chars(id.data(), id.data() + id.size(), number);
+      if (fault != std::errc{} || end != id.data() + id.size() || number < 0)
+        throw Error(fmt::format("\"{}\" is no id", printable(id))).in(place);
+      const std::string content = one.string("content");
+      if (!seen.insert(content).second) continue;
+      Json token = value;
+      token["id"] = number;
+      more[number] = std::move(token);
+    }
+  }
+  const fs::path file = folder / "added_tokens.json";
+  const Json ids = optional_json(file);
+  if (!ids.is_object()) throw Error("expected an object of tokens and ids").in(file.string());
+  for (const auto& [content, id] : ids.items()) {
+    if (!id.is_number_integer())
+      throw Error(fmt::format("the id of \"{}\" should be a whole number", printable(content)))
+          .in(file.string());
+    if (!seen.insert(content).second) continue;
+    Json token = added_token(content, id.get<int64_t>());
+    token["special"] = false, token["normalized"] = true;
+    more[id.get<int64_t>()] = std::move(token);
+  }
+  for (auto& [id, token] : more) list.push_back(std::move(token));
+}
+
 Json special_part(const std::string& name, int type) {
   return {{"SpecialToken", {{"id", name}, {"type_id", type}}}};
 }
@@ -97,6 +159,7 @@ Json sequence_part(const char* name, int type) { return {{"Sequence", {{"id", na
 Json from_vocab_txt(const fs::path& folder) {
   const fs::path path = folder / "vocab.txt";
   const Settings settings(folder);
+  require_bert(settings, folder);
   Json vocab = Json::object();
   int64_t id = 0;
   for (std::string& line : read_lines(path))
@@ -107,6 +170,7 @@ Json from_vocab_txt(const fs::path& folder) {
   const int64_t cls_id = need(vocab, cls, path), sep_id = need(vocab, sep, path);
   const bool lowercase = settings.tokenizer.boolean("do_lower_case", true);
   Json added = special_tokens(vocab, {unk, cls, sep, pad, mask}, "");
+  add_tokens(added, settings, folder);
   return {{"added_tokens", std::move(added)},
           {"normalizer",
            {{"type", "BertNormalizer"},
@@ -156,6 +220,7 @@ Json from_vocab_and_merges(const fs::path& folder) {
                                                      special_part(bos, 1), sequence_part("B", 1)})},
                                {"special_tokens", {{bos, {{"ids", Json::array({need(vocab, bos, path)})}}}}}};
   }
+  add_tokens(out["added_tokens"], settings, folder);
   out["model"] = {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", std::move(merges)}};
   return out;
 }

@@ -17,12 +17,13 @@ class Pipeline : public Tokenizer {
  public:
   Pipeline(const Json& value, const std::string& place) {
     const JsonObject object(value, place);
-    if (object.has("normalizer")) normalizer_ = text::read_normalizer(object.at("normalizer"), place);
+    if (object.has("normalizer"))
+      normalizer_ = text::read_normalizer(object.at("normalizer"), place + ", normalizer");
     if (object.has("pre_tokenizer"))
-      pre_tokenizer_ = text::read_pre_tokenizer(object.at("pre_tokenizer"), place);
-    model_ = text::read_model(object.at("model"), place);
-    post_processor_ =
-        text::read_post_processor(object.has("post_processor") ? object.at("post_processor") : Json(), place);
+      pre_tokenizer_ = text::read_pre_tokenizer(object.at("pre_tokenizer"), place + ", pre_tokenizer");
+    model_ = text::read_model(object.at("model"), place + ", model");
+    post_processor_ = text::read_post_processor(
+        object.has("post_processor") ? object.at("post_processor") : Json(), place + ", post_processor");
     added_ = std::make_unique<text::AddedTokens>(
         object.has("added_tokens") ? object.at("added_tokens") : Json(), *model_, normalizer_.get(), place);
   }

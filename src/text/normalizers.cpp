@@ -121,8 +121,9 @@ struct Sequence : Normalizer {
 
 std::unique_ptr<Normalizer> read_sequence(const JsonObject& object) {
   auto out = std::make_unique<Sequence>();
-  for (const Json& value : sequence_members(object, "normalizers")) {
-    std::unique_ptr<Normalizer> member = read_normalizer(value, object.place());
+  for (size_t i = 0; const Json& value : sequence_members(object, "normalizers")) {
+    std::unique_ptr<Normalizer> member =
+        read_normalizer(value, fmt::format("{}.normalizers[{}]", object.place(), i++));
     // One inside of another is the same as its members: they grow together.
     if (auto* inner = dynamic_cast<Sequence*>(member.get()))
       std::move(inner->members.begin(), inner->members.end(), std::back_inserter(out->members));

@@ -110,8 +110,9 @@ struct Sequence : PreTokenizer {
 
 std::unique_ptr<PreTokenizer> read_sequence(const JsonObject& object) {
   auto out = std::make_unique<Sequence>();
-  for (const Json& member : sequence_members(object, "pretokenizers"))
-    out->members.push_back(read_pre_tokenizer(member, object.place()));
+  for (size_t i = 0; const Json& member : sequence_members(object, "pretokenizers"))
+    out->members.push_back(
+        read_pre_tokenizer(member, fmt::format("{}.pretokenizers[{}]", object.place(), i++)));
   return out;
 }
 

@@ -19,7 +19,7 @@ std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& 
     return {};
   std::vector<std::filesystem::path> out;
   for (const char* name : names) out.push_back(folder / name);
-  for (const char* name : {"tokenizer_config.json", "config.json"})
+  for (const char* name : {"added_tokens.json", "tokenizer_config.json", "config.json"})
     if (has(name)) out.push_back(folder / name);
   return out;
 }

@@ -55,6 +55,38 @@ TEST_F(Folder, WithVocabTxtObeysTokenizerConfig) {
   EXPECT_EQ(files(), (Words{"vocab.txt", "tokenizer_config.json"}));
 }
 
+// They take the ids behind the vocabulary in the order of their own.
+TEST_F(Folder, WithAddedTokensFindsThem) {
+  put("vocab.txt", bert);  // 9 tokens
+  put("added_tokens.json", R"({"[/E1]": 10, "[E1]": 9})");
+  EXPECT_EQ(load_tokenizer(folder)->encode("[E1] hello [/E1]").ids, (Ids{2, 9, 6, 10, 3}));
+  EXPECT_EQ(files(), (Words{"vocab.txt", "added_tokens.json"}));
+  fs::remove(folder / "added_tokens.json");
+  put("tokenizer_config.json",
+      R"({"added_tokens_decoder": {"10": {"content": "[/E1]"}, "9": {"content": "[E1]", "special": true},
+                                   "0": {"content": "[PAD]", "special": true}}})");
+  EXPECT_EQ(load_tokenizer(folder)->encode("[E1] hello [/E1]").ids, (Ids{2, 9, 6, 10, 3}));
+  put("tokenizer_config.json", R"({"added_tokens_decoder": {"x": {"content": "[E1]"}}})");
+  EXPECT_EQ(error(), "error: \"x\" is no id\n  in   F/tokenizer_config.json, added_tokens_decoder\n");
+  fs::remove(folder / "tokenizer_config.json");
+  put("added_tokens.json", R"({"[E1]": "9"})");
+  EXPECT_EQ(error(), "error: the id of \"[E1]\" should be a whole number\n  in   F/added_tokens.json\n");
+}
+
+TEST_F(Folder, WithVocabTxtOfAnotherTokenizerIsRefused) {
+  put("vocab.txt", bert);
+  put("tokenizer_config.json", R"({"tokenizer_class": "BertJapaneseTokenizer"})");
+  EXPECT_EQ(error(),
+            "error: the tokenizer of vocab.txt \"BertJapaneseTokenizer\" is not supported\n  in   F\n"
+            "  try  the known ones are BertTokenizer, DistilBertTokenizer\n");
+  put("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizerFast", "word_tokenizer_type": "mecab"})");
+  EXPECT_EQ(error(),
+            "error: the tokenizer is chosen by \"word_tokenizer_type\", which is not supported\n  in   F\n"
+            "  try  add the model's tokenizer.json, or pass --token-ids\n");
+  put("tokenizer_config.json", R"({"tokenizer_class": "BertTokenizerFast"})");
+  EXPECT_EQ(error(), "no error");
+}
+
 TEST_F(Folder, WithWindowsLineEndsReadsTheSame) {
   put("vocab.txt", "[UNK]\r\n[CLS]\r\n[SEP]\r\nhi\r\n");
   EXPECT_EQ(load_tokenizer(folder)->encode("hi").ids, (Ids{1, 3, 2}));

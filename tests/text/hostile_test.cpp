@@ -17,9 +17,9 @@ TEST(HostileFile, IsRefusedWithAPlace) {
   EXPECT_EQ(error("{\"model\": 3}"),
             "error: expected a JSON object, but got number\n  in   tokenizer.json\n");
   EXPECT_EQ(error("{\"normalizer\": \"NFC\", \"model\": {}}"),
-            "error: expected a JSON object, but got string\n  in   tokenizer.json\n");
+            "error: expected a JSON object, but got string\n  in   tokenizer.json, normalizer\n");
   EXPECT_EQ(error("{\"normalizer\": {\"type\": 7}}"),
-            "error: \"type\" should be a string\n  in   tokenizer.json\n");
+            "error: \"type\" should be a string\n  in   tokenizer.json, normalizer\n");
   EXPECT_EQ(error("{\"model\": \"\xFF\"}").find("error: this is not valid JSON"), 0u);
 }
 
