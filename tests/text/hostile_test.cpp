@@ -15,7 +15,7 @@ TEST(HostileFile, IsRefusedWithAPlace) {
   EXPECT_EQ(error("[]"), "error: expected a JSON object, but got array\n  in   tokenizer.json\n");
   EXPECT_EQ(error("{}"), "error: the key \"model\" is missing\n  in   tokenizer.json\n");
   EXPECT_EQ(error("{\"model\": 3}"),
-            "error: expected a JSON object, but got number\n  in   tokenizer.json\n");
+            "error: expected a JSON object, but got number\n  in   tokenizer.json, model\n");
   EXPECT_EQ(error("{\"normalizer\": \"NFC\", \"model\": {}}"),
             "error: expected a JSON object, but got string\n  in   tokenizer.json, normalizer\n");
   EXPECT_EQ(error("{\"normalizer\": {\"type\": 7}}"),
