@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 
 #include "collapse/parts.h"
@@ -150,18 +151,45 @@ class Support {
     const char* const bound = middle > much && rounded(&Pair::fallen)  ? "at least "
                               : middle < -much && rounded(&Pair::held) ? "at most "
                                                                        : "";
+    const auto [so, texts] = texts_like(all[all.size() / 2], middle);
     Finding f;
     f.topic = "support";
+    f.known = 2 * so >= texts;  // a few texts that collapse take the mean down
     f.sentence = fmt::format(
-        "{} {}: the last relative residual times {}{} (median of {} pairs that differ in {} alone, on {}; "
-        "thresholds {} and {}), at most from {} to {} ({} and {}){}{}",
-        part.what, verb, bound, power_text(middle), all.size(), part.many ? "them" : "it", texts_text(),
-        1 / kMuch, kMuch, residual_text(shown.fallen), residual_text(shown.held), shown.without->name,
-        shown.with->name, other_way(all, middle < 0), lost_text(found));
+        "{}{} {}: the last relative residual times {}{} (median of {} pairs that differ in {} alone, on {}; "
+        "thresholds {} and {}{}), at most from {} to {} ({} and {}){}{}",
+        f.known ? "" : "not known whether ", part.what, verb, bound, power_text(middle), all.size(),
+        part.many ? "them" : "it", texts_text(), 1 / kMuch, kMuch,
+        so == texts ? "" : fmt::format("; so in {} of {} texts of the pair in the middle", so, texts),
+        residual_text(shown.fallen), residual_text(shown.held), shown.without->name, shown.with->name,
+        other_way(all, middle < 0), lost_text(found));
     f.value = number(shown.held);
     f.baseline = number(shown.fallen);
     f.threshold = kMuch;
     return f;
+  }
+
+  // The residuals are geometric means over texts: in how many the pair moves as far by itself, and of how
+  // many.
+  std::pair<int64_t, int64_t> texts_like(const Pair& p, double middle) const {
+    const double much = std::log10(kMuch);
+    if (std::abs(middle) <= much) return {0, 0};
+    std::map<int64_t, std::pair<double, double>> texts;  // with the part, and without
+    const std::string site = collapse_site(static_cast<int>(spec_.depth()));
+    for (const SampleRow& r : table_.samples) {
+      if (r.metric != "residual_l1inf_rel" || r.site.str() != site || r.tokens != "all") continue;
+      if (r.variant.str() == p.with->name) texts[r.sample].first = r.value;
+      if (r.variant.str() == p.without->name) texts[r.sample].second = r.value;
+    }
+    int64_t count = 0, all = 0;
+    for (const auto& [text, ends] : texts) {
+      if (!(ends.first > 0) && !(ends.second > 0)) continue;
+      const double floor = std::pow(10.0, floor_);
+      const double ratio = std::log10(std::max(ends.first, floor) / std::max(ends.second, floor));
+      count += middle > 0 ? ratio > much : ratio < -much;
+      ++all;
+    }
+    return {count, all};
   }
 
   Finding mixed(const Name& part, const Pairs& found, double low, double high) const {

@@ -357,6 +357,21 @@ TEST_F(CollapsePair, IsOfSoManyTextsAndOfTheRelativeResidual) {
       << said_of_the_norm();
 }
 
+// A geometric mean is taken down by one text of three that collapses.
+TEST_F(CollapsePair, SaysInHowManyTextsItIsSo) {
+  add("-norm", "residual_l1inf_rel", spec_.depth(), 0.06);
+  const std::string site = collapse_site(static_cast<int>(spec_.depth()));
+  for (int64_t text = 0; text < 3; ++text)
+    for (const char* variant : {"full", "-norm"})
+      table_.samples.push_back({variant, site, -1, -1, "residual_l1inf_rel", "all", text,
+                                variant[0] == 'f' || text > 0 ? 0.6 : 6e-4});
+  const std::string few = said_of_the_norm();
+  EXPECT_TRUE(few.starts_with("not known whether the norm keeps tokens apart: ")) << few;
+  EXPECT_NE(few.find("thresholds 0.5 and 2; so in 1 of 3 texts of the pair in the middle)"),
+            std::string::npos)
+      << few;
+}
+
 TEST_F(CollapsePair, TokensThatShrankBelowWhatFloatsHoldAreNotAlike) {
   add("-norm", "residual_l1inf", spec_.depth(), 0);
   EXPECT_NE(said_of_the_norm().find("from the rounding floor"), std::string::npos) << said_of_the_norm();
