@@ -54,22 +54,31 @@ Claim::Answer answer_of(Side s, Side yes) {
   return s == Side::unclear ? Claim::Answer::unknown : s == yes ? Claim::Answer::yes : Claim::Answer::no;
 }
 
-Evidence::Evidence(const ResultTable& table) : table_(table) {
+Evidence::Evidence(const ResultTable& table) {
   for (const Row& r : table.rows) {
     if (std::isnan(r.value)) continue;
     rows_[{r.variant.str(), r.metric.str()}].push_back(&r);
     if (std::find(variants_.begin(), variants_.end(), r.variant.str()) == variants_.end())
       variants_.push_back(r.variant.str());
   }
+  std::vector<const SampleRow*>* same =
+      nullptr;  // millions of rows, of which most go where the last one went
+  const SampleRow* last = nullptr;
+  for (const SampleRow& r : table.samples) {
+    if (last == nullptr || r.variant != last->variant || r.metric != last->metric)
+      same = &samples_[{r.variant.str(), r.metric.str()}];
+    last = &r;
+    if (!std::isnan(r.value)) same->push_back(&r);
+  }
   for (const char* name : {"null:init", "baseline"})  // the later one wins
     if (std::find(variants_.begin(), variants_.end(), name) != variants_.end()) baseline_ = name;
 }
 
-std::vector<const SampleRow*> Evidence::samples(std::string_view variant, std::string_view metric) const {
-  std::vector<const SampleRow*> out;
-  for (const SampleRow& r : table_.samples)
-    if (r.metric == metric && r.variant == variant && !std::isnan(r.value)) out.push_back(&r);
-  return out;
+const std::vector<const SampleRow*>& Evidence::samples(std::string_view variant,
+                                                       std::string_view metric) const {
+  static const std::vector<const SampleRow*> none;
+  const auto found = samples_.find({variant, metric});
+  return found == samples_.end() ? none : found->second;
 }
 
 std::map<int64_t, double> Evidence::samples_at(std::string_view variant, std::string_view metric,

@@ -48,7 +48,7 @@ class Evidence {
   const Row* of_head(std::string_view variant, std::string_view metric, int layer, int head) const;
   const std::vector<std::string_view>& variants() const { return variants_; }  // in order of appearance
   /// What single samples gave; empty where none were kept.
-  std::vector<const SampleRow*> samples(std::string_view variant, std::string_view metric) const;
+  const std::vector<const SampleRow*>& samples(std::string_view variant, std::string_view metric) const;
   /// Of one site, by sample.
   std::map<int64_t, double> samples_at(std::string_view variant, std::string_view metric,
                                        std::string_view site, std::string_view tokens) const;
@@ -62,7 +62,7 @@ class Evidence {
 
  private:
   std::map<std::pair<std::string_view, std::string_view>, std::vector<const Row*>> rows_;
-  const ResultTable& table_;
+  std::map<std::pair<std::string_view, std::string_view>, std::vector<const SampleRow*>> samples_;
   std::vector<std::string_view> variants_;
   std::string_view baseline_;
 };
