@@ -216,7 +216,7 @@ The same of tokenize.
   [2]
   $ mkdir broken; echo '{"model": {}}' > broken/tokenizer.json; rankscope tokenize broken --text a
   error: the key "type" is missing
-    in   broken/tokenizer.json
+    in   broken/tokenizer.json, model
   [1]
 
 An empty text has no tokens, or the special ones alone.

@@ -45,10 +45,10 @@ A request that cannot be meant is refused with exit code 2, before anything is r
   [2]
   $ rankscope scan bert --random-tokens --threshold colapse=0.1
   error: there is no threshold "colapse"
-    try  collapse, use, read   (rankscope scan --help shows all 19)
+    try  collapse, use, read   (rankscope scan --help shows all 20)
   [2]
   $ rankscope scan bert --random-tokens --threshold resid=0.1 2>&1 | tail -1
-    try  residual, residual_fro_rel_trimmed, residual_fro_rel_normed   (rankscope scan --help shows all 19)
+    try  residual, residual_fro_rel_trimmed, residual_fro_rel_normed   (rankscope scan --help shows all 20)
   $ rankscope scan bert --random-tokens --threshold collapse
   error: expected a threshold as collapse=0.05, but got "collapse"
     in   --threshold
