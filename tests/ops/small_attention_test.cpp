@@ -116,6 +116,21 @@ TEST(SmallAttention, StridedOperandsGiveTheSame) {
                   .equal(small_attention(o.q, o.k, o.v, 6, 6, heads_of(s))));
 }
 
+// A score that is no number chooses nothing, and says so in every row that it is a score of.
+TEST(SmallAttention, AHardChoiceAmongScoresThatAreNoNumbersIsNone) {
+  for (const int64_t rank : {2, 16})  // heads that share a lane, and heads one at a time
+    for (const bool first : {true, false}) {
+      const Shape shape{1, 2, 3, 5, 2 * rank, 2 * rank, {2}, true};
+      const Operands o = draw(shape, at::kFloat);
+      o.k[0][first ? 0 : 4][rank] = std::nanf("");  // a key of the first sequence, of its second head
+      const at::Tensor out = small_attention(o.q, o.k, o.v, 3, 5, heads_of(shape));
+      const at::Tensor plain = small_attention_reference(o.q, o.k, o.v, 3, 5, heads_of(shape));
+      EXPECT_TRUE(out.isnan().equal(plain.isnan())) << rank;
+      EXPECT_EQ(out.isnan().sum().item<int64_t>(), 3 * rank);
+      EXPECT_TRUE(out.nan_to_num().equal(plain.nan_to_num())) << rank;
+    }
+}
+
 TEST(SmallAttention, GradientsArriveAtOneTrialWithoutALeadingDimension) {
   const Shape s{1, 2, 4, 4, 6, 6, {2}};
   const Operands o = draw(s, at::kDouble);

@@ -87,15 +87,20 @@ RANKSCOPE_INLINE Vec<T> score_row(const Problem<T>& a, const T* k, const Vec<T>*
   return top;
 }
 
-/// chosen[j] = 1 for the first key with the largest score, else 0; over the scores.
+/// chosen[j] = 1 for the first key with the largest score, else 0; NaN for all where a score is one. Over the
+/// scores.
 template <class T>
 RANKSCOPE_INLINE void choose(T* scores, int64_t keys, Vec<T> top) {
   constexpr int W = lanes<T>;
-  Vec<T> open = splat<T>(1);
+  Vec<T> open = splat<T>(1), lost = {};
+  for (int64_t j = 0; j < keys; ++j) {
+    const Vec<T> s = load(scores + j * W);
+    lost += s == s ? splat<T>(0) : s;
+  }
   for (int64_t j = 0; j < keys; ++j) {
     const Vec<T> here = load(scores + j * W) == top ? open : splat<T>(0);
     open -= here;
-    store(scores + j * W, here);
+    store(scores + j * W, here + lost);
   }
 }
 

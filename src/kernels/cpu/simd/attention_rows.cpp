@@ -52,17 +52,21 @@ void softmax(T* scores, int64_t keys) {
   }
 }
 
-/// The first largest score of each query becomes 1, the others 0.
+/// The first largest score of each query becomes 1, the others 0; all of them NaN where one is.
 template <class T>
 void choose(T* scores, int64_t keys) {
   constexpr int W = lanes<T>, B = block<T>;
   for (T* column = scores; column < scores + B; column += W) {
-    Vec<T> top = load(column), open = splat<T>(1);
-    for (int64_t j = 1; j < keys; ++j) top = larger<T>(load(column + j * B), top);
+    Vec<T> top = load(column), open = splat<T>(1), lost = {};
+    for (int64_t j = 0; j < keys; ++j) {
+      const Vec<T> s = load(column + j * B);
+      top = larger<T>(s, top);
+      lost += s == s ? splat<T>(0) : s;
+    }
     for (int64_t j = 0; j < keys; ++j) {
       const Vec<T> here = load(column + j * B) == top ? open : splat<T>(0);
       open -= here;
-      store(column + j * B, here);
+      store(column + j * B, here + lost);
     }
   }
 }
