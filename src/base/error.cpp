@@ -69,24 +69,21 @@ unsigned code_of(std::string_view c) {
 std::string printable(std::string_view text, size_t limit) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
-    if (out.size() >= limit) return out + "...";
     const size_t n = utf8_sequence(text.substr(i));
     const auto c = static_cast<unsigned char>(text[i]);
     // C1 controls (U+0080..U+009F) are two bytes, 0xC2 0x80..0x9F, and drive terminals just as C0 does.
     const bool c1 = n == 2 && c == 0xC2 && static_cast<unsigned char>(text[i + 1]) < 0xA0;
-    if (n == 0 || c < 0x20 || c == 0x7F || c1) {
-      const size_t bytes = c1 ? 2 : 1;
-      for (size_t k = 0; k < bytes; ++k)
-        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i + k]));
-      i += bytes;
-    } else {
-      const std::string_view character = text.substr(i, n);
-      if (turns_direction(character))
-        out += fmt::format("\\u{:04x}", code_of(character));
-      else
-        out.append(character);
-      i += n;
-    }
+    const bool escaped = n == 0 || c < 0x20 || c == 0x7F || c1;
+    const std::string_view character = text.substr(i, !escaped ? n : c1 ? 2 : 1);
+    std::string shown;
+    if (escaped)
+      for (const char byte : character) shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(byte));
+    else
+      shown =
+          turns_direction(character) ? fmt::format("\\u{:04x}", code_of(character)) : std::string(character);
+    if (out.size() + shown.size() > limit) return out + "...";
+    out += shown;
+    i += character.size();
   }
   return out;
 }

@@ -50,7 +50,7 @@ Error unknown_name(std::string_view what, std::string_view name, const std::vect
                    std::string_view list_command = {});
 
 /// Printable form of text from outside: control characters and invalid UTF-8 as \xNN, marks that reverse the
-/// writing direction as \uNNNN, at most `limit` bytes.
+/// writing direction as \uNNNN; at most `limit` bytes, and three dots where the text goes on.
 std::string printable(std::string_view text, size_t limit = 120);
 
 }  // namespace rankscope

@@ -105,7 +105,7 @@ void add_device_options(CLI::App& app, ScanRequest& r) {
 void add_run_options(CLI::App& app, ScanRequest& r, const std::string& seeded) {
   add_device_options(app, r);
   app.add_option("--threads", r.threads, "CPU threads, 0 for all cores")
-      ->check(whole_number(0, 1024))
+      ->check(whole_number(0, kMostThreads))
       ->capture_default_str();
   app.add_option("--seed", r.seed, "Seed of " + seeded)->check(whole_number(0))->capture_default_str();
 }

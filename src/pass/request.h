@@ -15,6 +15,8 @@
 
 namespace rankscope {
 
+constexpr int kMostThreads = 1024;
+
 struct ScanRequest {
   std::filesystem::path model;
   std::string init;  // `scan`: a shape or a config.json at random initialisation instead
@@ -44,7 +46,7 @@ struct ScanRequest {
   std::string device = "cpu";
   int64_t device_memory = 0;          // bytes of a GPU's memory to use; 0: all that is free
   std::string precision = "float32";  // of products on a GPU: float32 or tf32
-  int threads = 0;                    // 0: all cores
+  int threads = 0;                    // up to kMostThreads; 0: all cores
   uint64_t seed = 0;
   Thresholds thresholds;
   bool show = false;  // keep what a report shows of the first sample: ScanResult::arrays

@@ -119,6 +119,8 @@ void prepare_run(const ScanRequest& request) {
   limit_device_memory(request.device, request.device_memory);
   allow_tf32(request.precision == "tf32");
   if (request.batch_size < 1) throw usage_error("--batch-size should be at least 1");
+  if (request.threads < 0 || request.threads > kMostThreads)
+    throw usage_error(fmt::format("--threads should be from 0 to {}, not {}", kMostThreads, request.threads));
   use_threads(request.threads);
   // Left alone, glibc raises its mmap threshold and keeps what it frees: the peak would grow with every
   // block. What is above the threshold goes back at once, at the price of fetching its pages again. Long

@@ -64,7 +64,12 @@ TEST(Printable, EscapesWhatTurnsTheDirectionOfWriting) {
   EXPECT_NE(Error("a\u202Eb").render().find("a\\u202eb"), std::string::npos);
 }
 
-TEST(Printable, CutsLongText) { EXPECT_EQ(printable("abcdef", 3), "abc..."); }
+TEST(Printable, CutsLongText) {
+  EXPECT_EQ(printable("abcdef", 3), "abc...");
+  EXPECT_EQ(printable("abc", 3), "abc");
+  EXPECT_EQ(printable("äöü", 3), "ä...");  // two bytes each
+  EXPECT_EQ(printable("ab\n", 3), "ab...");
+}
 
 }  // namespace
 }  // namespace rankscope

@@ -159,6 +159,19 @@ class NoRoom : public Measurement {
   }
 };
 
+TEST(Pass, NumbersOfThreadsThatCannotBeAreRefused) {
+  for (const int threads : {-1, kMostThreads + 1}) {
+    ScanRequest request;
+    request.threads = threads;
+    try {
+      prepare_run(request);
+      FAIL() << threads;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.message(), fmt::format("--threads should be from 0 to 1024, not {}", threads));
+    }
+  }
+}
+
 TEST(Pass, HalvesBatchesThatDoNotFitAndSaysSo) {
   const ModelSpec spec = tiny_spec();
   const auto source = random_source(spec, 1, "float64", "cpu");
