@@ -35,7 +35,8 @@ Ordered object(const Sentence& s) {
           {"value", number(s.value)},
           {"baseline", number(s.baseline)},
           {"threshold", number(s.threshold)},
-          {"found", s.found}};
+          {"found", s.found},
+          {"asked", s.asked}};
 }
 
 template <class Items>

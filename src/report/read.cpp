@@ -72,7 +72,7 @@ std::vector<Sentence> sentences(const Json& manifest, const std::string& place) 
     out.push_back({o.string("topic"), o.string("sentence"), o.boolean("known", true),
                    index_or_none(value("layer")), index_or_none(value("head")),
                    number_or_none(value("value")), number_or_none(value("baseline")),
-                   number_or_none(value("threshold")), o.boolean("found", false)});
+                   number_or_none(value("threshold")), o.boolean("found", false), o.boolean("asked", false)});
   }
   return out;
 }

@@ -62,7 +62,8 @@ TEST(JsonReport, TheVerdictKeepsItsNumbers) {
                                      {"value", 0.9},
                                      {"baseline", 0.1},
                                      {"threshold", 0.3},
-                                     {"found", false}}));
+                                     {"found", false},
+                                     {"asked", false}}));
   EXPECT_EQ(doc["notes"][0], "cut");
 }
 

@@ -28,7 +28,7 @@ class ReadResults : public testing::Test {
     table_.rows.push_back({"full", "x", 0, 1, "m", INFINITY, kNone, 3, -1, "all", "encoder"});
     table_.samples.push_back({"full", "hook_embed", -1, -1, "token_cosine", "content", 5, -0.125, "encoder"});
     write_results(folder_.path(),
-                  {table_, {{"sink", "no head is a sink", false, 3, 4, 0.5, kNone, 0.3}}, {}, manifest_});
+                  {table_, {{"sink", "no head is a sink", false, 3, 4, 0.5, kNone, 0.3, false, true}}, {}, manifest_});
   }
 
   TemporaryFolder folder_;
@@ -47,6 +47,7 @@ TEST_F(ReadResults, WhatWasWrittenReadsBackTheSame) {
   EXPECT_EQ(saved.verdict[0].head, 4);
   EXPECT_EQ(saved.verdict[0].threshold, 0.3);
   EXPECT_TRUE(std::isnan(saved.verdict[0].baseline));
+  EXPECT_TRUE(saved.verdict[0].asked);
   EXPECT_EQ(saved.name, folder_.path().filename().string());
 }
 

@@ -1,8 +1,10 @@
 // What the pass does where numbers are no longer finite, and where memory does not suffice.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "pass/fitting.h"
+#include "pass/scanned_model.h"
 #include "scan/pass_run.h"
 #include "spec/edit.h"
 
