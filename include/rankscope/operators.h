@@ -1,5 +1,11 @@
 // For users of the library: the fused kernels as differentiable functions of tensors (docs/OPERATORS.md).
+//
+// These functions trust their callers: operands whose shapes, types or devices do not fit together as each
+// header says are read out of bounds. The operators of the same names that torch's dispatcher has
+// (torch.ops.rankscope) check theirs first.
 #pragma once
+
+#include <ATen/ATen.h>
 
 #include "ops/adamw.h"
 #include "ops/delta_attention.h"

@@ -282,9 +282,12 @@ void print_notes(const Study& study, const std::string& metric, const std::vecto
         return published_value(study, one, config).has_value();
       });
     });
+    Cells said;  // a table may leave either out
+    for (const std::string& text : {table.budget, table.source})
+      if (!text.empty()) said.push_back(text);
     const std::string note = fmt::format(
-        "{}: {}; {}.{} {} of its {} values have ours beside them.{}", table.kind(), table.budget,
-        table.source,
+        "{}{}{}.{} {} of its {} values have ours beside them.{}", table.kind(), said.empty() ? "" : ": ",
+        fmt::join(said, "; "),
         in_ratio || shown.empty() ? fmt::format(" Ratio: the {} of our seeds over it.", table.statistic) : "",
         beside, table.rows.size(), otherwise_text(changed));
     for (const std::string& line : wrap(terminal_text(note), style.width)) out << line << "\n";

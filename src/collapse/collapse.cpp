@@ -234,6 +234,9 @@ ScanResult measure_collapse(const CollapseRequest& request, const ProgressCallba
   if (request.arithmetic == "split" && (request.minimiser || request.frozen_norm))
     throw usage_error(fmt::format("{} needs --arithmetic float32 or float64",
                                   request.minimiser ? "--minimiser" : "--frozen-norm"));
+  if (request.networks < 1 || request.networks > kMostNetworks)
+    throw usage_error(
+        fmt::format("--networks should be from 1 to {}, not {}", kMostNetworks, request.networks));
   if (request.networks > 1 && request.init.empty())
     throw usage_error("--networks draws several networks of a shape").hint("--init bert-base");
   if (request.arithmetic == "split" && request.scan.device != "cpu")

@@ -9,10 +9,12 @@
 
 namespace rankscope {
 
+constexpr int64_t kMostNetworks = 1000;  // of a request
+
 struct CollapseRequest {
-  ScanRequest scan;                    // model and input
-  std::string init;                    // a shape at random initialisation instead of a model
-  std::string preset;                  // "factorial", "paper", "published"; empty: by the arithmetic
+  ScanRequest scan;    // model and input
+  std::string init;    // a shape at random initialisation instead of a model; scan.init is not read
+  std::string preset;  // "factorial", "paper", "published"; empty: by the arithmetic
   std::string arithmetic = "float32";  // "float32", "float64", "split"
   int64_t networks = 1;      // of a shape: drawn with seed, seed + 1, ...; the same for every variant
   bool frozen_norm = false;  // a third kind of norm: statistics held at the whole network's

@@ -1,11 +1,13 @@
 #include "ops/linear_attention.h"
 
+#include <fmt/format.h>
 #include <torch/library.h>
 
 #include <cmath>
 #include <map>
 #include <tuple>
 
+#include "base/error.h"
 #include "kernels/cpu/running_attention.h"
 #include "kernels/cuda/running_attention.h"
 #include "ops/checks.h"
@@ -23,6 +25,25 @@ namespace {
 using at::Tensor;
 
 static_assert(kPairTokens == kRunningChunk);
+
+// What a call may work in on a thread: the table of monomials, and a state with those of a chunk of tokens.
+constexpr double kMostWorkGiB = 8;
+
+double state_rows_of(int64_t width, int64_t degree) {
+  if (degree == 0) return static_cast<double>(width);
+  double count = 1;
+  for (int64_t l = 1; l <= degree; ++l)
+    count = count * static_cast<double>(width + l) / static_cast<double>(l);
+  return count;
+}
+
+double work_gib(const Tensor& q, const Tensor& v, int64_t degree) {
+  constexpr double kTableBytes = 32;  // of a row, while the table is made
+  constexpr double kChunks = 3;       // of monomials: of queries, of keys, and their gradients
+  const double columns = static_cast<double>(v.size(2)) + kChunks * static_cast<double>(kPairTokens);
+  return state_rows_of(q.size(2), degree) * 0x1p-30 *
+         (kTableBytes + columns * static_cast<double>(q.element_size()));
+}
 
 // What kernels are told, with the monomials on the operands' device.
 struct Shape {
@@ -128,17 +149,18 @@ std::vector<Tensor> linear_attention_gradients(const Tensor& q, const Tensor& k,
   return {dq, dk, dv};
 }
 
-bool linear_attention_is_fused(const Tensor& q, int64_t degree) {
+bool linear_attention_is_fused(const Tensor& q, const Tensor& v, int64_t degree) {
+  if (const double work = work_gib(q, v, degree); work > kMostWorkGiB) {
+    if (q.size(1) <= kPairTokens) return false;  // the plain composition has no state there
+    throw usage_error(fmt::format(
+        "a width of {} makes a state of {:.3g} rows by {} at degree {}, which works in {:.3g} GiB: more than "
+        "the {} allowed",
+        q.size(2), state_rows_of(q.size(2), degree), v.size(2), degree, work, kMostWorkGiB));
+  }
   return fused_for(q) && (!q.is_cuda() || cuda::running_attention_takes(q.size(2), degree));
 }
 
-int64_t monomial_count(int64_t width, int64_t degree) {
-  if (degree == 0) return width;
-  double count = 1;
-  for (int64_t l = 1; l <= degree; ++l)
-    count = count * static_cast<double>(width + l) / static_cast<double>(l);
-  return std::llround(count);
-}
+int64_t monomial_count(int64_t width, int64_t degree) { return std::llround(state_rows_of(width, degree)); }
 
 Tensor monomials(const Tensor& x, int64_t degree) {
   if (degree == 0) return x;
@@ -183,7 +205,7 @@ Tensor linear_attention_reference(const Tensor& q_, const Tensor& k_, const Tens
 
 Tensor linear_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& keep,
                         int64_t degree) {
-  if (!linear_attention_is_fused(q, degree)) return linear_attention_reference(q, k, v, keep, degree);
+  if (!linear_attention_is_fused(q, v, degree)) return linear_attention_reference(q, k, v, keep, degree);
   const Tensor none = at::empty({0}, q.options());
   return LinearAttentionFunction::apply(q, k, v, keep.defined() ? keep.detach() : none, degree);
 }

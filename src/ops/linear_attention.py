@@ -37,10 +37,12 @@ def cases(ops):
 
 def refusals(ops, device):
     x = torch.ones(2, 8, 6, device=device)
+    wide = torch.ones(1, 80, 4000, device=device)
     return [
         (lambda: ops.linear_attention(x, x[:, :5], x), "shape of q"),
         (lambda: ops.linear_attention(x, x, x, x[:, 0]), "keep must be [2, 8]"),
         (lambda: ops.linear_attention(x, x, x, None, 4), "degree"),
+        (lambda: ops.linear_attention(wide, wide, wide, None, 3), "a state of 1.07e+10 rows by 4000"),
     ]
 
 

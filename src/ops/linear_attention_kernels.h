@@ -9,8 +9,9 @@
 
 namespace rankscope {
 
-/// Whether there are kernels for queries like these; otherwise the plain composition is all there is.
-bool linear_attention_is_fused(const at::Tensor& q, int64_t degree);
+/// Whether there are kernels for operands like these; otherwise the plain composition is all there is. Longer
+/// sequences of a width whose state no memory holds have neither, and are refused.
+bool linear_attention_is_fused(const at::Tensor& q, const at::Tensor& v, int64_t degree);
 
 /// linear_attention; keep without elements: everything is kept.
 at::Tensor linear_attention_values(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,

@@ -84,7 +84,7 @@ Tensor polynomial_attention_reference(const Tensor& q, const Tensor& k, const Te
 }
 
 Tensor polynomial_attention(const Tensor& q, const Tensor& k, const Tensor& v, int64_t degree) {
-  if (!linear_attention_is_fused(q, degree)) return polynomial_attention_reference(q, k, v, degree);
+  if (!linear_attention_is_fused(q, v, degree)) return polynomial_attention_reference(q, k, v, degree);
   return PolynomialAttentionFunction::apply(q, k, v, degree);
 }
 

@@ -26,10 +26,12 @@ def cases(ops):
 
 def refusals(ops, device):
     x = torch.ones(2, 8, 6, device=device)
+    wide = torch.ones(1, 80, 4000, device=device)
     return [
         (lambda: ops.polynomial_attention(x, x[:, :5], x, 2), "shape of q"),
         (lambda: ops.polynomial_attention(x, x, x, 0), "degree"),
         (lambda: ops.polynomial_attention(x, x, x, 4), "degree"),
+        (lambda: ops.polynomial_attention(wide, wide, wide, 3), "a state of 1.07e+10 rows by 4000"),
     ]
 
 

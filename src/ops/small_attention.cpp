@@ -2,6 +2,8 @@
 
 #include <torch/library.h>
 
+#include <limits>
+
 #include "ops/attention_kernels.h"
 #include "ops/checks.h"
 #include "ops/function.h"
@@ -95,6 +97,12 @@ class CrossAttention : public torch::autograd::Function<CrossAttention> {
   }
 };
 
+// One for the first largest score and zero for the others; NaN for all where one of them is.
+Tensor choice(const Tensor& scores) {
+  const Tensor chosen = at::zeros_like(scores).scatter_(3, scores.argmax(3, true), 1.0);
+  return chosen.masked_fill_(scores.isnan().any(3, true), std::numeric_limits<double>::quiet_NaN());
+}
+
 }  // namespace
 
 void self_attention_forward(const Tensor& qkv, int64_t tokens, const HeadShape& shape, const Tensor& out) {
@@ -125,8 +133,7 @@ Tensor small_attention_reference(const Tensor& q, const Tensor& k, const Tensor&
     const Tensor scores =
         at::matmul(split_heads(q, queries, heads), split_heads(k, keys, heads).transpose(2, 3)) *
         shape.scale[static_cast<size_t>(t)];
-    const Tensor pattern =
-        shape.hard ? at::zeros_like(scores).scatter_(3, scores.argmax(3, true), 1.0) : at::softmax(scores, 3);
+    const Tensor pattern = shape.hard ? choice(scores) : at::softmax(scores, 3);
     const Tensor z = at::matmul(pattern, split_heads(v, keys, shape.shared_values ? 1 : heads));
     out.push_back(z.transpose(1, 2).reshape({q.size(1), heads * z.size(3)}));
   }

@@ -1,5 +1,6 @@
 // Attention over short contexts with tiny heads, as an operator with a gradient: fused kernels where they
-// exist, a plain composition of tensor operations otherwise.
+// exist, a plain composition of tensor operations otherwise. As everywhere in ops/, the functions trust their
+// callers, and the operator of the same name checks (docs/OPERATORS.md).
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,8 @@ class SquaredErrorFunction : public torch::autograd::Function<SquaredErrorFuncti
 
 Tensor squared_error_sum_reference(const Tensor& answers, const Tensor& target, double weight, bool stacked) {
   const Tensor squares = (answers - target).square();
-  return (stacked ? squares.flatten(1).sum(1) : squares.sum()) * weight;
+  if (!stacked) return squares.sum() * weight;
+  return (squares.dim() > 1 ? squares.flatten(1).sum(1) : squares) * weight;
 }
 
 Tensor squared_error_sum(const Tensor& answers, const Tensor& target, double weight, bool stacked) {
@@ -79,8 +80,8 @@ namespace {
 Tensor call_squared_error(const Tensor& answers, const Tensor& target, double weight, bool stacked) {
   require_floats(answers, "answers");
   require_alike(target, answers, "target");
-  require(answers.dim() >= (stacked ? 2 : 1) && target.sizes() == answers.sizes(),
-          "target must have the shape of answers");
+  require(target.sizes() == answers.sizes(), "target must have the shape of answers");
+  require(!stacked || answers.dim() >= 1, "stacked answers need a dimension of trials: [trials, ...]");
   return squared_error_sum(answers, target, weight, stacked);
 }
 

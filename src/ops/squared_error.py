@@ -6,14 +6,14 @@ from operator_case import Case, normals
 
 def plain_squared_error(answers, target, weight, stacked):
     squares = (answers - target) ** 2
-    return weight * (squares.flatten(1).sum(1) if stacked else squares.sum())
+    return weight * (squares.reshape(len(squares), -1).sum(1) if stacked else squares.sum())
 
 
 def cases(ops):
     cases = []
-    for shape in [(2, 3, 5), (3, 40, 64)]:
+    for shape in [(2, 3, 5), (3, 40, 64), (7,), ()]:
         target = normals(*shape)
-        for stacked in (False, True):
+        for stacked in (False, True) if shape else (False,):
             cases.append(
                 Case(
                     lambda a, target=target, stacked=stacked: ops.squared_error(a, target.to(a), 0.25, stacked),
@@ -29,6 +29,7 @@ def refusals(ops, device):
     x = torch.ones(8, 6, device=device)
     return [
         (lambda: ops.squared_error(x, x[:4], 1.0), "shape of answers"),
+        (lambda: ops.squared_error(x[0, 0], x[0, 0], 1.0, True), "dimension of trials"),
     ]
 
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/error.h"
 #include "base/stats.h"
 #include "operator/frozen.h"
 #include "operator/jacobian.h"
@@ -16,6 +17,7 @@
 #include "pass/precision.h"
 #include "pass/report_sample.h"
 #include "pass/scanned_model.h"
+#include "paths/limits.h"
 #include "spectral/rows.h"
 
 namespace rankscope {
@@ -155,8 +157,7 @@ class OperatorMeasure {
     };
     map.in = copy(in);
     map.in_out = copy(in_out);
-    put("map_effective_rank",
-        effective_rank(spectrum_of(map.in.data(), map.tokens, map.tokens, 0x1p-52)));
+    put("map_effective_rank", effective_rank(spectrum_of(map.in.data(), map.tokens, map.tokens, 0x1p-52)));
     if (request_.scan.show && sample_ == kShownSample)
       for (const auto& [name, values] : {std::pair{"in", &map.in}, {"in_out", &map.in_out}})
         out.scan.arrays.push_back(pooled(fmt::format("operator.map.{}", name), *values, map.tokens));
@@ -211,10 +212,20 @@ void say(const OperatorRequest& request, ScanResult& result) {
   }
 }
 
+void require_numbers(const OperatorRequest& request) {
+  require_within(request.top, kTop, "--top");
+  require_within(request.applications, kApplications, "--applications");
+  require_within(request.probes, kProbes, "--probes");
+  require_within(request.jacobian_probes, kJacobianProbes, "--jacobian");
+  if (!std::isfinite(request.tolerance) || request.tolerance < 0)
+    throw usage_error(fmt::format("--tolerance should be a number of at least 0, not {}", request.tolerance));
+}
+
 }  // namespace
 
 OperatorResult measure_operator(const OperatorRequest& request, const ProgressCallback& progress) {
   const auto start = std::chrono::steady_clock::now();
+  require_numbers(request);
   prepare_run(request.scan);
   const ScannedModel model(request.scan, request.init);
   const ScanInput input = model.input();

@@ -10,7 +10,7 @@ namespace rankscope {
 
 struct OperatorRequest {
   ScanRequest scan;             // model, input and arithmetic
-  std::string init;             // a shape at random initialisation instead of a model
+  std::string init;             // a shape at random initialisation instead of a model; scan.init is not read
   int64_t top = 16;             // singular values
   double tolerance = 1e-4;      // relative residual they should have
   int64_t applications = 160;   // of the operator and its adjoint, at most, for them

@@ -21,6 +21,7 @@
 #include "pass/stream_metrics.h"
 #include "paths/chained.h"
 #include "paths/layer_paths.h"
+#include "paths/limits.h"
 #include "paths/sampled.h"
 
 namespace rankscope {
@@ -279,6 +280,9 @@ Finding where_the_norm_is(const ResultTable& table, const ModelSpec& spec) {
 
 ScanResult measure_paths(const PathsRequest& request, const ProgressCallback& progress) {
   const auto start = std::chrono::steady_clock::now();
+  require_within(request.paths, kPathsInADraw, "--paths");
+  require_within(request.repeats, kRepeats, "--repeats");
+  require_within(request.chains, kChains, "--chains");
   prepare_run(request.scan);
   const Semantics semantics = semantics_of(request.semantics);
   const std::vector<std::string> known{"length", "layer", "head"};

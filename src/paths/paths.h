@@ -8,9 +8,9 @@
 namespace rankscope {
 
 struct PathsRequest {
-  ScanRequest scan;                  // model, input and arithmetic
-  std::string init;                  // a shape at random initialisation instead of a model
-  std::string by = "length";         // "length", "layer", "head"
+  ScanRequest scan;           // model, input and arithmetic
+  std::string init;           // a shape at random initialisation instead of a model; scan.init is not read
+  std::string by = "length";  // "length", "layer", "head"
   std::string semantics = "frozen";  // "frozen", "rerun", "subpaths"
   bool grade_mlp = false;            // count MLPs as parts of their own
   bool grade_norm = false;           // and norms, as what they do beyond passing on

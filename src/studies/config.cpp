@@ -55,11 +55,6 @@ bool same_type(const Scalar& like, Scalar& value) {
   return false;
 }
 
-std::string range_text(const Key& key) {
-  if (key.low > -1e300 && key.high < 1e300) return fmt::format("from {} to {}", key.low, key.high);
-  return key.low > -1e300 ? fmt::format("of at least {}", key.low) : fmt::format("of at most {}", key.high);
-}
-
 Scalar from_json(const Json& value, const std::string& name) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number_integer()) return value.get<int64_t>();
@@ -136,15 +131,25 @@ Scalar checked(const Key& key, Scalar value, const std::string& place) {
   if (const std::string* word = std::get_if<std::string>(&value)) {
     if (!key.also.empty() && *word == key.also) return key.otherwise;
     if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), *word) == key.choices.end())
-      throw refuse(fmt::format("one of {}", fmt::join(key.choices, ", ")))
-          .hint(nearest(*word, key.choices, 1).front());
+      throw refuse(values_text(key)).hint(nearest(*word, key.choices, 1).front());
   } else if (!std::holds_alternative<bool>(value)) {
     const double n = std::holds_alternative<double>(value) ? std::get<double>(value)
                                                            : static_cast<double>(std::get<int64_t>(value));
     if (!(n >= key.low && n <= key.high))  // NaN too
-      throw refuse(fmt::format("{} {}", expected_type(key.otherwise), range_text(key)));
+      throw refuse(values_text(key));
   }
   return value;
+}
+
+std::string values_text(const Key& key) {
+  if (!key.choices.empty()) return fmt::format("one of {}", fmt::join(key.choices, ", "));
+  const std::string type = expected_type(key.otherwise);
+  const bool numbers =
+      std::holds_alternative<int64_t>(key.otherwise) || std::holds_alternative<double>(key.otherwise);
+  const bool from = numbers && key.low > -1e300, to = numbers && key.high < 1e300;
+  if (from && to) return fmt::format("{} from {} to {}", type, key.low, key.high);
+  if (from) return fmt::format("{} of at least {}", type, key.low);
+  return to ? fmt::format("{} of at most {}", type, key.high) : type;
 }
 
 const Key& find_key(const std::vector<Key>& keys, std::string_view name, const std::string& place) {
@@ -153,7 +158,7 @@ const Key& find_key(const std::vector<Key>& keys, std::string_view name, const s
     if (key.name == name) return key;
     known.push_back(key.name);
   }
-  throw unknown_name("key", name, known).in(place);
+  throw unknown_name("key", name, known, "rankscope study keys RUNNER").in(place);
 }
 
 const Scalar& value_or_default(const Config& config, const std::vector<Key>& keys, const std::string& name,
@@ -179,17 +184,16 @@ Config complete(const std::vector<Key>& keys, const Config& given, const std::st
 }
 
 // FNV-1a with a final mix. Not SHA-256: a trial must have the same name where OpenSSL is missing.
-std::string trial_id(std::string_view runner, const Config& config) {
+std::string short_hash(std::string_view bytes) {
   uint64_t hash = 0xcbf29ce484222325;
-  const auto feed = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  };
-  feed(runner);
-  feed("\n");
-  feed(canonical(config));
+  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9;
   hash = (hash ^ (hash >> 27)) * 0x94d049bb133111eb;
   return fmt::format("{:016x}", hash ^ (hash >> 31));
+}
+
+std::string trial_id(std::string_view runner, const Config& config) {
+  return short_hash(fmt::format("{}\n{}", runner, canonical(config)));
 }
 
 bool is_trial_id(std::string_view text) {

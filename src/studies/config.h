@@ -29,6 +29,9 @@ struct Key {
 /// The value, without the sign of a zero: -0.0 would be a setting, and a trial, of its own.
 double plain_zero(double value);
 
+/// "a whole number from 1 to 64", "one of none, unit": what the key may be.
+std::string values_text(const Key& key);
+
 /// Checked access; a missing key or another type is a fault of the program, not of the user.
 bool flag(const Config& config, std::string_view key);
 int64_t integer(const Config& config, std::string_view key);
@@ -62,7 +65,10 @@ Scalar checked(const Key& key, Scalar value, const std::string& place);
 /// value of the wrong type, out of range or not among the choices is an error that names the key.
 Config complete(const std::vector<Key>& keys, const Config& given, const std::string& place);
 
-/// Sixteen hexadecimal digits: the hash of the runner's name and the canonical text.
+/// Sixteen hexadecimal digits that are the same on every machine. No defence against who wants them equal.
+std::string short_hash(std::string_view bytes);
+
+/// The hash of the runner's name and the canonical text.
 std::string trial_id(std::string_view runner, const Config& config);
 bool is_trial_id(std::string_view text);
 

@@ -158,16 +158,22 @@ GridPoint point_at(const Plan& plan, const Config& base, size_t index) {
   return out;
 }
 
-// A figure over a key that no trial has would be empty without a word, and so would be a column.
+// A figure over a key that no trial has would be empty without a word, and so would be a column, or a row
+// that no trial can stand beside.
 void require_known_keys(const Study& study, const Runner& runner) {
   const auto require = [&](const std::string& name, const char* where) {
     if (!name.empty()) find_key(runner.keys, name, fmt::format("{}, {}", study.place, where));
   };
   require(study.figure.x, "x of [figure]");
   for (const std::string& name : study.figure.by) require(name, "by of [figure]");
-  for (const Published& table : study.published)
+  for (const Published& table : study.published) {
     for (const std::string& name : table.columns)
       require(name, table.printed ? "columns of [published]" : "columns of [reference]");
+    for (const Published::Row& row : table.rows)
+      for (size_t i = 0; i < row.point.size(); ++i)
+        checked(find_key(runner.keys, table.columns[i], study.place), row.point[i],
+                fmt::format("{}, line {}", study.place, row.line));
+  }
 }
 
 // The same for what is read off trials: told before hours of training, not behind them. A study without a
@@ -177,7 +183,8 @@ void require_known_results(const Study& study, const Runner& runner) {
   const auto require = [&](const std::string& name, const std::string& where) {
     if (!name.empty() &&
         std::find(runner.results.begin(), runner.results.end(), name) == runner.results.end())
-      throw unknown_name("result", name, runner.results).in(fmt::format("{}, {}", study.place, where));
+      throw unknown_name("result", name, runner.results, fmt::format("rankscope study keys {}", runner.name))
+          .in(fmt::format("{}, {}", study.place, where));
   };
   const Figure& figure = study.figure;
   if (!figure.x.empty() || figure.y != Figure().y) require(figure.y, "y of [figure]");
@@ -259,7 +266,7 @@ const Runner& find_runner(const std::vector<const Runner*>& runners, const std::
     if (runner->name == name) return *runner;
     known.emplace_back(runner->name);
   }
-  throw unknown_name("runner", name, known).in(place);
+  throw unknown_name("runner", name, known, "rankscope study keys").in(place);
 }
 
 }  // namespace rankscope

@@ -109,8 +109,10 @@ const toml::table* part(const toml::table& file, const char* name, const std::st
   return node == nullptr ? nullptr : node->as_table();
 }
 
+int line_of(const toml::node& node) { return static_cast<int>(node.source().begin.line); }
+
 void note(Study& study, const std::string& key, const toml::node& node) {
-  const int line = static_cast<int>(node.source().begin.line);
+  const int line = line_of(node);
   const auto [first, fresh] = study.lines.emplace(key, line);
   if (!fresh)
     throw usage_error(fmt::format("\"{}\" is set twice: in line {} and in line {}", key, first->second, line))
@@ -148,6 +150,7 @@ std::vector<std::string> keys_as_written(const toml::table& table) {
 Axis coupled_axis(Study& study, const Reader& from, const std::string& name, const toml::array& points) {
   Axis axis;
   axis.names = keys_as_written(*points.get(0)->as_table());
+  if (axis.names.empty()) throw from.wrong(name, "tables with keys and their values", points);
   for (const std::string& key : axis.names) note(study, key, *points.get(0)->as_table()->get(key));
   for (const toml::node& item : points) {
     const toml::table* point = item.as_table();
@@ -222,7 +225,7 @@ Published read_published(const Reader& from) {
     std::vector<Scalar> point;
     for (size_t i = 0; i < fixed; ++i) point.push_back(from.scalar("rows", *cells->get(i)));
     for (size_t i = fixed; i < wanted; ++i) {
-      out.rows.push_back({point, published_value(from, *cells->get(i))});
+      out.rows.push_back({point, published_value(from, *cells->get(i)), line_of(item)});
       if (!across.empty()) out.rows.back().point.push_back(values[i - fixed]);
       if (out.rows.back().value != out.rows.back().value) {
         out.rows.pop_back();

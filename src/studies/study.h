@@ -39,6 +39,7 @@ struct Published {
   struct Row {
     std::vector<Scalar> point;  // a value for each column
     double value = 0;
+    int line = 0;  // of the file
   };
   std::vector<Row> rows;
   bool printed = true;  // in a paper, or in a figure of one

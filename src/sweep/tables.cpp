@@ -24,6 +24,11 @@ double value_of(const StoredTrial& trial, const std::string& metric) {
 // A standard error of fewer numbers is not to be trusted three times over.
 constexpr double kEnoughSequences = 64;
 
+// The result that all seeds of a point measure on one test set: what that set errs by is common to them and
+// does not average out. The error of any other result is one of draws that the seed chooses, and is in the
+// scatter over seeds already.
+constexpr const char* kOnOneTestSet = "test_mse";
+
 // The values that a key has in the study; none where that is not known.
 std::vector<std::string> values_of(const Study& study, const std::string& key) {
   std::vector<std::string> out;
@@ -80,11 +85,11 @@ Summary summarise(const Point& point, const std::string& metric) {
     if (const double value = value_of(trial, metric); std::isfinite(value)) out.every.push_back(value);
   const Estimate mean = arithmetic_mean(out.every);
   out.mean = mean.value;
-  // Seeds share one test set, so what it errs by is common to them all and does not average out.
   double of_test = 0;
-  for (const StoredTrial& trial : point.trials)
-    if (const double error = value_of(trial, metric + "_stderr"); std::isfinite(error))
-      of_test += error / static_cast<double>(point.trials.size());
+  if (metric == kOnOneTestSet)
+    for (const StoredTrial& trial : point.trials)
+      if (const double error = value_of(trial, metric + "_stderr"); std::isfinite(error))
+        of_test += error / static_cast<double>(point.trials.size());
   out.stderr_ = std::hypot(mean.stderr_, of_test);
   out.median = median(out.every);
   out.best = std::nan("");

@@ -22,7 +22,7 @@ struct Summary {
   std::vector<double> every;  // by seed
   double mean = 0, median = 0;
   double best = 0;     // the lowest; of an accuracy the highest; NaN where neither is better
-  double stderr_ = 0;  // over seeds and of the test set they share; NaN for one seed
+  double stderr_ = 0;  // over seeds and, of test_mse, of the test set they share; NaN for one seed
 };
 
 /// Keys that came later are not in configurations at their defaults, nor in trials' names. Here they are

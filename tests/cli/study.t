@@ -105,11 +105,10 @@ What cannot be is refused before anything runs, by name.
     in   study quick
     try  queries=0 or model=layer
   [2]
-  $ rankscope study run quick rnak=8
+  $ rankscope study run quick rnak=8 2>&1 | sed 's/all [0-9]*)/all N)/'
   error: there is no key "rnak"
     in   rnak=8
-    try  rank, task, n
-  [2]
+    try  rank, task, n   (rankscope study keys RUNNER shows all N)
   $ rankscope study run quick rank=eight
   error: rank: expected a whole number, but got eight
     in   rank=eight
@@ -126,7 +125,7 @@ What cannot be is refused before anything runs, by name.
     try  quick, fig1, figN   (rankscope study list shows all N)
   $ rankscope study runn quick
   error: there is no study command "runn"
-    try  run, list, resume   (rankscope study --help shows all 7)
+    try  run, list, resume   (rankscope study --help shows all 8)
   [2]
   $ rankscope study run quick --sedes 3
   error: there is no option "--sedes"
@@ -149,21 +148,19 @@ What cannot be is refused before anything runs, by name.
     in   mine.toml, line 3
     try  without the quotes: d = 8
   [2]
-  $ printf 'title = "Mine"\nrunner = "train"\n[fixed]\nd = 16\n[grid]\nrnak = [1, 8]\n' > mine.toml; rankscope study run mine.toml
+  $ printf 'title = "Mine"\nrunner = "train"\n[fixed]\nd = 16\n[grid]\nrnak = [1, 8]\n' > mine.toml; rankscope study run mine.toml 2>&1 | sed 's/all [0-9]*)/all N)/'
   error: there is no key "rnak"
     in   mine.toml, line 6
-    try  rank, task, n
-  [2]
+    try  rank, task, n   (rankscope study keys RUNNER shows all N)
   $ printf 'title = "Mine"\nruner = "train"\n' > mine.toml; rankscope study run mine.toml
   error: there is no key "runer"
     in   mine.toml, line 2
     try  runner, paper, fixed
   [2]
-  $ printf 'title = "Mine"\nrunner = "trian"\n' > mine.toml; rankscope study run mine.toml
+  $ printf 'title = "Mine"\nrunner = "trian"\n' > mine.toml; rankscope study run mine.toml 2>&1 | sed 's/all [0-9]*)/all N)/'
   error: there is no runner "trian"
     in   mine.toml
-    try  train, circle, kinds
-  [2]
+    try  train, circle, kinds   (rankscope study keys shows all N)
   $ rankscope study resume nowhere
   error: there is no study in this folder: it has no study.db
     in   nowhere
@@ -328,11 +325,10 @@ A setting at its default is a setting: it is named beside a reference. A result 
   start_scale=1 (the study has 2)
   $ printf 'runner = "train"\n[fixed]\ntask = "nearest"\ndata = "ortho"\nmodel = "layer"\nqueries = 1\nd = 4\nn = 2\ntest_sequences = 64\n[grid]\nrank = [1, 4]\n[protocol]\nsteps = 5\nseeds = 1\n[figure]\nx = "rank"\nlines = ["tf32_rounding"]\n' > my.toml; rankscope study run ./my.toml --threads 1 --out my -q | grep ^note
   note: none of these trials has tf32_rounding, the lines of the figure
-  $ sed 's/^lines.*/bound = "lower_bond"/' my.toml > not.toml; rankscope study run ./not.toml --dry-run
+  $ sed 's/^lines.*/bound = "lower_bond"/' my.toml > not.toml; rankscope study run ./not.toml --dry-run 2>&1 | sed 's/all [0-9]*)/all N)/'
   error: there is no result "lower_bond"
     in   ./not.toml, bound of [figure]
-    try  lower_bound, steps_done, seconds
-  [2]
+    try  lower_bound, steps_done, seconds   (rankscope study keys train shows all N)
   $ for typo in 'lines = ["nope"]' 'y = "nope"' '[published]\nmetric = "nope"\nrows = [[1]]'; do sed "s/^lines.*/$typo/" my.toml > not.toml; rankscope study run ./not.toml --out not 2>&1 | sed -n 2p; done; test -e not || echo "nothing was made"
     in   ./not.toml, lines of [figure]
     in   ./not.toml, y of [figure]

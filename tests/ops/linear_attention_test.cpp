@@ -1,5 +1,6 @@
 #include "ops/linear_attention.h"
 
+#include "base/error.h"
 #include "ops/ops_support.h"
 
 namespace rankscope {
@@ -58,6 +59,32 @@ TEST(LinearAttention, RecurrentChunkedAndParallelFormsAgree) {
         EXPECT_LE(distance(parallel(in, forgets, degree), expected), limit) << n;
       }
   }
+}
+
+TEST(LinearAttention, AStateThatNoMemoryHoldsIsRefused) {
+  const auto fault = [](int64_t tokens, int64_t width, int64_t degree) -> std::string {
+    const at::Tensor x = at::zeros({1, 1, 1}).expand({1, tokens, width});
+    try {
+      linear_attention(x, x, x, {}, degree);
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return "";
+  };
+  // C(4003, 3) rows of 4 bytes for each of 4000 values and 3 * 64 tokens, and 32 of the table.
+  EXPECT_EQ(
+      fault(65, 4000, 3),
+      "a width of 4000 makes a state of 1.07e+10 rows by 4000 at degree 3, which works in 1.67e+05 GiB: "
+      "more than the 8 allowed");
+  EXPECT_NE(fault(65, 1'000'000, 0), "");  // a state without monomials
+}
+
+TEST(LinearAttention, SequencesWithoutAStateMayBeOfAnyWidth) {
+  at::manual_seed(1);
+  const auto draw = [] { return at::randn({1, kPairTokens, 4000}, at::kDouble) * 0.01; };
+  const Operands in{draw(), draw(), draw(), {}};
+  const at::Tensor expected = parallel(in, false, 3);
+  EXPECT_LE(distance(linear_attention(in.q, in.k, in.v, {}, 3), expected), 1e-12 * largest(expected));
 }
 
 TEST(LinearAttention, RecurrentAndChunkedFormsAgreeOver8192Tokens) {

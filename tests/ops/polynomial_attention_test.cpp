@@ -1,5 +1,6 @@
 #include "ops/polynomial_attention.h"
 
+#include "base/error.h"
 #include "ops/ops_support.h"
 
 namespace rankscope {
@@ -29,6 +30,11 @@ TEST(PolynomialAttention, ItsWeightsAreThePolynomialOverTheirSum) {
       EXPECT_LE(distance(polynomial_attention_reference(x[0], x[1], x[2], degree), expected), limit) << n;
     }
   }
+}
+
+TEST(PolynomialAttention, AStateThatNoMemoryHoldsIsRefused) {
+  const at::Tensor wide = at::zeros({1, 1, 1}).expand({1, 80, 4000});
+  EXPECT_THROW(polynomial_attention(wide, wide, wide, 3), Error);
 }
 
 TEST(PolynomialAttention, EqualValuesComeOutAsTheyWentIn) {

@@ -10,8 +10,8 @@ struct Case {
   bool stacked;
 };
 
-const std::vector<Case> kCases{{{5, 16, 64}, false}, {{3, 5, 7, 13}, true}, {{1, 1}, false},
-                               {{2, 1}, true},       {{2, 0, 4}, true},     {{2, 300, 64}, true}};
+const std::vector<Case> kCases{{{5, 16, 64}, false}, {{3, 5, 7, 13}, true}, {{1, 1}, false}, {{2, 1}, true},
+                               {{2, 0, 4}, true},    {{2, 300, 64}, true},  {{7}, true},     {{}, false}};
 constexpr double kWeight = 0.03;
 
 TEST(SquaredErrorSum, IsAsExactAsThePlainComposition) {

@@ -430,6 +430,20 @@ TEST(Collapse, SeveralNetworksNeedAShape) {
   EXPECT_THROW(measure_collapse(request, {}), Error);
 }
 
+TEST(Collapse, NumbersOfNetworksThatCannotBeAreRefused) {
+  for (const int64_t networks : {int64_t{0}, int64_t{-1}, kMostNetworks + 1}) {
+    CollapseRequest request;
+    request.init = "bert-base";
+    request.networks = networks;
+    try {
+      measure_collapse(request, {});
+      FAIL() << networks;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.message(), fmt::format("--networks should be from 1 to 1000, not {}", networks));
+    }
+  }
+}
+
 TEST(Collapse, SharedStepsGiveWhatEachVariantGivesAlone) {
   // Alone, a variant shares nothing.
   const ScanResult together = measure_collapse(on_fixture("float64"), {});

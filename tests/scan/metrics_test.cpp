@@ -83,7 +83,7 @@ TEST(Metrics, OfAnOperatorAreDescribed) {
   OperatorRequest r;
   r.scan = request();
   r.top = 2;
-  r.probes = 2;
+  r.probes = 3;
   r.jacobian_probes = 1;
   expect_described(measure_operator(r, {}).scan);
 }

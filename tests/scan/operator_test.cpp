@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "base/error.h"
 #include "scan/fixture_request.h"
 
 namespace rankscope {
@@ -64,6 +65,29 @@ TEST(OperatorReadings, PoolAWideMapForAPageWithoutLosingAnyOfIt) {
              static_cast<double>(pooled.values[static_cast<size_t>(a * 96 + b)]);
   for (const double v : m.in_out) whole += v, size += std::fabs(v);
   EXPECT_NEAR(sum, whole, 1e-7 * size);  // kept as float32
+}
+
+TEST(OperatorReadings, NumbersThatCannotBeAreRefusedBeforeTheModelIsRead) {
+  const auto fault = [](auto set) -> std::string {
+    OperatorRequest request;
+    request.scan.model = "/nowhere";
+    set(request);
+    try {
+      measure_operator(request, {});
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return "";
+  };
+  EXPECT_EQ(fault([](auto& r) { r.top = 0; }), "--top should be from 1 to 1000, not 0");
+  EXPECT_EQ(fault([](auto& r) { r.top = -1; }), "--top should be from 1 to 1000, not -1");
+  EXPECT_EQ(fault([](auto& r) { r.applications = 0; }), "--applications should be from 2 to 1000000, not 0");
+  EXPECT_EQ(fault([](auto& r) { r.probes = 2; }), "--probes should be from 3 to 100000, not 2");
+  EXPECT_EQ(fault([](auto& r) { r.jacobian_probes = -1; }), "--jacobian should be from 0 to 100000, not -1");
+  EXPECT_EQ(fault([](auto& r) { r.tolerance = -1; }), "--tolerance should be a number of at least 0, not -1");
+  EXPECT_EQ(fault([](auto& r) { r.tolerance = std::nan(""); }),
+            "--tolerance should be a number of at least 0, not nan");
+  EXPECT_EQ(fault([](auto&) {}).find("--"), std::string::npos);  // the model, then
 }
 
 TEST(OperatorReadings, LeaveTheJacobianOutInFloat32AndSaySo) {

@@ -176,6 +176,26 @@ TEST(PathReadings, AlphaIsWhatALayerPassesOn) {
   }
 }
 
+TEST(PathReadings, NumbersThatCannotBeAreRefusedBeforeTheModelIsRead) {
+  const auto fault = [](auto set) -> std::string {
+    PathsRequest request;
+    request.scan.model = "/nowhere";
+    request.semantics = "rerun";
+    set(request);
+    try {
+      measure_paths(request, {});
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return "";
+  };
+  EXPECT_EQ(fault([](auto& r) { r.repeats = 0; }), "--repeats should be from 1 to 1000, not 0");
+  EXPECT_EQ(fault([](auto& r) { r.repeats = -1; }), "--repeats should be from 1 to 1000, not -1");
+  EXPECT_EQ(fault([](auto& r) { r.paths = 0; }), "--paths should be from 1 to 100000, not 0");
+  EXPECT_EQ(fault([](auto& r) { r.chains = 0; }), "--chains should be from 1 to 100000, not 0");
+  EXPECT_EQ(fault([](auto&) {}).find("--"), std::string::npos);  // the model, then
+}
+
 TEST(PathReadings, WrongWordsAreAnswered) {
   PathsRequest request = on_fixture("bert");
   request.by = "heads";

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/philox.h"
 #include "operator/frozen.h"
 #include "operator/paths.h"
@@ -208,6 +209,57 @@ TEST(PathAccuracyRunner, ReadsOneTrainingInManyWays) {
   EXPECT_EQ(alone[7].values, together[7].values);
   runner.export_model(jobs[9], folder.path() / "exported");
   EXPECT_TRUE(std::filesystem::exists(folder.path() / "exported" / "config.json"));
+}
+
+// A trial is a function of its configuration, which has the name of the file alone.
+TEST(PathAccuracyRunner, ATextThatChangedBehindItsNetworkIsRefused) {
+  TemporaryFolder folder;
+  const Runner& runner = runner_path_accuracy;
+  const std::filesystem::path file = folder.path() / "text.txt";
+  const std::string before = "a rose is a rose\nis it a rose\n", after = "a rose is it a\nrose is a rose\n";
+  const auto job = [&](int64_t length) {
+    const Config config = complete(runner.keys,
+                                   {{"task", std::string("memorise")},
+                                    {"text", file.string()},
+                                    {"length", length},
+                                    {"layers", int64_t{1}},
+                                    {"heads", int64_t{1}},
+                                    {"d", int64_t{4}},
+                                    {"tokens", int64_t{4}},
+                                    {"train", int64_t{2}},
+                                    {"test", int64_t{2}},
+                                    {"epochs", int64_t{1}}},
+                                   "test");
+    const std::string id = trial_id(runner.name, config);
+    return TrialJob{id, config, folder.path() / id};
+  };
+  const auto accuracy = [&](int64_t length) {
+    const std::vector<TrialJob> jobs{job(length)};
+    const std::atomic<bool> stop{false};
+    double found = -1;
+    RunContext context;
+    context.stop = &stop;
+    context.finished = [&](size_t, const Outcome& o) { found = o.values.at("full_accuracy"); };
+    runner.run(jobs, context);
+    return found;
+  };
+  write_file(file, before);
+  const double whole = accuracy(0);
+  EXPECT_EQ(accuracy(1), whole);
+  write_file(file, after);
+  try {
+    accuracy(1);
+    FAIL() << "another text was asked";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message(),
+              "the text has changed since this network was trained on it: give the old one back, or begin in "
+              "another folder with --out");
+    EXPECT_EQ(e.place(), "text=" + file.string());
+  }
+  EXPECT_THROW(runner.export_model(job(0), folder.path() / "exported"), Error);
+  write_file(file, before);
+  EXPECT_EQ(accuracy(1), whole);
+  EXPECT_NO_THROW(runner.export_model(job(0), folder.path() / "exported"));
 }
 
 TEST(PathAccuracyRunner, RefusesPathsLongerThanTheNetwork) {

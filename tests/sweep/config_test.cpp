@@ -48,12 +48,28 @@ TEST(Config, AnotherWordForADefaultIsTheDefault) {
   EXPECT_EQ(to_text(checked(key, std::string("hard"), "test")), "hard");
 }
 
+TEST(Config, WhatAKeyMayBeIsSaidInWords) {
+  const auto said = [](Scalar otherwise, double low, double high) {
+    return values_text(
+        {.name = "x", .otherwise = std::move(otherwise), .help = "", .low = low, .high = high});
+  };
+  EXPECT_EQ(said(int64_t{1}, 1, 64), "a whole number from 1 to 64");
+  EXPECT_EQ(said(0.5, 0, 1e300), "a number of at least 0");
+  EXPECT_EQ(said(0.5, -1e300, 1), "a number of at most 1");
+  EXPECT_EQ(said(0.5, -1e300, 1e300), "a number");
+  EXPECT_EQ(said(true, -1e300, 1e300), "true or false");
+  EXPECT_EQ(said(std::string(), 0, 0), "a word");
+  EXPECT_EQ(values_text({.name = "x", .otherwise = std::string("a"), .help = "", .choices = {"a", "b"}}),
+            "one of a, b");
+}
+
 TEST(Config, WhatIsWrongIsNamed) {
   const auto fault = [](const Config& given) {
     return error_of([&] { complete(keys(), given, "my.toml, line 3"); });
   };
   EXPECT_EQ(fault({{"heds", int64_t{1}}}).render(),
-            "error: there is no key \"heds\"\n  in   my.toml, line 3\n  try  heads, d, bias\n");
+            "error: there is no key \"heds\"\n  in   my.toml, line 3\n  try  heads, d, bias"
+            "   (rankscope study keys RUNNER shows all 10)\n");
   EXPECT_EQ(fault({{"rank", 1.5}}).message(), "rank: expected a whole number, but got 1.5");
   EXPECT_EQ(fault({{"rank", int64_t{0}}}).message(),
             "rank: expected a whole number from 1 to 1024, but got 0");

@@ -88,9 +88,11 @@ TEST(Study, AWrongKeyIsNamedWithItsLineAndTheNearestKnown) {
   EXPECT_EQ(fault(kStudy, "[grid]", "[gird]"),
             "error: there is no key \"gird\"\n  in   ranks.toml, line 7\n  try  grid, fixed, title\n");
   EXPECT_EQ(fault(without_fixed_heads(), "steps = 3", "step = 3"),
-            "error: there is no key \"step\"\n  in   ranks.toml, line 10\n  try  steps, seed, d\n");
+            "error: there is no key \"step\"\n  in   ranks.toml, line 10\n  try  steps, seed, d"
+            "   (rankscope study keys RUNNER shows all 10)\n");
   EXPECT_EQ(fault(without_fixed_heads(), "norm = [", "nrom = ["),
-            "error: there is no key \"nrom\"\n  in   ranks.toml, line 7\n  try  norm, lr, d\n");
+            "error: there is no key \"nrom\"\n  in   ranks.toml, line 7\n  try  norm, lr, d"
+            "   (rankscope study keys RUNNER shows all 10)\n");
   EXPECT_EQ(
       fault(without_fixed_heads(), "\"none\", \"unit\"", "\"none\", \"uint\""),
       "error: norm: expected one of none, unit, but got uint\n  in   ranks.toml, line 7\n  try  unit\n");
@@ -149,12 +151,34 @@ TEST(Study, KeysOfFiguresAndTablesAreKeysOfTrials) {
     return error_of([&] { trials(study(without_fixed_heads() + more), fake_runner(), {}); }).render();
   };
   EXPECT_EQ(fault("[figure]\nx = \"rnak\"\n"),
-            "error: there is no key \"rnak\"\n  in   ranks.toml, x of [figure]\n  try  rank, bias, d\n");
+            "error: there is no key \"rnak\"\n  in   ranks.toml, x of [figure]\n  try  rank, bias, d"
+            "   (rankscope study keys RUNNER shows all 10)\n");
   EXPECT_EQ(fault("[figure]\nx = \"rank\"\nby = [\"nrom\"]\n"),
-            "error: there is no key \"nrom\"\n  in   ranks.toml, by of [figure]\n  try  norm, lr, d\n");
-  EXPECT_EQ(
-      fault("[reference]\ncolumns = [\"rnak\"]\nrows = [[1, 0.3]]\n"),
-      "error: there is no key \"rnak\"\n  in   ranks.toml, columns of [reference]\n  try  rank, bias, d\n");
+            "error: there is no key \"nrom\"\n  in   ranks.toml, by of [figure]\n  try  norm, lr, d"
+            "   (rankscope study keys RUNNER shows all 10)\n");
+  EXPECT_EQ(fault("[reference]\ncolumns = [\"rnak\"]\nrows = [[1, 0.3]]\n"),
+            "error: there is no key \"rnak\"\n  in   ranks.toml, columns of [reference]\n  try  rank, bias, d"
+            "   (rankscope study keys RUNNER shows all 10)\n");
+}
+
+// No trial could stand beside such a value, and nobody would be told.
+TEST(Study, CellsOfATableAreValuesOfTheirKeys) {
+  const auto fault = [](const std::string& rows) {
+    return error_of([&] { trials(study(without_fixed_heads() + rows), fake_runner(), {}); }).render();
+  };
+  EXPECT_NO_THROW(
+      trials(study(without_fixed_heads() + "[published]\ncolumns = [\"rank\"]\nrows = [[1.0, 0.3]]\n"),
+             fake_runner(), {}));
+  EXPECT_EQ(fault("[published]\ncolumns = [\"rank\"]\nrows = [[1, 0.3],\n[\"a\", 0.2]]\n"),
+            "error: rank: expected a whole number, but got a\n  in   ranks.toml, line 15\n");
+  EXPECT_EQ(fault("[reference]\ncolumns = [\"norm\"]\nacross = \"rank\"\nvalues = [true]\n"
+                  "rows = [[\"none\", 0.3]]\n"),
+            "error: rank: expected a whole number, but got true\n  in   ranks.toml, line 16\n");
+}
+
+TEST(Study, KeysThatVaryTogetherAreAtLeastOne) {
+  EXPECT_EQ(error_of([] { study("runner = \"fake\"\n[grid]\npoints = [{}]\n"); }).render(),
+            "error: points: expected tables with keys and their values\n  in   ranks.toml, line 3\n");
 }
 
 // Before anything is trained: a note behind hours of training comes too late.
@@ -171,16 +195,16 @@ TEST(Study, ResultsOfFiguresAndTablesAreResultsOfTheRunner) {
       study(without_fixed_heads() + figure + "bound = \"lower_bound\"\nlines = [\"floor\"]\n"), runner, {}));
   EXPECT_EQ(fault(figure + "y = \"tset_mse\"\n"),
             "error: there is no result \"tset_mse\"\n  in   ranks.toml, y of [figure]\n"
-            "  try  test_mse, floor, lower_bound\n");
+            "  try  test_mse, floor, lower_bound   (rankscope study keys fake shows all 3)\n");
   EXPECT_EQ(fault(figure + "bound = \"lower_bond\"\n"),
             "error: there is no result \"lower_bond\"\n  in   ranks.toml, bound of [figure]\n"
-            "  try  lower_bound, floor, test_mse\n");
+            "  try  lower_bound, floor, test_mse   (rankscope study keys fake shows all 3)\n");
   EXPECT_EQ(fault(figure + "lines = [\"floor\", \"flor\"]\n"),
             "error: there is no result \"flor\"\n  in   ranks.toml, lines of [figure]\n"
-            "  try  floor, test_mse, lower_bound\n");
+            "  try  floor, test_mse, lower_bound   (rankscope study keys fake shows all 3)\n");
   EXPECT_EQ(fault("[reference]\nmetric = \"nope\"\nrows = [[0.3]]\n"),
             "error: there is no result \"nope\"\n  in   ranks.toml, metric of [reference]\n"
-            "  try  floor, test_mse, lower_bound\n");
+            "  try  floor, test_mse, lower_bound   (rankscope study keys fake shows all 3)\n");
   runner.results = {"mse"};  // a study without a figure has not asked for the usual y
   EXPECT_NO_THROW(trials(study(without_fixed_heads()), runner, {}));
   EXPECT_EQ(error_of([&] { trials(study(without_fixed_heads() + figure), runner, {}); }).place(),

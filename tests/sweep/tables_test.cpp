@@ -32,6 +32,18 @@ TEST(Tables, SeedsAreGroupedAndEverySeedIsKept) {
   EXPECT_EQ(varying(all), std::vector<std::string>{"rank"});
 }
 
+// The draws of `vote` are the seed's own: their error shrinks with more seeds, as the scatter over them does.
+TEST(Tables, AnErrorOfDrawsThatTheSeedChoosesIsNoPartOfTheErrorOverSeeds) {
+  std::vector<StoredTrial> trials;
+  for (int64_t seed = 0; seed < 4; ++seed) {
+    trials.push_back(trial(1, seed, 0.1));
+    trials.back().values["advantage"] = seed % 2 == 0 ? 0.2 : 0.4;
+    trials.back().values["advantage_stderr"] = 0.1;
+  }
+  // Four values .1 from their mean: a variance of 4 / 3 of .01, over four.
+  EXPECT_NEAR(summarise(points(trials)[0], "advantage").stderr_, std::sqrt(0.01 / 3), 4 * 0x1p-53);
+}
+
 TEST(Tables, APublishedValueIsFoundByItsColumnsWhateverTheTypeOfTheNumber) {
   const Published table{"test_mse", "best", "", "", {"rank"}, {{{int64_t{1}}, 0.5}, {{8.0}, 0.25}}};
   Study study;

@@ -161,7 +161,7 @@ std::function<int(Io&)> prepare_collapse(CLI::App& app) {
       ->type_name("NAME");
   app.add_option("--networks", o->request.networks,
                  "With --init: draw this many networks, the same ones for every variant")
-      ->check(whole_number(1, 1000))
+      ->check(whole_number(1, kMostNetworks))
       ->capture_default_str();
   app.add_flag("--frozen-norm", o->request.frozen_norm,
                "factorial: norms with the statistics of the whole network, too (norm-statistics)");

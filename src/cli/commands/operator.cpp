@@ -18,6 +18,7 @@
 #include "cli/engine.h"
 #include "cli/input_options.h"
 #include "cli/options.h"
+#include "paths/limits.h"
 #include "report/columns.h"
 #include "report/text.h"
 
@@ -144,21 +145,21 @@ std::function<int(Io&)> prepare_operator(CLI::App& app) {
   o->input.request.dtype = "float64";
   add_input_options(app, o->input);
   app.add_option("--top", o->request.top, "Singular values")
-      ->check(whole_number(1, 1000))
+      ->check(whole_number(kTop.least, kTop.most))
       ->capture_default_str();
   app.add_option("--applications", o->request.applications,
                  "At most this many applications of the operator and its adjoint for them")
-      ->check(whole_number(2, 1'000'000))
+      ->check(whole_number(kApplications.least, kApplications.most))
       ->capture_default_str();
   app.add_option("--tolerance", o->request.tolerance, "Relative residual they should have")
       ->check(number_from())
       ->capture_default_str();
   app.add_option("--probes", o->request.probes, "Random vectors behind the ranks of the unfoldings")
-      ->check(whole_number(3, 100'000))
+      ->check(whole_number(kProbes.least, kProbes.most))
       ->capture_default_str();
   app.add_option("--jacobian", o->request.jacobian_probes,
                  "Random directions behind the distance from the Jacobian, 0 for none")
-      ->check(whole_number(0, 100'000))
+      ->check(whole_number(kJacobianProbes.least, kJacobianProbes.most))
       ->capture_default_str();
   app.add_flag("--no-map", o->no_map, "Leave the token-to-token map out: it costs one application a token");
   app.add_option("--dtype", o->input.request.dtype, "Arithmetic: float32 or float64")

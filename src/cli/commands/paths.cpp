@@ -18,6 +18,7 @@
 #include "cli/options.h"
 #include "cli/path_counts.h"
 #include "paths/layer_paths.h"
+#include "paths/limits.h"
 #include "report/columns.h"
 #include "report/text.h"
 
@@ -237,15 +238,15 @@ std::function<int(Io&)> prepare_paths(CLI::App& app) {
   app.add_flag("--grade-mlp", o->request.grade_mlp, "Count MLPs as parts of their own");
   app.add_flag("--grade-norm", o->request.grade_norm, "Count norms too, as what they do beyond passing on");
   app.add_option("--paths", o->request.paths, "rerun, subpaths: different paths in a draw")
-      ->check(whole_number(1, 100'000))
+      ->check(whole_number(kPathsInADraw.least, kPathsInADraw.most))
       ->capture_default_str();
   app.add_option("--repeats", o->request.repeats, "rerun, subpaths: draws, for the error bars")
-      ->check(whole_number(1, 1000))
+      ->check(whole_number(kRepeats.least, kRepeats.most))
       ->capture_default_str();
   app.add_flag("--chained", o->request.chained,
                "Multiply attention matrices along sampled paths: how far from rank one");
   app.add_option("--chains", o->request.chains, "chained: different paths of each length")
-      ->check(whole_number(1, 100'000))
+      ->check(whole_number(kChains.least, kChains.most))
       ->capture_default_str();
   app.add_flag("--reference-order", o->request.reference_order,
                "chained: P_1 ... P_k as in the published code, not P_k ... P_1");

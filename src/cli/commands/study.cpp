@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 #include "cli/study.h"
+#include "cli/study_keys.h"
 
 namespace rankscope {
 namespace {
@@ -55,6 +56,10 @@ std::function<int(Io&)> prepare_study(CLI::App& app) {
   };
   app.require_subcommand(1);
   does(subcommand(app, "list", "The built-in studies"), study_list);
+  does(subcommand(app, "keys", "The runners; of one, what its trials can be told and what they measure"),
+       study_keys)
+      ->add_option("RUNNER", o->study, "One of those that study keys lists")
+      ->check(some_name());
   CLI::App* run = does(subcommand(app, "run", "Run a study, or go on with one"), study_run);
   run->add_option("STUDY", o->study, "A name from study list, or a TOML file")->required();
   run->add_option("KEY-VALUES", o->overrides,
@@ -113,6 +118,7 @@ extern const Command command_study{
     .name = "study",
     .summary = "Train small models to answer a question about rank, beside the published figure",
     .examples = {"rankscope study list", "rankscope study run quick",
+                 "rankscope study keys train     what a study of this runner can set, and what it measures",
                  "rankscope study run fig1 --device cuda --seeds 3 --steps 10000 --dry-run",
                  "rankscope study run fig1 rank=48 --out out/fig1      adds trials to that store",
                  "rankscope study run my-sweep.toml lr=0.003,0.01 rank=1,8,64",

@@ -105,8 +105,8 @@ void run_hypotheses(std::span<const TrialJob> jobs, const RunContext& context) {
   if (text(config, "look") == kStart) {
     trained.parameters = initial_parameters(training.network, training.init_seed);
   } else {
-    auto done =
-        train_shared(training, shared_folder(jobs.front(), kHypotheses, hypotheses_network(config)), context);
+    auto done = train_shared(training, shared_folder(jobs.front(), kHypotheses, hypotheses_network(config)),
+                             context, t.data.text);
     if (!done) return;
     trained = std::move(*done);
   }
@@ -143,7 +143,7 @@ void export_hypotheses(const TrialJob& job, const std::filesystem::path& folder)
   const TokenData data = t.task->make(t.data);
   export_shared(scaled_training(job.config, t, data),
                 shared_folder(job, kHypotheses, hypotheses_network(job.config)), std::string(t.task->name),
-                &data.test, folder);
+                &data.test, folder, t.data.text);
 }
 
 }  // namespace

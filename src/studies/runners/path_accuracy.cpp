@@ -100,8 +100,9 @@ void run_path_accuracy(std::span<const TrialJob> jobs, const RunContext& context
   const TokenTrial t = token_trial_of(config);
   const TokenData data = t.task->make(t.data);
   const TrialSpec training = training_of(t, data);
-  const auto trained = train_shared(
-      training, shared_folder(jobs.front(), kPathAccuracy, path_accuracy_network(config)), context);
+  const auto trained =
+      train_shared(training, shared_folder(jobs.front(), kPathAccuracy, path_accuracy_network(config)),
+                   context, t.data.text);
   if (!trained) return;
   if (trained->failed) return fail_all(jobs, context, *trained);
   // Paths are read in float64: a length that carries little is a small difference of large sums.
@@ -121,7 +122,7 @@ void export_path_accuracy(const TrialJob& job, const std::filesystem::path& fold
   const TokenTrial t = token_trial_of(job.config);
   const TokenData data = t.task->make(t.data);
   export_shared(training_of(t, data), shared_folder(job, kPathAccuracy, path_accuracy_network(job.config)),
-                std::string(t.task->name), &data.test, folder);
+                std::string(t.task->name), &data.test, folder, t.data.text);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ Outcome recall(const Config& c) {
   const int64_t d = integer(c, "d"), m = integer(c, "pairs"), draws = integer(c, "draws");
   double pairs = 0, bits = 0, rank = 0, effective = 0;
   for (int64_t draw = 0; draw < draws; ++draw) {
-    const auto seed = static_cast<uint64_t>(integer(c, "seed") * 1000003 + draw);
+    const uint64_t seed = static_cast<uint64_t>(integer(c, "seed")) * 1000003 + static_cast<uint64_t>(draw);
     const at::Tensor drawn = normal_matrix(seed, stream_of("recall keys"), m, d),
                      k = drawn / drawn.norm(2, {1}, true),
                      v = at::sign(normal_matrix(seed, stream_of("recall values"), m, d));

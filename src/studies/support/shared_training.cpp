@@ -1,13 +1,29 @@
 #include "studies/support/shared_training.h"
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/held_folder.h"
 #include "train/export.h"
 
 namespace rankscope {
 namespace {
 
-constexpr const char *kPrecision = "fp32", *kModel = "model.safetensors";
+constexpr const char *kPrecision = "fp32", *kModel = "model.safetensors", *kTextHash = "text-hash";
+
+std::string hash_of(const TokenSet& set) {
+  return short_hash({reinterpret_cast<const char*>(set.ids.data()), set.ids.size() * sizeof(int64_t)}) + "\n";
+}
+
+// A network of an earlier version has no hash beside it, and is taken as it is.
+void require_same_text(const TrialSpec& training, const std::filesystem::path& folder,
+                       const std::string& text) {
+  const std::filesystem::path kept = folder / kTextHash;
+  if (!text.empty() && std::filesystem::exists(kept) && read_file(kept) != hash_of(*training.set))
+    throw Error(
+        "the text has changed since this network was trained on it: give the old one back, or begin in "
+        "another folder with --out")
+        .in("text=" + text);
+}
 
 }  // namespace
 
@@ -21,10 +37,12 @@ std::filesystem::path shared_folder(const TrialJob& job, std::string_view runner
 }
 
 std::optional<TrainOutcome> train_shared(const TrialSpec& training, const std::filesystem::path& folder,
-                                         const RunContext& context) {
+                                         const RunContext& context, const std::string& text) {
+  require_same_text(training, folder, text);
   if (const auto done = load_finished(folder / kModel, training))
     return TrainOutcome{.record = done->record, .step = done->step, .parameters = done->parameters};
   HeldFolder(folder.parent_path()).make({folder.filename().string()});
+  if (!text.empty()) write_file(folder / kTextHash, hash_of(*training.set));
   std::optional<TrainOutcome> out;
   const int64_t steps = training.protocol.steps;
   const double step_flops = training_flops(training) / static_cast<double>(steps);
@@ -44,7 +62,8 @@ std::optional<TrainOutcome> train_shared(const TrialSpec& training, const std::f
 }
 
 void export_shared(const TrialSpec& training, const std::filesystem::path& from, const std::string& task,
-                   const TokenSet* words, const std::filesystem::path& folder) {
+                   const TokenSet* words, const std::filesystem::path& folder, const std::string& text) {
+  require_same_text(training, from, text);
   const auto done = load_finished(from / kModel, training);
   if (!done) throw Error("the trial's network is not there").in(from.string()).hint("run the trial again");
   TrainedModel(training, done->parameters, words).write(task, folder);

@@ -20,13 +20,16 @@ Config without_view(Config config, const std::vector<Key>& keys, const std::vect
 std::filesystem::path shared_folder(const TrialJob& job, std::string_view runner, const Config& without_view);
 
 /// Trains, or reads what is there, telling `context` how far it is. Nothing when stopped.
+///
+/// `text`, where the set was read from one, is a file that may change behind the configuration that names it:
+/// what was read is kept beside the network as a hash, and an error where it is not the same any more.
 std::optional<TrainOutcome> train_shared(const TrialSpec& training, const std::filesystem::path& folder,
-                                         const RunContext& context);
+                                         const RunContext& context, const std::string& text = {});
 
 /// Writes the network trained in `from` as a folder that `scan` reads, an error where there is none; `task`
-/// and `words` are what TrainedModel (train/export.h) wants to know.
+/// and `words` are what TrainedModel (train/export.h) wants to know, `text` as above.
 void export_shared(const TrialSpec& training, const std::filesystem::path& from, const std::string& task,
-                   const TokenSet* words, const std::filesystem::path& folder);
+                   const TokenSet* words, const std::filesystem::path& folder, const std::string& text = {});
 
 /// What every trial says about its training.
 void describe(const TrainOutcome& trained, Outcome& outcome);
