@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <ostream>
+#include <span>
 #include <string_view>
 
 #include "report/head_cells.h"
@@ -29,6 +30,8 @@ constexpr double kLogFrom = 5;         // a range that large is drawn on a logar
 constexpr double kSinkMargin = 3;      // nats, where the manifest does not say
 constexpr int kCurveWidth = 24;        // of a residual beside its variant, at most
 constexpr int kNumbersWidth = 35;      // of the numbers beside it and the gaps between them
+constexpr int kLayerLabel = 6;         // of a layer in its table
+constexpr int kLayerCell = 9;          // of a number there
 constexpr size_t kMostAblations = 12;  // single heads taken out: more lines than this say little
 
 struct Column {
@@ -62,15 +65,15 @@ class Page {
 
   int width() const { return style_.width; }
   const TerminalStyle& style() const { return style_; }
-  void line(std::string_view text = {}) { out_ << fit(text, style_.width) << '\n'; }
-  void heading(std::string_view text) { painted("1", fit(text, style_.width)); }
-  void quiet(std::string_view text) { painted("2", fit(text, style_.width)); }
+  void line(std::string_view text = {}) { out_ << fit(known(text), style_.width) << '\n'; }
+  void heading(std::string_view text) { painted("1", fit(known(text), style_.width)); }
+  void quiet(std::string_view text) { painted("2", fit(known(text), style_.width)); }
 
   /// A label, then text wrapped beside it.
   void labelled(std::string_view label, std::string_view text, int label_width, bool dim) {
     const int indent = std::min(label_width, style_.width / 2);
     bool first = true;
-    for (const std::string& piece : wrap(text, style_.width - indent)) {
+    for (const std::string& piece : wrap(known(text), style_.width - indent)) {
       const std::string whole = pad_right(first ? label : "", indent) + piece;
       first = false;
       dim ? quiet(whole) : line(whole);
@@ -78,6 +81,16 @@ class Page {
   }
 
  private:
+  // In characters that the terminal knows: sentences have one that not all do.
+  std::string known(std::string_view text) const {
+    constexpr std::string_view kSign = "±";
+    std::string out(text);
+    if (style_.unicode) return out;
+    for (size_t at = out.find(kSign); at != std::string::npos; at = out.find(kSign, at))
+      out.replace(at, kSign.size(), "+-");
+    return out;
+  }
+
   void painted(const char* code, std::string_view text) {
     if (style_.colour)
       out_ << "\x1b[" << code << 'm' << text << "\x1b[0m\n";
@@ -127,26 +140,37 @@ void print_layers(const VariantProfile& p, const std::string& name, Page& page) 
   const std::vector<Column> columns = columns_of(p);
   if (columns.empty()) return;
 
-  const auto row = [&](std::string_view label, const auto& cell) {
-    std::string line = pad_right(label, 6);
-    for (const Column& c : columns) line += ' ' + pad_left(cell(c), 9);
-    return line;
-  };
   std::string title = name;
   if (!p.stream.empty()) title = terminal_text(p.stream, 20) + ": " + title;
   if (const auto curve = residuals(p); !curve.empty())
     title += "  " + sparkline(curve, 16, page.style().unicode);
+  std::string where;
   if (std::any_of(columns.begin(), columns.end(), [](const Column& c) { return c.of_tokens; }))
-    title += fmt::format("  {} tokens at {}, {} sample{}", p.content ? "content" : "all",
-                         !p.pre_norm           ? "hook_resid_post"
-                         : p.stream == "cross" ? "ln_cross.hook_normalized"
-                                               : "ln1.hook_normalized",
-                         p.samples, p.samples == 1 ? "" : "s");
-  page.heading(title);
-  page.quiet(row("layer", [](const Column& c) { return std::string(c.title); }));
-  for (const LayerNumbers& l : p.layers)
-    page.line(row(l.label, [&](const Column& c) { return cell_text(l, c); }));
-  page.line();
+    where = fmt::format("  {} tokens at {}, {} sample{}", p.content ? "content" : "all",
+                        !p.pre_norm           ? "hook_resid_post"
+                        : p.stream == "cross" ? "ln_cross.hook_normalized"
+                                              : "ln1.hook_normalized",
+                        p.samples, p.samples == 1 ? "" : "s");
+  if (display_width(title + where) <= page.width()) {
+    page.heading(title + where);
+  } else {
+    page.heading(title);
+    for (const std::string& piece : wrap(where, page.width() - 2)) page.heading("  " + piece);
+  }
+  // What does not fit beside the others stands below them.
+  const auto room = static_cast<size_t>(std::max(1, (page.width() - kLayerLabel) / (kLayerCell + 1)));
+  for (size_t first = 0; first < columns.size(); first += room) {
+    const std::span<const Column> some(columns.data() + first, std::min(room, columns.size() - first));
+    const auto row = [&](std::string_view label, const auto& cell) {
+      std::string line = pad_right(label, kLayerLabel);
+      for (const Column& c : some) line += ' ' + pad_left(cell(c), kLayerCell);
+      return line;
+    };
+    page.quiet(row("layer", [](const Column& c) { return std::string(c.title); }));
+    for (const LayerNumbers& l : p.layers)
+      page.line(row(l.label, [&](const Column& c) { return cell_text(l, c); }));
+    page.line();
+  }
 }
 
 // What the columns mean, once for all tables.

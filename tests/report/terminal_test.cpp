@@ -47,6 +47,45 @@ TEST(Terminal, OneVariantIsOneTableOfLayers) {
             "\n");
 }
 
+TEST(Terminal, OnANarrowTerminalColumnsThatDoNotFitStandBelow) {
+  ResultTable t;
+  add_variant(t, "full", 1, 0.2, 0.0);
+  TerminalStyle style;
+  style.width = 40;
+  EXPECT_TRUE(print(t, {}, style)
+                  .starts_with("full  █▆\n"
+                               "  content tokens at hook_resid_post, 8\n"
+                               "  samples\n"
+                               "layer   residual  eff.rank    cosine\n"
+                               "embed        0.9      0.45       0.1\n"
+                               "0            0.7      0.35       0.3\n"
+                               "\n"
+                               "layer    entropy     sinks   massive\n"
+                               "embed          -         -         -\n"
+                               "0            0.4       0.5     12345\n"
+                               "\n"))
+      << print(t, {}, style);
+}
+
+TEST(Terminal, AHeadingThatIsTooLongForOneLineHasTwo) {
+  const std::string name = "replace:softmax=sigmoid@L1,L2,L3,L4";
+  ResultTable t;
+  add_variant(t, name, 2, 0.2, 0.0);
+  EXPECT_TRUE(print(t).starts_with(name + "  █▆▅\n  content tokens at hook_resid_post, 8 samples\nlayer"))
+      << print(t);
+}
+
+TEST(Terminal, WithoutUnicodeASentenceIsPlain) {
+  ResultTable t;
+  add_variant(t, "full", 2, 0.2, 0.0);
+  Sentence s{"sink", "the strongest is L0H4 with margin 2.38 ± 0.12 nats, of 4.30 ± 0.36"};
+  TerminalStyle style;
+  style.unicode = false;
+  const std::string text = print(t, {s}, style);
+  EXPECT_NE(text.find("2.38 +- 0.12 nats, of 4.30 +- 0.36"), std::string::npos) << text;
+  EXPECT_TRUE(std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 128; })) << text;
+}
+
 TEST(Terminal, TokensOfAnExpertAreNotCountedAsSamples) {
   ResultTable t;
   add_variant(t, "full", 2, 0.2, 0.0);

@@ -3,6 +3,7 @@
 export interface Break {
   at: number; // the value at which the scale changes
   rest: "above" | "below"; // on which side the curves lie that would otherwise be flat
+  next: number; // the nearest value on the other side
 }
 
 /** Least and largest. A loop: as arguments of one call, the points of many learning curves would be too many. */
@@ -14,19 +15,37 @@ export function extent(values: number[]): { low: number; high: number } {
 
 const flat = 0.2; // curves that have less than this share of the axis to themselves are flattened
 
+const clear = 0.06; // of a part of a broken axis: what comes nearer to the break would be drawn over by it
+
+/**
+ * The break beyond `edge`, where what is flat ends. Values of the far curves that come near to it join what is flat, since the break would hide them; there
+ * is none where that takes too much of the axis. `sign` is 1 where the far curves lie above, -1 where they lie below.
+ */
+function breakBeyond(values: number[], edge: number, end: number, far: number, sign: 1 | -1): Break | null {
+  for (const next of values.filter((v) => sign * (v - edge) > 0).sort((a, b) => sign * (a - b))) {
+    const size = Math.abs(edge - end);
+    if (size >= 1.5 * flat * Math.abs(far - end)) return null;
+    if (Math.abs(next - edge) > clear * (size + Math.abs(far - edge))) return { at: edge, rest: sign > 0 ? "below" : "above", next };
+    edge = next;
+  }
+  return null;
+}
+
 /**
  * Where an axis has to break: one curve, or a third of them, runs so far away that those which remain, at least two, would share less than a fifth of
  * it. The fewest curves that do so count as away. `curves` hold the values as the axis has them: logarithms of a logarithmic one.
  */
 export function axisBreak(curves: number[][]): Break | null {
   const ranges = curves.filter((c) => c.length > 0).map(extent);
-  const total = Math.max(...ranges.map((r) => r.high)) - Math.min(...ranges.map((r) => r.low));
+  const { low, high } = extent(curves.flat());
   for (let away = 1; away <= Math.max(1, Math.floor(ranges.length / 3)) && ranges.length - away > 1; away++) {
     const above = [...ranges].sort((a, b) => a.low - b.low).slice(away);
     const below = [...ranges].sort((a, b) => b.high - a.high).slice(away);
     const size = (rest: typeof ranges): number => Math.max(...rest.map((r) => r.high)) - Math.min(...rest.map((r) => r.low));
-    if (size(above) < flat * total) return { at: Math.min(...above.map((r) => r.low)), rest: "above" };
-    if (size(below) < flat * total) return { at: Math.max(...below.map((r) => r.high)), rest: "below" };
+    const found =
+      (size(above) < flat * (high - low) && breakBeyond(curves.flat(), Math.min(...above.map((r) => r.low)), high, low, -1)) ||
+      (size(below) < flat * (high - low) && breakBeyond(curves.flat(), Math.max(...below.map((r) => r.high)), low, high, 1));
+    if (found) return found;
   }
   return null;
 }
@@ -105,7 +124,8 @@ export function planAxis(curves: number[][], rules: { y: number; label: string }
     return { domain: [from(a), from(b)], share: 0, breakAt: null, ticks: log ? logTicks([from(a), from(b)], room) : linearTicks(a, b, Math.min(6, room)), beyond };
   }
   const rest = found.rest === "above" ? high - found.at : found.at - low;
-  const margin = Math.max(rest * 0.12, least / 2);
+  const beside = Math.abs(found.next - found.at); // room for the break; `clear` of the far part is kept to the next value there
+  const margin = Math.min(Math.max(rest * 2 * clear, least / 2), beside - clear * Math.abs((found.rest === "above" ? low : high) - found.at));
   const at = found.rest === "above" ? found.at - margin : found.at + margin;
   if (found.rest === "above") high += margin;
   else low -= margin;

@@ -125,8 +125,9 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const edge = (d: CurvePoint, y: number | undefined): number => (y === undefined || !Number.isFinite(y) ? d.y : o.logY ? Math.max(y, floor / 10) : y);
   const steps = [...new Set(data.map((d) => d.x))].sort((a, b) => a - b);
   const widest = textWidth(tick(o.xDomain?.[1] ?? steps.at(-1) ?? 0));
+  const right = Math.max(14, Math.min(40, widest) / 2 + 2); // half of the last number stands there
   const wholes = o.wholeX && steps.length > 0 ? wholeTicks(o.xDomain?.[0] ?? steps[0] ?? 0, o.xDomain?.[1] ?? steps.at(-1) ?? 0, (width - left) / (14 + widest)) : undefined;
-  const exact = steps.length <= 10 && steps.every((x) => tick(x).length <= 5) && fitSideBySide(steps, width - left - 14);
+  const exact = steps.length <= 10 && steps.every((x) => tick(x).length <= 5) && fitSideBySide(steps, width - left - right);
   const xTicks = !o.logX ? wholes : exact ? steps : logTicks(steps, (width - left) / 34);
   const yTicks = (height - 64) / 14;
   const ends = (c: Curve): number[] => c.points.flatMap((p) => [p.y, edge(p, p.low), edge(p, p.high)]);
@@ -141,12 +142,20 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const marks: Plot.Markish[] = [
     Plot.gridY(ticks, { stroke: t.grid, strokeOpacity: 1 }),
     Plot.axisY(ticks, { label: null, tickSize: 0, text: tick }),
-    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(xTicks ? { ticks: xTicks, text: tick } : {}), }),
+    Plot.axisX({ label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 4, labelOffset: 34, ...(xTicks ? { ticks: xTicks, text: tick } : { tickFormat: tick }) }),
     Plot.text([o.yLabel], { frameAnchor: "top-left", dy: -20, dx: -left + 4, textAnchor: "start", fill: t.quiet }),
   ];
-  for (const rule of o.rules ?? []) {
-    if ((o.logY && rule.y <= 0) || plan.beyond.includes(rule)) continue;
-    marks.push(Plot.ruleY([rule.y], { stroke: t.quiet, strokeDasharray: "2 4" }));
+  const rules = (o.rules ?? []).filter((rule) => !(o.logY && rule.y <= 0) && !plan.beyond.includes(rule));
+  for (const rule of rules) marks.push(Plot.ruleY([rule.y], { stroke: t.quiet, strokeDasharray: "2 4" }));
+  // What is wide lies under what is thin, whatever curve it is of: no band hides a line, no line a word, no word a point.
+  const banded = shown.filter((c) => c.points.some((p) => p.low !== undefined));
+  for (const c of banded) {
+    const ends = { x: "x", y1: (d: CurvePoint) => edge(d, d.low), y2: (d: CurvePoint) => edge(d, d.high) };
+    marks.push(c.line === false ? Plot.ruleX(c.points, { ...ends, stroke: c.colour }) : Plot.areaY(c.points, { ...ends, fill: c.colour, fillOpacity: Math.min(0.16, 0.6 / banded.length) }));
+  }
+  for (const c of shown)
+    if (c.line !== false) marks.push(Plot.lineY(c.points, { x: "x", y: "y", stroke: c.colour, strokeWidth: c.width ?? 2, strokeDasharray: c.dash ?? "", strokeLinejoin: "round" }));
+  for (const rule of rules) {
     const end = freeEnd(rule.y, data, o.logY ?? false);
     marks.push(Plot.text([rule.label], { y: rule.y, frameAnchor: end, textAnchor: end === "right" ? "end" : "start", dy: plan.breakAt === null ? -6 : 9, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
   }
@@ -155,14 +164,8 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
     const end = freeEnd((up ? plan.domain.at(-1) : plan.domain[0]) ?? 0, data, o.logY ?? false);
     marks.push(Plot.text([`${rule.label} ${up ? "↑" : "↓"} off this axis`], { frameAnchor: `${up ? "top" : "bottom"}-${end}`, textAnchor: end === "right" ? "end" : "start", dx: end === "left" ? 4 : 0, dy: (up ? 4 : -4) + (up ? 14 : -14) * i, fill: t.quiet, stroke: t.paper, strokeWidth: 4 } as Plot.TextOptions));
   });
-  for (const c of shown) {
-    if (c.points.some((p) => p.low !== undefined) && c.line !== false)
-      marks.push(Plot.areaY(c.points, { x: "x", y1: (d: CurvePoint) => edge(d, d.low), y2: (d: CurvePoint) => edge(d, d.high), fill: c.colour, fillOpacity: 0.16 }));
-    else if (c.points.some((p) => p.low !== undefined))
-      marks.push(Plot.ruleX(c.points, { x: "x", y1: (d: CurvePoint) => edge(d, d.low), y2: (d: CurvePoint) => edge(d, d.high), stroke: c.colour }));
-    if (c.line !== false) marks.push(Plot.lineY(c.points, { x: "x", y: "y", stroke: c.colour, strokeWidth: c.width ?? 2, strokeDasharray: c.dash ?? "", strokeLinejoin: "round" }));
+  for (const c of shown)
     if (c.dots !== false) marks.push(Plot.dot(c.points, { x: "x", y: "y", r: c.hollow ? 4 : 2.6, ...(c.hollow ? { stroke: c.colour, strokeWidth: 1.6, fill: t.paper } : { fill: c.colour }) }));
-  }
   for (const p of data.filter((d) => d.marked)) marks.push(Plot.dot([p], { x: "x", y: "y", r: 7, stroke: t.accent, strokeWidth: 2 }));
   const foot = height + (alone ? top - 22 : 0) - 42;
   const svg = Plot.plot({
@@ -170,7 +173,7 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
     width,
     height: height + (alone ? top - 22 : 0),
     marginLeft: left,
-    marginRight: 14,
+    marginRight: right,
     marginTop: top,
     marginBottom: 42,
     x: { type: o.logX ? "log" : "linear", ...(o.xDomain ? { domain: o.xDomain } : data.length === 0 ? { domain: [1, 10] } : {}) },
@@ -181,7 +184,7 @@ export function drawCurves(curves: Curve[], o: CurveOptions, t: Theme, width: nu
   const x = svg.scale("x");
   const y = svg.scale("y");
   const note = plan.breakAt === null ? "" : `The scale of the axis changes at ${tick(Number(plan.breakAt.toPrecision(2)))}.`;
-  if (plan.breakAt !== null) drawBreak(svg, y.apply(plan.breakAt), left, width - 14, t);
+  if (plan.breakAt !== null) drawBreak(svg, y.apply(plan.breakAt), left, width - right, t);
   const points: Point[] = data.map((d) => ({ x: x.apply(d.x), y: y.apply(d.y), says: d.says, series: d.name, ...(d.exact ? { exact: d.exact } : {}), ...(d.pick ? { pick: d.pick } : {}) }));
   return { svg, points, ...(note ? { note } : {}) };
 }
@@ -219,10 +222,11 @@ export function brief(x: number): string {
   return (Number(text) === 0 ? "0" : text.replace(/^(-?)0\./, "$1.")).replace("-", "−");
 }
 
-/** Black or white, whichever reads better on a colour. */
+/** Black or white, whichever reads better on a colour: at least 4.5 to 1, as WCAG counts it. */
 function inkOn(colour: string): string {
-  const [r = 0, g = 0, b = 0] = (colour.startsWith("#") ? (colour.slice(1).match(/../g) ?? []).map((c) => parseInt(c, 16)) : (colour.match(/[\d.]+/g) ?? []).map(Number)) as number[];
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#14181c" : "#ffffff";
+  const rgb = (colour.startsWith("#") ? (colour.slice(1).match(/../g) ?? []).map((c) => parseInt(c, 16)) : (colour.match(/[\d.]+/g) ?? []).map(Number)) as number[];
+  const [r = 0, g = 0, b = 0] = rgb.map((c) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4)); // light, not code
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }
 
 /** Where colours begin and end: at the data, unless a twentieth of the cells would take most of the scale from the others. */
@@ -233,6 +237,12 @@ function colourEnds(values: number[]): [number, number] {
   const [inner, outer] = [sorted[few] ?? low, sorted[sorted.length - 1 - few] ?? high];
   const spread = outer - inner;
   return [inner - low > spread && spread > 0 ? inner : low, high - outer > spread && spread > 0 ? outer : high];
+}
+
+/** Around cells, inside of them where `inset` is positive; around those of a large network outside, apart from their neighbours. */
+function outlines(cells: Cell[], inset: number, t: Theme): Plot.Markish[] {
+  const at = { x: "column", y: "row", fill: "none", inset, rx: 2 };
+  return [...(inset < 0 ? [Plot.cell(cells, { ...at, stroke: t.paper, strokeWidth: 6 })] : []), Plot.cell(cells, { ...at, stroke: t.accent, strokeWidth: 2 })];
 }
 
 /** As wide as its card; numbers stand in the cells where they fit. */
@@ -274,7 +284,7 @@ export function drawMap(cells: Cell[], o: MapOptions, t: Theme, width: number, a
       Plot.axisX({ ticks: few(columns, inner / 27), label: o.xLabel, labelAnchor: "center", labelArrow: "none", tickSize: 0 }),
       Plot.axisY({ ticks: few(rows, (rows.length * tall) / 12), label: null, tickSize: 0 }),
       Plot.cell(cells, { x: "column", y: "row", fill: "value", inset, rx: size > 12 ? 2 : 0 }),
-      Plot.cell(cells.filter((c) => c.marked), { x: "column", y: "row", fill: "none", stroke: t.accent, strokeWidth: size > 12 ? 2 : 1, inset: inset + 0.5, rx: size > 12 ? 2 : 0 }),
+      ...outlines(cells.filter((c) => c.marked), Math.min(size, tall) > 12 ? inset + 0.5 : -2, t),
     ],
   }) as unknown as SVGSVGElement & { scale(name: string): { apply(v: number): number & string; bandwidth?: number; interpolate?: unknown } };
   const colour = svg.scale("color");
@@ -336,7 +346,8 @@ export interface Bar {
 /** Bars from the left, one below the other, each with its name above it and its number behind it. */
 export function drawBars(bars: Bar[], o: { unit: string; rule?: { x: number; label: string } | undefined; log?: boolean }, t: Theme, width: number): Drawing {
   const step = 36;
-  const [left, right, top] = [4, 76, o.rule ? 16 : 2];
+  const numbers = bars.map((b) => `${short(b.value)}${o.unit ? ` ${o.unit}` : ""}`);
+  const [left, right, top] = [4, 12 + Math.max(0, ...numbers.map(textWidth)), o.rule ? 16 : 2];
   const values = [...bars.map((b) => b.value), ...(o.rule ? [o.rule.x] : [])].filter((v) => Number.isFinite(v) && v > 0);
   const most = Math.max(...values, Number.MIN_VALUE);
   const least = Math.min(...values, most);
@@ -353,13 +364,15 @@ export function drawBars(bars: Bar[], o: { unit: string; rule?: { x: number; lab
     const w = Math.max(2, place(bar.value));
     text(left, y + 11, bar.name, bar.marked ? t.ink : t.quiet);
     svg.append(svgNode("rect", { x: left, y: y + 16, width: w, height: 12, rx: 2, fill: bar.marked ? t.accent : (t.series[0] ?? t.ink) }));
-    text(left + w + 6, y + 26, `${short(bar.value)}${o.unit ? ` ${o.unit}` : ""}`, t.ink);
+    text(left + w + 6, y + 26, numbers[i] ?? "", t.ink);
     return { x: left + w / 2, y: y + 22, box: [w, 12], says: bar.says, exact: bar.exact };
   });
   if (o.rule && o.rule.x > 0) {
     const x = left + place(o.rule.x);
-    svg.append(svgNode("line", { x1: x, x2: x, y1: top, y2: top + bars.length * step, stroke: t.quiet, "stroke-dasharray": "2 4" }));
-    const label = svgNode("text", { x: Math.min(x, width - 90), y: 10, fill: t.quiet });
+    // Beside the bars alone: the names between them stay whole.
+    const marks = bars.map((_, i) => `M${x},${top + i * step + 13}v18`).join("");
+    svg.append(svgNode("path", { d: marks, stroke: t.ink, "stroke-dasharray": "2 2" }));
+    const label = svgNode("text", { x: Math.min(x, width - textWidth(o.rule.label) - 2), y: 10, fill: t.quiet });
     label.textContent = o.rule.label;
     svg.append(label);
   }

@@ -10,6 +10,7 @@ export interface Sentence {
   baseline: Num;
   threshold: Num;
   found?: boolean; // it says that something is there; results from before it was kept do not have it
+  asked?: boolean; // about what the user asked for: told in full, neither found nor normal
 }
 
 /** JSON has no word for infinity: it comes as a string. null is "does not apply" or "not a number". */

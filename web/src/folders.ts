@@ -34,7 +34,7 @@ export function folderView(folders: Folder[]): View {
       h("td", {}, box),
       h("td", {}, h("a", { href: address([f.path]) }, h("bdi", {}, outside(f.path)))),
       h("td", {}, h("bdi", {}, outside(f.model))),
-      h("td", {}, outside(f.kind)),
+      h("td", { class: "kind" }, outside(f.kind)),
       h("td", { class: "num" }, outside(f.date)),
     );
   };

@@ -22,6 +22,9 @@ export function withError(value: number, error: number): string {
   return Number.isFinite(error) ? `${short(value)} ± ${Number(error.toPrecision(2)).toString()}` : short(value);
 }
 
+/** "1 sample", "4 samples". */
+export const counted = (n: unknown, what: string): string => `${String(n)} ${what}${String(n) === "1" ? "" : "s"}`;
+
 export function bytes(n: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let i = 0;

@@ -2,6 +2,7 @@ import "./style.css";
 import { type PageData, readPage } from "./data";
 import { h, outside } from "./dom";
 import { folderView } from "./folders";
+import { keepPlace } from "./keep";
 import { follow } from "./live";
 import { scanView, type View } from "./scan/view";
 import { studyView } from "./study/view";
@@ -71,9 +72,9 @@ function start(): void {
   window.addEventListener("hashchange", navigate);
   if (data.live)
     follow((fresh) => {
-      const at = window.scrollY;
+      const putBack = keepPlace();
       draw(app, fresh, true);
-      window.scrollTo({ top: at });
+      putBack();
     });
 }
 

@@ -29,6 +29,7 @@ export const unitOf = (metric: string): string => lookUp(units, metric) ?? "";
 
 /** What the depth of a metric counts: blocks for most, heads for a pruning curve. */
 export const depthName = (metric: string): string => Object.entries(depths).find(([start]) => metric.startsWith(start))?.[1] ?? "depth (blocks passed)";
+export const countsBlocks = (metric: string): boolean => !Object.keys(depths).some((start) => metric.startsWith(start));
 
 /** "nats" behind a number that has them. */
 export const withUnit = (text: string, metric: string): string => (unitOf(metric) === "" ? text : `${text} ${unitOf(metric)}`);

@@ -13,6 +13,7 @@ export interface Column {
   hint?: string;
   minor?: boolean; // on a narrow screen under the others
   name?: (exact: string) => string; // what stands for a value; the value itself is on hover and in the file
+  text?: (row: Value[]) => string | undefined; // the same for a number, where its digits alone would not tell
 }
 
 export interface TableSpec {
@@ -25,6 +26,15 @@ export interface TableSpec {
   pageSize?: number;
   pick?: (row: Value[]) => (() => void) | undefined;
 }
+
+interface Chosen {
+  filter: string;
+  shown: number;
+  sort: [number, "up" | "down"] | undefined;
+}
+
+// What was filtered and sorted stays so when a table is drawn anew.
+const chosen = new Map<string, Chosen>();
 
 const text = (v: Value): string => (typeof v === "number" ? short(v) : outside(v ?? ""));
 
@@ -42,21 +52,21 @@ export class Table {
   private readonly body = h("tbody", {});
   private readonly table = h("table", { class: "numbers" });
   private readonly count = h("span", { class: "quiet" });
-  private readonly more = h("button", { type: "button", onclick: () => ((this.shown += this.page), this.fill()) }, "more rows");
+  private readonly more = h("button", { type: "button", onclick: () => ((this.chosen.shown += this.page), this.fill()) }, "more rows");
   private readonly page: number;
-  private shown: number;
-  private sort: [number, "up" | "down"] | undefined;
-  private words: string[] = [];
+  private readonly chosen: Chosen;
 
   constructor(private spec: TableSpec) {
     this.page = spec.pageSize ?? 25;
-    this.shown = this.page;
-    this.sort = spec.sort;
+    const name = `${spec.name} ${spec.caption}`;
+    this.chosen = chosen.get(name) ?? { filter: "", shown: this.page, sort: spec.sort };
+    chosen.set(name, this.chosen);
     const search = h("input", {
       type: "search",
       placeholder: "filter",
+      value: this.chosen.filter,
       "aria-label": `Filter ${spec.caption}`,
-      oninput: () => ((this.words = search.value.toLowerCase().split(/\s+/).filter(Boolean)), (this.shown = this.page), this.fill()),
+      oninput: () => ((this.chosen.filter = search.value), (this.chosen.shown = this.page), this.fill()),
     });
     const download = h(
       "button",
@@ -81,12 +91,13 @@ export class Table {
   }
 
   private rows(): Value[][] {
+    const words = this.chosen.filter.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = this.spec.rows.filter((r) => {
       const line = [...r, ...this.spec.columns.map((c, i) => (c.name && typeof r[i] === "string" ? c.name(r[i] as string) : ""))].join(" ").toLowerCase();
-      return this.words.every((w) => line.includes(w));
+      return words.every((w) => line.includes(w));
     });
-    if (!this.sort) return rows;
-    const [column, direction] = this.sort;
+    if (!this.chosen.sort) return rows;
+    const [column, direction] = this.chosen.sort;
     return rows.sort((a, b) => {
       const order = compare(a[column], b[column]);
       return direction === "up" || isEmpty(a[column]) || isEmpty(b[column]) ? order : -order;
@@ -102,10 +113,10 @@ export class Table {
 
   private heading(i: number): HTMLButtonElement {
     const { title, hint, numeric } = this.spec.columns[i] as Column;
-    const active = this.sort?.[0] === i ? this.sort[1] : undefined;
+    const active = this.chosen.sort?.[0] === i ? this.chosen.sort[1] : undefined;
     const [first, second] = numeric ? (["down", "up"] as const) : (["up", "down"] as const);
     const turn = (): void => {
-      this.sort = [i, active === first ? second : first];
+      this.chosen.sort = [i, active === first ? second : first];
       this.fill();
     };
     return h("button", { type: "button", title: hint ?? `Sort by ${title}`, onclick: turn }, `${outside(title)}${active ? (active === "up" ? " ▲" : " ▼") : ""}`);
@@ -114,14 +125,14 @@ export class Table {
   private fill(): void {
     const { across, under } = this.places();
     const numeric = (i: number): string | null => (this.spec.columns[i]?.numeric ? "num" : null);
-    const sorted = (i: number): string | null => (this.sort?.[0] !== i ? null : this.sort[1] === "up" ? "ascending" : "descending");
+    const sorted = (i: number): string | null => (this.chosen.sort?.[0] !== i ? null : this.chosen.sort[1] === "up" ? "ascending" : "descending");
     const exact = (row: Value[], i: number): string | null => {
       const v = row[i];
       return typeof v === "number" ? (Number.isInteger(v) ? null : String(v)) : this.spec.columns[i]?.name && v ? v : null;
     };
     const shown = (row: Value[], i: number): string => {
-      const [v, name] = [row[i] ?? null, this.spec.columns[i]?.name];
-      return typeof v === "string" && name ? name(v) : text(v);
+      const [v, column] = [row[i] ?? null, this.spec.columns[i]];
+      return typeof v === "string" && column?.name ? column.name(v) : (column?.text?.(row) ?? text(v));
     };
     const line = (row: Value[]): HTMLTableRowElement[] => {
       const pick = this.spec.pick?.(row);
@@ -139,8 +150,8 @@ export class Table {
       ...(under.length > 0 ? [h("tr", { class: "under" }, h("th", { colspan: across.length }, h("div", {}, ...under.map((i) => this.heading(i)))))] : []),
     );
     const rows = this.rows();
-    this.body.replaceChildren(...rows.slice(0, this.shown).flatMap(line));
-    this.more.hidden = rows.length <= this.shown;
+    this.body.replaceChildren(...rows.slice(0, this.chosen.shown).flatMap(line));
+    this.more.hidden = rows.length <= this.chosen.shown;
     this.count.textContent = rows.length === 1 ? "1 row" : `${rows.length} rows`;
   }
 }

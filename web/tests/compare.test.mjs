@@ -69,6 +69,34 @@ test("any variant of each can be compared, or every one", async () => {
   assert.deepEqual(faults, []);
 });
 
+test("beside a scan the curves of paths, which go by length, are left out", async () => {
+  const paths = join(base, "paths");
+  rankscope("paths", "--samples", "2", "--max-length", "16", "--quiet", "--out", paths);
+  const file = join(base, "mixed.html");
+  rankscope("report", paths, a, "--out", file, "--quiet");
+  const { page, faults } = await openPage(browser, file);
+  const figure = page.locator('[data-figure="depth-1"]');
+  assert.ok((await figure.locator("svg text").allTextContents()).includes("depth (blocks passed)"));
+  assert.ok((await page.locator(".entry").evaluateAll((all) => all.map((e) => e.title))).includes("full"));
+  assert.equal(await page.locator("#depth").count(), 0, "no curve of a scan goes by path length");
+  assert.deepEqual(faults, []);
+});
+
+test("of two results of collapse each is there to be chosen", async () => {
+  const [one, two] = [2, 3].map((samples) => {
+    const folder = join(base, `collapse-${samples}`);
+    rankscope("collapse", "--samples", String(samples), "--max-length", "16", "--quiet", "--out", folder);
+    return folder;
+  });
+  const file = join(base, "collapses.html");
+  rankscope("report", one, two, "--out", file, "--quiet");
+  const { page, faults } = await openPage(browser, file);
+  const first = await page.locator('[data-table="collapse"] tbody').innerText();
+  await page.locator("#collapse select").first().selectOption({ label: "collapse-3" });
+  assert.notEqual(await page.locator('[data-table="collapse"] tbody').innerText(), first);
+  assert.deepEqual(faults, []);
+});
+
 test("scans of training steps become curves over the steps, in their order", async () => {
   const steps = [2000, 100, 500].map((step) => [step, join(base, `step-${step}`)]);
   for (const [step, folder] of steps) {
@@ -152,6 +180,23 @@ test("a diff shows the pairs, their change and its error", async () => {
   await map.locator(".plot").focus();
   await map.locator(".plot").press("ArrowRight");
   assert.match(await map.locator(".readout").innerText(), /→.*change/);
+  assert.deepEqual(faults, []);
+});
+
+test("what changed by next to nothing stands behind what changed, and a change of the weights is sure", async () => {
+  const moved = join(base, "moved");
+  cpSync(a, moved, { recursive: true });
+  const place = join(moved, "metrics.csv");
+  const lines = readFileSync(place, "utf8").split("\n");
+  const at = lines.findIndex((line) => line.startsWith("full,blocks.0.attn,0,0,qk_effective_rank,"));
+  const cells = lines[at].split(",");
+  lines[at] = [...cells.slice(0, 5), Number(cells[5]) * 1.5, ...cells.slice(6)].join(",");
+  writeFileSync(place, lines.join("\n"));
+  rankscope("report", a, moved, "--out", join(base, "moved.html"), "--quiet");
+  const { page, faults } = await openPage(browser, join(base, "moved.html"));
+  const first = await page.locator('[data-table="diff"] tbody tr').first().locator("td").allInnerTexts();
+  assert.equal(first[0], "L0H0");
+  assert.equal(first.at(-2), "∞");
   assert.deepEqual(faults, []);
 });
 

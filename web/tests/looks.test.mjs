@@ -45,6 +45,9 @@ const inspect = () => {
         if (p.left < q.right && q.left < p.right && p.top < q.bottom - 2 && q.top < p.bottom - 2) faults.push(`${name(svg)}: "${a}" and "${b}" overlap`);
       }
     }
+    const wave = svg.querySelector("path.break")?.getBoundingClientRect();
+    const hidden = wave ? [...svg.querySelectorAll('[aria-label="dot"] circle')].map((c) => c.getBoundingClientRect()).filter((c) => c.top < wave.bottom && wave.top < c.bottom).length : 0;
+    if (hidden > 0) faults.push(`${name(svg)}: the break of the axis hides ${hidden} points`);
     const visible = [...svg.querySelectorAll("path, circle, rect, image")].filter((m) => m.getBoundingClientRect().width > 0 && m.getAttribute("stroke") !== "none");
     if (visible.length < 3 && !svg.querySelector("image")) faults.push(`${name(svg)}: ${visible.length} marks`);
     if (svg.querySelector('[aria-label="cell"]') && frame.width < 0.98 * svg.parentElement.clientWidth) faults.push(`${name(svg)}: the map leaves its card empty`);
@@ -77,10 +80,10 @@ const inked = () =>
 const every = [[1400, "light"], [1400, "dark"], [390, "light"], [390, "dark"]];
 const two = [[1400, "light"], [390, "dark"]];
 
-/** Tables that are wider than their place. Those of trials may be: they have a column for every key of a configuration. */
+/** Tables that are wider than their place. On a wide screen those of trials may be: they have a column for every key of a configuration. */
 const wideTables = () => {
   for (const details of document.querySelectorAll("details")) details.open = true;
-  return [...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth && !e.closest('[data-table="trials"]')).map((e) => e.querySelector("caption").textContent);
+  return [...document.querySelectorAll(".scroll")].filter((e) => e.scrollWidth > e.clientWidth && !(innerWidth > 620 && e.closest('[data-table="trials"]'))).map((e) => e.querySelector("caption").textContent);
 };
 
 async function look(name, file, ways) {

@@ -176,6 +176,27 @@ test("a head is opened by keyboard and by address", async () => {
   await other.context.close();
 });
 
+test("a head that was left is opened again by the same link, and one that was chosen is in the address", async () => {
+  const other = await openPage(browser, `${join(folder, "report.html")}#L1H1`);
+  const name = other.page.locator("#head-name");
+  await other.page.waitForFunction(() => document.getElementById("head-name")?.textContent === "L1H1");
+  await other.page.locator('[aria-label="Next head"]').click();
+  assert.equal(await name.innerText(), "L1H2");
+  assert.equal(new URL(other.page.url()).hash, "#L1H2");
+  await other.page.locator("#head select").first().selectOption("L1H1");
+  const opener = other.page.locator(".card button.link").first();
+  const [, head] = /open (L\d+H\d+)/.exec(await opener.innerText());
+  for (const _ of [1, 2]) {
+    await opener.click();
+    await other.page.waitForFunction((wanted) => document.activeElement?.id === "head-name" && document.activeElement.textContent === wanted, head);
+    await other.page.evaluate(() => document.activeElement.blur());
+    await other.page.evaluate(() => scrollTo(0, 0));
+  }
+  assert.ok(await opener.isVisible());
+  assert.deepEqual(other.faults, []);
+  await other.context.close();
+});
+
 test("the attention map has the sample's tokens and rows that sum to one", async () => {
   const { input } = JSON.parse(readFileSync(join(folder, "manifest.json"), "utf8"));
   const [download] = await Promise.all([page.waitForEvent("download"), page.locator('#head [data-figure^="attention"] button:text("CSV")').click()]);
@@ -300,6 +321,18 @@ test("the page says whether the network agrees with another implementation, and 
   await other.page.locator("#manifest summary").first().click();
   assert.equal(await other.page.locator('[data-table="parity"] .controls .quiet').innerText(), `${parity.layers.length} rows`);
   assert.deepEqual(other.faults, []);
+  await other.context.close();
+});
+
+test("on paper every figure is whole, and drawn for white paper in the dark theme, too", async () => {
+  const other = await openPage(browser, join(folder, "report.html"), { viewport: { width: 1400, height: 900 }, colorScheme: "dark" });
+  await other.page.emulateMedia({ media: "print", colorScheme: "dark" });
+  await other.page.setViewportSize({ width: 700, height: 900 }); // a sheet is narrower than the screen
+  await other.page.waitForFunction(() => getComputedStyle(document.querySelector('[data-figure="heads"] .plot svg')).color === "rgb(28, 32, 36)");
+  assert.equal(await other.page.evaluate(() => getComputedStyle(document.querySelector("h2")).color), "rgb(0, 0, 0)");
+  const cut = await other.page.evaluate(() => [...document.querySelectorAll(".plot svg")].filter((s) => s.getBoundingClientRect().right > s.closest("section").getBoundingClientRect().right + 1).length);
+  assert.equal(cut, 0);
+  assert.ok(await other.page.locator("#heads .readout").isVisible(), "what is drawn is said");
   await other.context.close();
 });
 

@@ -43,7 +43,7 @@ test("every stream shows its own heads, and sentences about itself alone", async
     }
     // A card is headed by what it says, not by the stream that is chosen anyway.
     for (const heading of await page.locator("#verdict .card h3").allInnerTexts()) assert.match(heading, / /);
-    assert.ok((await page.locator("#verdict .card.usual").count()) > 0, "nothing stands out in a random network");
+    assert.ok((await page.locator("#verdict .card.normal").count()) > 0, "nothing stands out in a random network");
   }
 });
 

@@ -121,3 +121,26 @@ test("a study that was just run shows what its own export says", async () => {
   assert.ok(Number(await real.page.locator('[data-figure="curves"]').getAttribute("data-points")) >= trials.length);
   assert.deepEqual(real.faults, []);
 });
+
+test("while newer data come, what a reader filtered, sorted and unfolded stays, and so does the keyboard", async () => {
+  const html = readFileSync(file, "utf8").replace('"live":false', '"live":true').replace("connect-src 'none'", "connect-src 'self'");
+  const data = /id="rankscope-data">([^]*?)<\/script>/.exec(html)[1];
+  const context = await browser.newContext();
+  const live = await context.newPage();
+  let answers = 0;
+  await live.route("http://rankscope.test/**", (route) =>
+    route.request().url().includes("data.json") ? route.fulfill({ headers: { ETag: String(++answers) }, contentType: "application/json", body: data }) : route.fulfill({ contentType: "text/html", body: html }),
+  );
+  await live.goto("http://rankscope.test/");
+  const table = live.locator('[data-table="trials"]');
+  await table.locator('th button:text("rank")').first().click();
+  const sorted = await table.locator("th[aria-sort]").innerText();
+  await table.locator("input").fill("done");
+  await live.evaluate(() => (document.querySelector("main").dataset.old = ""));
+  await live.waitForFunction(() => document.querySelector("main").dataset.old === undefined, null, { timeout: 20_000 });
+  assert.equal(await table.locator("input").inputValue(), "done");
+  assert.equal(await table.locator("tbody tr").count(), Math.min(25, done.length));
+  assert.equal(await table.locator("th[aria-sort]").innerText(), sorted);
+  assert.ok(await table.locator("input").evaluate((e) => e === document.activeElement && e.selectionStart === 4));
+  await context.close();
+});

@@ -4,10 +4,12 @@ import { type Row, type Scan } from "../data";
 import { h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { short, withError } from "../format";
-import { Table } from "../table";
+import { axisName, variantName } from "../names";
+import { Table, type Value } from "../table";
 import { look, type Theme } from "../theme";
 import { family } from "./tracks";
 
+const residual = "residual_l1inf_rel_mean";
 const deepest = 1e-40; // below: only when asked for, since the split arithmetic goes to 10^-300000
 
 const byDepth = (rows: Row[]): Row[] => rows.filter((r) => r.depth !== null && r.tokens === "all" && family(r.site) === "hook_resid_post").sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0));
@@ -18,29 +20,30 @@ function curvesFigure(scan: Scan, variants: string[], of: (variant: string) => R
   const floors = scan.of("noise_floor").map((r) => ({ y: r.value, label: "noise floor" }));
   const curves = (t: Theme): Curve[] => [
     ...variants.map((v, i) => ({
-      name: v,
+      name: variantName(v),
       ...look(i, t),
       points: of(v)
         .filter((r) => all || r.value >= deepest)
-        .map((r) => ({ x: r.depth ?? 0, y: r.value, ...(Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}), says: `${v} · depth ${r.depth} · ${withError(r.value, r.stderr)}` })),
+        .map((r) => ({ x: r.depth ?? 0, y: r.value, ...(Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}), says: `${variantName(v)} · depth ${r.depth} · ${withError(r.value, r.stderr)}`, exact: `${v} ${r.site} ${r.metric}` })),
     })),
     ...variants
       .filter((v) => published(v).length > 0)
       .map((v, i) => ({
-        name: `${v}, published`,
+        name: `${variantName(v)}, published`,
         legend: i === 0 ? "published" : (false as const),
         colour: look(variants.indexOf(v), t).colour,
         line: false,
         hollow: true,
-        points: published(v).map((r) => ({ x: r.depth ?? 0, y: r.value, says: `published · ${v} · depth ${r.depth} · ${short(r.value)}` })),
+        points: published(v).map((r) => ({ x: r.depth ?? 0, y: r.value, says: `published · ${variantName(v)} · depth ${r.depth} · ${short(r.value)}` })),
       })),
   ];
   const spec: FigureSpec = {
     name: "collapse",
     title: "Residual of every network",
+    exact: residual,
     about: "Relative residual against depth, mean over texts.",
     hint: `sqrt(‖R‖₁ ‖R‖∞) over the same norm of X, R = X − 1xᵀ, mean over texts.${variants.some((v) => published(v).length > 0) ? " Rings: published." : ""}`,
-    draw: (t, width) => drawCurves(curves(t), { xLabel: "depth (blocks passed)", yLabel: "residual_l1inf_rel_mean", logY: true, wholeX: true, rules: floors, height: Math.max(280, Math.min(440, width * 0.5)) }, t, width, true),
+    draw: (t, width) => drawCurves(curves(t), { xLabel: "depth (blocks passed)", yLabel: axisName(residual), logY: true, wholeX: true, rules: floors, height: Math.max(280, Math.min(440, width * 0.5)) }, t, width, true),
     table: () => ({
       columns: ["variant", "metric", "depth", "value", "stderr", "n"],
       rows: variants.flatMap((v) => [...of(v), ...published(v)].map((r) => [v, r.metric, r.depth, r.value, r.stderr, r.n])),
@@ -77,22 +80,41 @@ export function theoryFigure(scan: Scan): HTMLElement | null {
 }
 
 export function collapse(scan: Scan): HTMLElement | null {
-  const rows = byDepth(scan.of("residual_l1inf_rel_mean"));
+  const rows = byDepth(scan.of(residual));
   if (rows.length === 0) return null;
   const variants = [...new Set(rows.map((r) => r.variant))].filter((v) => v !== "transformer float32");
   const of = (v: string): Row[] => rows.filter((r) => r.variant === v);
   const last = (v: string): Row | undefined => of(v).at(-1);
-  const at = (metric: string, v: string): number => byDepth(scan.of(metric)).filter((r) => r.variant === v).at(-1)?.value ?? NaN;
-  const extra: { title: string; hint: string; of: string }[] = [
-    { title: "log10", hint: "where no double can hold the residual", of: "residual_l1inf_rel_log10" },
-    { title: "exponent", hint: "of the last step: 3 is the cubic law, 1 a geometric one", of: "local_exponent" },
-    { title: "over published", hint: "at the deepest point that was published", of: "published_ratio" },
-  ].filter((column) => variants.some((v) => Number.isFinite(at(column.of, v))));
+  const deepestOf = (metric: string, v: string): Row | undefined => byDepth(scan.of(metric)).filter((r) => r.variant === v).at(-1);
+  const atTheEnd = (metric: string, v: string): number => {
+    const row = deepestOf(metric, v);
+    return row?.depth === last(v)?.depth ? (row?.value ?? NaN) : NaN; // one of a block before is another number
+  };
+  const published = (v: unknown): Row | undefined => deepestOf("published_ratio", String(v));
+  const extra: { title: string; hint: string; of: (v: string) => number; text?: (row: Value[]) => string | undefined }[] = [
+    { title: "log10", hint: "where no double can hold the residual", of: (v: string) => atTheEnd("residual_l1inf_rel_log10", v) },
+    { title: "exponent", hint: "of the last step: 3 is the cubic law, 1 a geometric one", of: (v: string) => atTheEnd("local_exponent", v) },
+    {
+      title: "over published",
+      hint: "at the deepest point that was published",
+      of: (v: string) => published(v)?.value ?? NaN,
+      text: ([v]: Value[]) => (published(v) === undefined || published(v)?.depth === last(String(v))?.depth ? undefined : `${short(published(v)?.value ?? NaN)} at depth ${published(v)?.depth}`),
+    },
+  ].filter((column) => variants.some((v) => Number.isFinite(column.of(v))));
+  const powerOfTen = ([v, value]: Value[]): string | undefined => {
+    const log = value === 0 ? atTheEnd("residual_l1inf_rel_log10", String(v)) : NaN;
+    return Number.isFinite(log) ? `10^${log.toFixed(1).replace("-", "−")}` : undefined;
+  };
   const table = new Table({
     name: "collapse",
     caption: "After the last block",
-    columns: [{ title: "variant" }, { title: "residual", numeric: true }, { title: "stderr", numeric: true, minor: true }, ...extra.map(({ title, hint }) => ({ title, hint, numeric: true, minor: true }))],
-    rows: variants.map((v) => [v, last(v)?.value ?? NaN, last(v)?.stderr ?? NaN, ...extra.map((column) => at(column.of, v))]),
+    columns: [
+      { title: "variant", name: variantName },
+      { title: "residual", numeric: true, text: powerOfTen },
+      { title: "stderr", numeric: true, minor: true },
+      ...extra.map(({ title, hint, text }) => ({ title, hint, numeric: true, minor: true, ...(text ? { text } : {}) })),
+    ],
+    rows: variants.map((v) => [v, last(v)?.value ?? NaN, last(v)?.stderr ?? NaN, ...extra.map((column) => column.of(v))]),
     sort: [1, "up"],
     pageSize: 24,
   });

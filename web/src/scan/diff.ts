@@ -5,6 +5,9 @@ import { headName } from "../format";
 import { metricName, siteName, variantName } from "../names";
 import { Table, type Value } from "../table";
 
+/** A change in standard errors, as src/report/diff.cpp has it: of weights, behind which no samples stand, any change is sure; one pair tells nothing. */
+const errors = (delta: number, error: number, n: number): number => (delta === 0 ? 0 : Number.isNaN(error) ? (n > 0 ? NaN : Infinity) : Math.abs(delta) / error);
+
 export function diff(data: DiffData, open: (layer: number, head: number) => void): HTMLElement {
   const metrics = [...new Set(data.rows.map((r) => r.metric))].sort();
   const rows = (metric: string): Value[][] =>
@@ -13,7 +16,7 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
       .map((r) => {
         const error = toNumber(r.stderr);
         const place = (r.stream && `${r.stream} `) + (r.layer === null ? r.site : r.head === null ? `L${r.layer}` : headName(r.layer, r.head));
-        return [place, r.variant, r.metric, r.site, r.tokens, r.a, r.b, r.delta, error, error > 0 ? Math.abs(r.delta) / error : NaN, r.n];
+        return [place, r.variant, r.metric, r.site, r.tokens, r.a, r.b, r.delta, error, errors(r.delta, error, r.n), r.n];
       });
   const table = new Table({
     name: "diff",
@@ -31,8 +34,7 @@ export function diff(data: DiffData, open: (layer: number, head: number) => void
       { title: "errors", numeric: true, hint: "change over its standard error" },
       { title: "n", numeric: true, minor: true },
     ],
-    rows: rows(""),
-    sort: [9, "down"],
+    rows: rows(""), // in the order of `rankscope diff`: what changed by next to nothing stands last, however surely
     search: true,
     pick: (row) => {
       const [, layer, head] = /^L(\d+)H(\d+)$/.exec(String(row[0])) ?? [];

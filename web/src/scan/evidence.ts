@@ -2,9 +2,10 @@
 import { type Bar, type Curve, drawBars, drawCurves, drawMap } from "../charts";
 import { type Row, type Scan, type Sentence, toNumber } from "../data";
 import { Figure } from "../figure";
-import { headName, short, tick, withError } from "../format";
-import { axisName, depthName, metricName, siteName, unitOf, variantName, withUnit } from "../names";
-import { family, isDepthRow, isReference, trackLook } from "./tracks";
+import { headName, tick, withError } from "../format";
+import { axisName, countsBlocks, depthName, metricName, siteName, unitOf, variantName, withUnit } from "../names";
+import { look } from "../theme";
+import { family, isDepthRow, isReference, trackLook, variantsOf } from "./tracks";
 
 // Which metrics a topic speaks of, the likelier first, for the case that several rows have the same number.
 const topics: Record<string, string[]> = {
@@ -48,10 +49,11 @@ function depthPicture(scan: Scan, s: Sentence, row: Row, name: string): Figure {
   // A ratio that is held against two thresholds is not what is drawn here: they are no lines of this plot.
   const rules = Number.isFinite(limit) && /\bthreshold [\d.]/.test(s.sentence) ? [{ y: limit, label: `threshold ${tick(limit)}` }] : [];
   const drawn = variants.filter((v) => rows(v).length > 0);
+  const all = [...new Set([...variantsOf([scan]), ...scan.variants])]; // each looks as it does where all are drawn
   const curves = (t: Parameters<typeof trackLook>[1]): Curve[] =>
     drawn.map((variant) => ({
       name: variantName(variant),
-      ...trackLook({ variant, colour: Math.max(0, scan.variants.indexOf(variant)), dash: 0 }, t),
+      ...trackLook({ variant, colour: all.indexOf(variant), dash: Math.floor(all.indexOf(variant) / 8) }, t),
       points: rows(variant).map((r) => ({
         x: r.depth ?? 0,
         y: r.value,
@@ -66,14 +68,14 @@ function depthPicture(scan: Scan, s: Sentence, row: Row, name: string): Figure {
     title: axisName(row.metric),
     exact: `${row.metric} at ${where}, tokens ${row.tokens}`,
     about: `${siteName(where)}, against ${depthName(row.metric)}.`,
-    hint: `${siteName(where)}; ring: the number in the sentence`,
+    hint: `${countsBlocks(row.metric) ? siteName(where) : `against ${depthName(row.metric)}`}; ring: the number in the sentence`,
     draw: (t, width) => drawCurves(curves(t), { xLabel: depthName(row.metric), yLabel: "", wholeX: true, logY: isLogarithmic(row.metric), rules, height: 220 }, t, width, true),
     table: () => ({ columns: ["variant", "site", "metric", "value", "stderr", "n", "depth", "tokens"], rows: drawn.flatMap((v) => rows(v).map((r) => [r.variant, r.site, r.metric, r.value, r.stderr, r.n, r.depth, r.tokens])) }),
   });
 }
 
 function headPicture(scan: Scan, s: Sentence, row: Row, name: string, open: (layer: number, head: number) => void): Figure {
-  const rows = scan.of(row.metric).filter((r) => r.variant === row.variant && r.site.replace(/^blocks\.\d+\./, "") === row.site.replace(/^blocks\.\d+\./, "") && r.head !== null && r.layer !== null && r.stream === row.stream);
+  const rows = scan.of(row.metric).filter((r) => r.variant === row.variant && r.site.replace(/^blocks\.\d+\./, "") === row.site.replace(/^blocks\.\d+\./, "") && r.head !== null && r.layer !== null && r.tokens === row.tokens && r.stream === row.stream);
   const unit = unitOf(row.metric);
   const limit = toNumber(s.threshold);
   const beside = Number.isFinite(limit) && !/\bshare [\d.]/.test(s.sentence); // of a map's rank it is the share that has a threshold
@@ -103,6 +105,48 @@ function headPicture(scan: Scan, s: Sentence, row: Row, name: string, open: (lay
   });
 }
 
+/** Rows as one curve, or as dots where nothing lies between them, beside the threshold that they are held against. */
+function rowsPicture(s: Sentence, name: string, rows: Row[], xLabel: "layer" | "rank", of: string, marked?: Row): Figure {
+  const { metric } = rows[0] as Row;
+  const at = (r: Row): number => (xLabel === "layer" ? r.layer : r.depth) ?? 0;
+  const limit = toNumber(s.threshold);
+  const points = rows.map((r) => ({
+    x: at(r),
+    y: r.value,
+    ...(Number.isFinite(r.stderr) ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}),
+    marked: r === marked,
+    says: `${xLabel} ${at(r)} · ${withUnit(withError(r.value, r.stderr), r.metric)}`,
+    exact: `${r.variant} ${r.site} ${r.metric}`,
+  }));
+  const rules = limit > 0 ? [{ y: limit, label: `threshold ${tick(limit)}` }] : [];
+  const options = { xLabel, yLabel: "", wholeX: true, logY: rows.every((r) => r.value > 0), rules, height: 220 };
+  return new Figure({
+    name,
+    title: axisName(metric),
+    exact: metric,
+    about: `${of}, against the ${xLabel}.`,
+    hint: `${of}${marked ? "; ring: the number in the sentence" : ""}`,
+    draw: (t, width) => drawCurves([{ name: metricName(metric), ...look(0, t), line: xLabel === "rank", points }], options, t, width, false),
+    table: () => ({ columns: [xLabel, "metric", "value", "stderr", "n"], rows: rows.map((r) => [at(r), r.metric, r.value, r.stderr, r.n]) }),
+  });
+}
+
+/** The same part of every layer. */
+function inEveryLayer(scan: Scan, row: Row): Row[] {
+  const part = (r: Row): string => r.site.replace(/^blocks\.\d+\./, "");
+  return scan
+    .of(row.metric)
+    .filter((r) => r.variant === row.variant && r.layer !== null && r.head === null && r.depth === null && r.tokens === row.tokens && r.stream === row.stream && part(r) === part(row))
+    .sort((a, b) => (a.layer ?? 0) - (b.layer ?? 0));
+}
+
+/** What maps cost that are cut to a rank in all layers: a sentence about the rank that suffices has the numbers of that curve. */
+function byRank(scan: Scan, s: Sentence): Row[] {
+  const [, map = ""] = /\brank (?:\d+ )?of (qk|ov|kv)\b/.exec(s.sentence) ?? [];
+  const cost = (metric: string): Row[] => scan.of(metric).filter((r) => r.layer === null && r.head === null && r.depth !== null);
+  return [cost(`rank_${map}_kl`), cost(`rank_${map}_error`)].find((rows) => rows.length > 1)?.sort((a, b) => (a.depth ?? 0) - (b.depth ?? 0)) ?? [];
+}
+
 const mostBars = 8;
 
 function barPicture(scan: Scan, s: Sentence, row: Row, name: string): Figure {
@@ -116,17 +160,21 @@ function barPicture(scan: Scan, s: Sentence, row: Row, name: string): Figure {
     exact: row.metric,
     about: `Of ${rows.length} variants.`,
     hint: all.length > rows.length ? `the first ${rows.length} of ${all.length}; all of them are below` : "against the whole network",
-    draw: (t, width) => drawBars(bars, { unit: unitOf(row.metric), rule: limit > 0 ? { x: limit, label: `threshold ${short(limit)}` } : undefined }, t, width),
+    draw: (t, width) => drawBars(bars, { unit: unitOf(row.metric), rule: limit > 0 ? { x: limit, label: `threshold ${tick(limit)}` } : undefined }, t, width),
     table: () => ({ columns: ["variant", "metric", "value", "stderr", "n"], rows: rows.map((r) => [r.variant, r.metric, r.value, r.stderr, r.n]) }),
   });
 }
 
-/** Nothing where a sentence carries no number, or the number of no row. */
+/** Nothing where a sentence is about no curve and carries no number, or the number of no row. */
 export function picture(scan: Scan, s: Sentence, name: string, open: (layer: number, head: number) => void): HTMLElement | null {
+  const ranks = s.topic === "worth" ? byRank(scan, s) : [];
+  if (ranks.length > 0) return rowsPicture(s, name, ranks, "rank", "all layers at once").element;
   const row = rowOf(scan, s);
   if (!row) return null;
   if (row.head !== null && row.layer !== null) return headPicture(scan, s, row, name, open).element;
   const curve = scan.of(row.metric).filter((r) => r.variant === row.variant && r.head === null && r.depth !== null && r.tokens === row.tokens && family(r.site) === family(row.site));
   if (row.depth !== null && curve.length > 1) return depthPicture(scan, s, row, name).element;
+  const layers = row.layer !== null && row.depth === null ? inEveryLayer(scan, row) : [];
+  if (layers.length > 1) return rowsPicture(s, name, layers, "layer", "every layer", row).element;
   return scan.of(row.metric).filter((r) => r.site === row.site && r.tokens === row.tokens).length > 1 ? barPicture(scan, s, row, name).element : null;
 }

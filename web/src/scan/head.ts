@@ -4,10 +4,11 @@ import { mapsOf, type Row, type Scan, type Shown, type ShownLayer } from "../dat
 import { choice, h, token } from "../dom";
 import { Figure } from "../figure";
 import { headName, short, withError } from "../format";
-import { metricName, named, withUnit } from "../names";
+import { countsBlocks, depthName, metricName, named, withUnit } from "../names";
 import { look } from "../theme";
 import { viridis } from "../viridis";
 import { Bins, drawGrid } from "./grid";
+import { ofJudgedTokens } from "./tracks";
 
 export class HeadPage {
   readonly element = h("div", { class: "head-page" });
@@ -38,9 +39,11 @@ export class HeadPage {
     this.layer = layer;
     this.head = head;
     const name = headName(layer, head);
-    const go = (step: number): void => {
-      const other = all[at + step];
-      if (other) this.show(other.layer, other.head);
+    // Whom a person chooses is in the address: it can be copied, and survives a reload.
+    const choose = (other: { layer: number; head: number } | undefined): void => {
+      if (!other) return;
+      history.replaceState(null, "", `#${headName(other.layer, other.head)}`);
+      this.show(other.layer, other.head);
     };
     const shown = this.scan.data.shown;
     const views = shown?.layers.find((l) => l.layer === layer);
@@ -48,14 +51,11 @@ export class HeadPage {
       h(
         "div",
         { class: "controls" },
-        h("button", { type: "button", onclick: () => go(-1), disabled: at === 0, "aria-label": "Head before" }, "‹"),
-        choice("head", all.map((x) => headName(x.layer, x.head)), name, (v) => {
-          const found = all.find((x) => headName(x.layer, x.head) === v);
-          if (found) this.show(found.layer, found.head);
-        }),
-        h("button", { type: "button", onclick: () => go(1), disabled: at === all.length - 1, "aria-label": "Next head" }, "›"),
+        h("button", { type: "button", onclick: () => choose(all[at - 1]), disabled: at === 0, "aria-label": "Head before" }, "‹"),
+        choice("head", all.map((x) => headName(x.layer, x.head)), name, (v) => choose(all.find((x) => headName(x.layer, x.head) === v))),
+        h("button", { type: "button", onclick: () => choose(all[at + 1]), disabled: at === all.length - 1, "aria-label": "Next head" }, "›"),
       ),
-      h("h3", { id: "head-name" }, name),
+      h("h3", { id: "head-name", tabindex: -1 }, name),
       h("div", { class: "pair" }, ...(shown && views ? [this.map(shown, views), this.spectra(views)] : []), this.numbers(), ...(shown && views ? [this.attended(shown, views)] : [])),
     );
   }
@@ -120,11 +120,11 @@ export class HeadPage {
 
   private numbers(): HTMLElement {
     const variant = this.scan.variants[0] ?? "full";
-    const rows = this.scan.rows.filter((r) => r.variant === variant && r.layer === this.layer && r.head === this.head);
-    const median = (metric: string): number => {
+    const rows = ofJudgedTokens(this.scan.rows.filter((r) => r.variant === variant && r.layer === this.layer && r.head === this.head));
+    const median = (row: Row): number => {
       const all = this.scan
-        .of(metric)
-        .filter((r) => r.variant === variant && r.head !== null && Number.isFinite(r.value))
+        .of(row.metric)
+        .filter((r) => r.variant === variant && r.head !== null && r.tokens === row.tokens && (countsBlocks(r.metric) || r.depth === row.depth) && Number.isFinite(r.value))
         .map((r) => r.value)
         .sort((a, b) => a - b);
       return all.length === 0 ? NaN : ((all[(all.length - 1) >> 1] ?? NaN) + (all[all.length >> 1] ?? NaN)) / 2;
@@ -141,7 +141,7 @@ export class HeadPage {
           "tbody",
           {},
           ...rows.map((r) =>
-            h("tr", { "data-metric": r.metric }, h("td", { title: this.scan.about(r.metric)?.meaning }, named(r.metric, metricName(r.metric))), h("td", { class: "num" }, withUnit(withError(r.value, r.stderr), r.metric), this.tokenAt(r)), h("td", { class: "num" }, short(median(r.metric)))),
+            h("tr", { "data-metric": r.metric }, h("td", { title: this.scan.about(r.metric)?.meaning }, named(r.metric, metricName(r.metric) + (countsBlocks(r.metric) || r.depth === null ? "" : `, ${depthName(r.metric)} ${r.depth}`))), h("td", { class: "num" }, withUnit(withError(r.value, r.stderr), r.metric), this.tokenAt(r)), h("td", { class: "num" }, short(median(r)))),
           ),
         ),
       ),

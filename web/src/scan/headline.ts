@@ -1,4 +1,5 @@
-// The point first: three findings with a picture each, then what is normal, one folded line each, then what is not known.
+// The point first: three findings with a picture each, then what was asked for and what is normal, one folded line each,
+// then what is not known.
 import { type Scan, type Sentence, toNumber } from "../data";
 import { h, outside, token } from "../dom";
 import { headName } from "../format";
@@ -8,8 +9,23 @@ type Open = (layer: number, head: number) => void;
 
 const most = 3; // findings with a picture
 
-/** A sentence that nothing is out of the ordinary: "no QK map is low in rank", "the norms do not hold the rank up". */
-export const isNormal = (s: Sentence): boolean => s.known && (typeof s.found === "boolean" ? !s.found : /^no |\bdo(es)? not hold\b|, but no more than in /.test(s.sentence));
+// How sentences begin that are told because they were asked for: results do not always have it with them.
+const onRequest = /^(cutting every head to |no rank of [\d, ]+ tried |a stress test )/;
+
+/** Whether results are a scan's: what other commands say is what they were run for. */
+const isScan = (scan: Scan): boolean => !/^rankscope (collapse|paths|operator|plan)( |$)/.test(String(scan.data.manifest["command"]));
+
+type Kind = "found" | "asked" | "normal";
+
+/**
+ * What a known sentence is: of something that is there, told because it was asked for, or that nothing is out of the ordinary ("no QK map is low in rank",
+ * "the norms do not hold the rank up").
+ */
+export function kindOf(scan: Scan, s: Sentence): Kind {
+  if (s.found === true) return "found";
+  if (s.asked === true || s.topic === "theory" || onRequest.test(s.sentence) || !isScan(scan)) return "asked";
+  return s.found === false || /^no |\bdo(es)? not hold\b|, but no more than in /.test(s.sentence) ? "normal" : "found";
+}
 
 /** How far a number is from its threshold, as a factor; infinite where there is nothing to hold it against. */
 function distance(s: Sentence): number {
@@ -26,21 +42,27 @@ export function split(sentence: string): { head: string; detail: string } {
     if (sentence[i] === "(") depth++;
     if (sentence[i] === ")") depth--;
     if (depth === 0 && (sentence.startsWith(": ", i) || sentence.startsWith("; ", i))) {
-      const [, head = "", aside = ""] = /^(.*?)(?: \(([^()]*)\))?$/.exec(sentence.slice(0, i)) ?? [];
+      // An aside that begins with a number is of the word before it: "14 are not known (1 for the loss alone)".
+      const [, head = "", aside = ""] = /^(.*?)(?: \(([^()\d][^()]*)\))?$/.exec(sentence.slice(0, i)) ?? [];
       return { head, detail: (aside && `${aside}; `) + sentence.slice(i + 2) };
     }
   }
   return { head: sentence, detail: "" };
 }
 
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+/** A name keeps its letters: "softmax=sigmoid@L1" is what --replace takes. */
+export const capital = (text: string): string => (/^\S*[=_]/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1));
 
-/** The first `most` of what was found, in the verdict's order; where there are fewer, whether tokens collapse, then what comes nearest to its threshold. */
+/**
+ * The first `most` of what was found, then of what was asked for, in the verdict's order; where there are fewer, whether tokens collapse, then what comes
+ * nearest to its threshold. What a scan says without a number of its own stands in its list.
+ */
 export function outstanding(scan: Scan): Sentence[] {
   const known = scan.data.verdict.filter((s) => s.known && s.topic !== "input");
-  const found = known.filter((s) => !isNormal(s));
-  const rest = known.filter((s) => isNormal(s) && rowOf(scan, s) !== undefined).sort((a, b) => Number(b.topic === "collapse") - Number(a.topic === "collapse") || distance(a) - distance(b));
-  return [...found, ...rest].slice(0, most);
+  const of = (kind: Kind): Sentence[] => known.filter((s) => kindOf(scan, s) === kind);
+  const asked = of("asked").filter((s) => !isScan(scan) || rowOf(scan, s) !== undefined);
+  const rest = of("normal").filter((s) => rowOf(scan, s) !== undefined).sort((a, b) => Number(b.topic === "collapse") - Number(a.topic === "collapse") || distance(a) - distance(b));
+  return [...of("found"), ...asked, ...rest].slice(0, most);
 }
 
 /** Positions in a sentence with the token that stands there in the sample shown. */
@@ -73,10 +95,11 @@ function opener(s: Sentence, open: Open): HTMLElement | null {
 
 function card(scan: Scan, s: Sentence, index: number, open: Open): HTMLElement {
   const { head, detail } = split(s.sentence);
+  const kind = kindOf(scan, s);
   return h(
     "li",
-    { class: `card ${isNormal(s) ? "usual" : "found"}`, "data-topic": s.topic },
-    h("p", { class: "topic" }, outside(s.topic), isNormal(s) && h("span", { class: "quiet" }, " · normal")),
+    { class: `card ${kind}`, "data-topic": s.topic },
+    h("p", { class: "topic" }, outside(s.topic), kind === "normal" && h("span", { class: "quiet" }, " · normal")),
     h("h3", {}, capital(withTokens(scan, head))),
     picture(scan, s, `finding-${index + 1}`, open),
     detail !== "" && h("p", { class: "detail" }, capital(withTokens(scan, detail))),
@@ -92,6 +115,13 @@ function folded(scan: Scan, s: Sentence, name: string, open: Open): HTMLElement 
   return h("li", { "data-topic": s.topic }, h("details", {}, h("summary", { class: "line" }, ...line), detail !== "" && h("p", { class: "detail" }, capital(withTokens(scan, detail))), opener(s, open), drawn));
 }
 
+// What has no card, by kind: its heading, and its name in the page.
+const lists: [Kind, string, string][] = [
+  ["found", "Also found", "more"],
+  ["asked", "Asked for", "asked"],
+  ["normal", "Normal", "normal"],
+];
+
 export function headline(scan: Scan, open: Open, prefix = ""): HTMLElement {
   const { verdict, notes } = scan.data;
   if (verdict.length === 0 && notes.length === 0) return h("p", {}, "No verdict was saved with these results.");
@@ -104,8 +134,7 @@ export function headline(scan: Scan, open: Open, prefix = ""): HTMLElement {
     "div",
     { class: "headline" },
     first.length > 0 && h("ul", { class: "cards" }, ...first.map((s, i) => card(scan, s, i, open))),
-    group("Also found", "more", rest.filter((s) => !isNormal(s)), (s, i) => folded(scan, s, `${prefix}more-${i + 1}`, open)),
-    group("Normal", "normal", rest.filter(isNormal), (s, i) => folded(scan, s, `${prefix}normal-${i + 1}`, open)),
+    ...lists.map(([kind, title, name]) => group(title, name, rest.filter((s) => kindOf(scan, s) === kind), (s, i) => folded(scan, s, `${prefix}${name}-${i + 1}`, open))),
     group("Not known", "unknown", unknown, (s, i) => {
       const drawn = picture(scan, s, `${prefix}unknown-${i + 1}`, open);
       const decides = whatDecides(s);

@@ -4,7 +4,8 @@ import { type Row, type Scan } from "../data";
 import { choice, h, outside } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { headName, short, withError } from "../format";
-import { metricName, unitOf, variantName, withUnit } from "../names";
+import { countsBlocks, metricName, unitOf, variantName, withUnit } from "../names";
+import { ofJudgedTokens } from "./tracks";
 
 const favourites = ["head_zero_kl", "head_zero_error", "head_estimate_kl", "attention_entropy", "effective_rank_rel", "mixing", "sink_mass", "head_output_rel", "qk_effective_rank", "ov_effective_rank"];
 
@@ -48,11 +49,13 @@ export class HeadMap {
   }
 
   private metrics(): string[] {
-    return [...new Set((this.scans[0]?.rows ?? []).filter((r) => r.head !== null && r.layer !== null).map((r) => r.metric))].sort();
+    // Of a curve for every head, over ranks say, no cell can show all.
+    const single = (r: Row): boolean => r.head !== null && r.layer !== null && (countsBlocks(r.metric) || r.depth === null);
+    return [...new Set((this.scans[0]?.rows ?? []).filter(single).map((r) => r.metric))].sort();
   }
 
   private rows(scan: Scan | undefined): Row[] {
-    return (scan?.of(this.metric) ?? []).filter((r) => r.variant === this.variant && r.head !== null && r.layer !== null);
+    return ofJudgedTokens((scan?.of(this.metric) ?? []).filter((r) => r.variant === this.variant && r.head !== null && r.layer !== null));
   }
 
   private fill(): void {

@@ -5,18 +5,19 @@ import { type Row, type Scan } from "../data";
 import { choice, h, toggle } from "../dom";
 import { Figure, type FigureSpec } from "../figure";
 import { withError } from "../format";
-import { axisName, metricName } from "../names";
+import { axisName, metricName, withUnit } from "../names";
 import { look, type Theme } from "../theme";
 
 interface Family {
   title: string;
   xLabel: string;
+  depth: string; // what formulas call `depth`, the column of metrics.csv
   metrics: string[];
 }
 
 const families: Family[] = [
-  { title: "Heads out together, least important first", xLabel: "heads out", metrics: ["prune_kl", "prune_error", "prune_loss", "prune_parameters", "prune_cache"] },
-  ...["qk", "ov", "kv"].map((map) => ({ title: `${map.toUpperCase()} maps cut to a rank`, xLabel: "rank", metrics: [`rank_${map}_kl`, `rank_${map}_error`, `rank_${map}_loss`] })),
+  { title: "Heads out together, least important first", xLabel: "heads out", depth: "so many", metrics: ["prune_kl", "prune_error", "prune_loss", "prune_parameters", "prune_cache"] },
+  ...["qk", "ov", "kv"].map((map) => ({ title: `${map.toUpperCase()} maps cut to a rank`, xLabel: "rank", depth: "r", metrics: [`rank_${map}_kl`, `rank_${map}_error`, `rank_${map}_loss`] })),
 ];
 
 const where = (r: Row): string => (r.layer === null ? "all layers" : `layer ${r.layer}`);
@@ -34,7 +35,7 @@ function figureOf(scan: Scan, family: Family): HTMLElement | null {
       ...look(i, t),
       points: rows
         .filter((r) => where(r) === name && (!log || r.value > 0))
-        .map((r) => ({ x: r.depth ?? 0, y: r.value, ...(Number.isFinite(r.stderr) && !log ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}), says: `${name} · ${family.xLabel} ${r.depth} · ${withError(r.value, r.stderr)} · n ${r.n}` })),
+        .map((r) => ({ x: r.depth ?? 0, y: r.value, ...(Number.isFinite(r.stderr) && !log ? { low: r.value - r.stderr, high: r.value + r.stderr } : {}), says: `${name} · ${family.xLabel} ${r.depth} · ${withUnit(withError(r.value, r.stderr), r.metric)} · n ${r.n}` })),
     }));
   };
   const spec = (): FigureSpec => {
@@ -43,7 +44,7 @@ function figureOf(scan: Scan, family: Family): HTMLElement | null {
       name: metric ?? "importance",
       title: family.title,
       about: about?.meaning ?? "",
-      hint: about ? `${about.formula} · ${about.meaning}` : "",
+      hint: about ? `${about.formula.replaceAll("`depth`", family.depth)} · ${about.meaning}` : "",
       draw: (t, width, alone) => {
         const drawn = curves(t);
         return drawCurves(drawn, { xLabel: family.xLabel, yLabel: axisName(metric ?? ""), wholeX: true, logY: log }, t, width, alone || drawn.length > 1);

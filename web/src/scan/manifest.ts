@@ -1,7 +1,7 @@
 // Where the numbers come from: model, input, parity, time and memory, and the whole manifest below.
 import { type ScanData } from "../data";
 import { h, outside } from "../dom";
-import { bytes, seconds, short } from "../format";
+import { bytes, counted, seconds, short } from "../format";
 import { Table, type Value } from "../table";
 
 const word = (x: unknown): string => (typeof x === "string" ? x : typeof x === "number" || typeof x === "boolean" ? String(x) : JSON.stringify(x));
@@ -61,7 +61,7 @@ export function manifest(data: ScanData): HTMLElement {
   for (const [file, hash] of Object.entries((m["tokenizer"] ?? {}) as Record<string, string>)) add(file, hash);
   add("parity", parityText(m["parity"]));
   add("command", m["command"]);
-  add("device", `${word(m["device"] ?? "")} ${word(m["dtype"] ?? "")}, ${word(m["threads"] ?? "?")} threads`);
+  add("device", `${word(m["device"] ?? "")} ${word(m["dtype"] ?? "")}, ${counted(word(m["threads"] ?? "?"), "thread")}`);
   add("time", m["wall_seconds"], seconds);
   add("peak memory", m["peak_memory_bytes"], bytes);
   add("numerical rank", m["numerical_rank_tolerance"]);

@@ -6,6 +6,7 @@ import { Figure, type FigureSpec } from "../figure";
 import { short, withError } from "../format";
 import { axisName, metricName, variantName } from "../names";
 import { look, type Theme } from "../theme";
+import { capital } from "./headline";
 
 const isLogarithmic = (metric: string): boolean => metric === "output_kl" || metric === "path_rank1_distance";
 
@@ -17,16 +18,17 @@ const meanings: Record<string, string> = {
   path_rank1_distance: "Median over sampled chains of attention matrices, the band from quartile to quartile.",
 };
 
+// What their names leave open.
 const readingOf: Record<string, string> = {
-  only: "the paths of that length alone",
-  upto: "those of at most that length, with the bias",
-  allbut: "the output without them",
+  only: "",
+  upto: ", with the bias",
+  allbut: ": the output without them",
 };
 
 /** What the curves of `rankscope paths` are of. */
 export function readings(scans: Scan[]): HTMLElement | null {
   const found = Object.entries(readingOf).filter(([name]) => scans.some((s) => s.variants.includes(name)));
-  return found.length === 0 ? null : h("p", { class: "lead" }, `${found.map(([name, what]) => `${name}: ${what}`).join("; ")}.`);
+  return found.length === 0 ? null : h("p", { class: "lead" }, `${capital(found.map(([name, what]) => variantName(name) + what).join("; "))}.`);
 }
 
 /** Read beside another metric: quartiles as a band, published values as rings. */

@@ -3,7 +3,7 @@ import { type Curve, drawCurves } from "../charts";
 import { type Scan } from "../data";
 import { h, outside } from "../dom";
 import { Figure } from "../figure";
-import { short, withError } from "../format";
+import { short, tick, withError } from "../format";
 import { Table } from "../table";
 import { look, type Theme } from "../theme";
 
@@ -87,8 +87,8 @@ function losses(plan: Json): HTMLElement {
   };
   return new Table({
     name: "plan-loss",
-    caption: `Loss of the planned network, nats a token; the budget is ${short(number(plan["budget"]))}`,
-    columns: [{ title: "texts" }, { title: "full", numeric: true }, { title: "planned", numeric: true }, { title: "gained", numeric: true }, { title: "stderr", numeric: true, minor: true }, { title: "at most", numeric: true, hint: "the upper end of the interval" }, { title: "samples", numeric: true, minor: true }, { title: "says" }],
+    caption: `Loss of the planned network, nats a token; the budget is ${tick(number(plan["budget"]))}`,
+    columns: [{ title: "texts" }, { title: "full", numeric: true, minor: true }, { title: "planned", numeric: true, minor: true }, { title: "gained", numeric: true }, { title: "stderr", numeric: true, minor: true }, { title: "at most", numeric: true, hint: "the upper end of the interval" }, { title: "samples", numeric: true, minor: true }, { title: "says", minor: true }],
     rows: [line("of the search", "search", ""), line("held out: the search never read them", "held_out", said[text(plan["held_out_says"])] ?? ""), line("all", "all", "")],
   }).element;
 }
@@ -100,11 +100,11 @@ export function plan(scan: Scan): HTMLElement | null {
   const sharing = object(of["sharing"]);
   const budget = number(of["budget"]);
   const tile = (name: string, value: string): HTMLElement => h("div", { class: "tile", "data-tile": name }, h("b", {}, value), name);
-  const percent = (x: number): string => `${short(100 * x)} %`;
+  const percent = (x: number): string => `${(100 * x).toPrecision(3)} %`;
   return h(
     "div",
     {},
-    h("div", { class: "tiles" }, tile("fewer parameters, in factored form", percent(number(of["parameters_saved"]) / number(of["parameters"]))), tile("less cache of keys and values", percent(number(of["cache_saved"]))), tile("budget, nats a token", short(budget)), tile("forward passes of the search", short(number(of["passes"])))),
+    h("div", { class: "tiles" }, tile("fewer parameters, in factored form", percent(number(of["parameters_saved"]) / number(of["parameters"]))), tile("less cache of keys and values", percent(number(of["cache_saved"]))), tile("budget, nats a token", tick(budget)), tile("forward passes of the search", tick(Math.round(number(of["passes"]))))),
     losses(of),
     layers(of),
     h("div", { class: "pair" }, figure("plan-steps", "The loss after every step", stepsOf(of["steps"]), budget), figure("plan-sharing", "Layers that read with the patterns of the one before", stepsOf(sharing["steps"]), budget)),

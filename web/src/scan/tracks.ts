@@ -51,6 +51,12 @@ export function family(site: string): string {
 /** A point of a curve over depth. What theory says of a layer and what the output says have figures of their own. */
 export const isDepthRow = (r: Row): boolean => r.head === null && r.depth !== null && r.metric !== "output_kl" && r.metric !== "output_error" && !r.metric.startsWith("path_") && r.site !== "operator" && r.variant !== "theory";
 
+/** Of numbers that were taken over all tokens and over content tokens those that the verdict reads: of content tokens. */
+export function ofJudgedTokens(rows: Row[]): Row[] {
+  const content = new Set(rows.filter((r) => r.tokens === "content").map((r) => r.metric));
+  return rows.filter((r) => r.tokens === "content" || !content.has(r.metric));
+}
+
 /** Where a model is judged: what attention sees if it is there (pre-norm), else what a block leaves. */
 export function judgedFamily(scan: Scan): string {
   return scan.rows.some((r) => isDepthRow(r) && family(r.site) === "ln1.hook_normalized") ? "ln1.hook_normalized" : "hook_resid_post";

@@ -1,14 +1,14 @@
 // The page of one scan, or of several laid side by side.
 import { type DiffData, ofStream, Scan, type ScanData, streamsOf } from "../data";
 import { choice, h, outside, section } from "../dom";
-import { headName, withError } from "../format";
+import { counted, headName, withError } from "../format";
 import { siteName, variantName, withUnit } from "../names";
 import { Table } from "../table";
 import { collapse, theoryFigure } from "./collapse";
 import { Depth } from "./depth";
 import { diff } from "./diff";
 import { HeadPage } from "./head";
-import { headline } from "./headline";
+import { capital, headline } from "./headline";
 import { HeadMap } from "./heads";
 import { importance } from "./importance";
 import { kind } from "./kind";
@@ -37,23 +37,23 @@ function loss(scan: Scan): string {
 function subtitle(scan: Scan): string {
   const s = scan.data;
   const input = (s.manifest["input"] ?? {}) as Record<string, unknown>;
-  return [s.manifest["architecture"], input["samples"] && `${String(input["samples"])} samples`, input["tokens"] && `${String(input["tokens"])} tokens`, s.manifest["dtype"], loss(scan)].filter(Boolean).join(" · ");
+  return [s.manifest["architecture"], input["samples"] && counted(input["samples"], "sample"), input["tokens"] && counted(input["tokens"], "token"), s.manifest["dtype"], loss(scan)].filter(Boolean).join(" · ");
 }
 
 /** Every section for one scan below the comparison: the chosen one of several. */
-function details(scan: Scan, several: boolean, choose: HTMLElement | null): { sections: HTMLElement[]; page: HeadPage } {
+function details(scan: Scan, several: boolean, choose: HTMLElement | null, open: (layer: number, head: number) => void): { sections: HTMLElement[]; page: HeadPage } {
   const page = new HeadPage(scan);
-  const open = (layer: number, head: number): void => {
-    location.hash = `#${headName(layer, head)}`;
-  };
+  const chooser = choose && h("div", { class: "controls" }, choose);
   const sections: HTMLElement[] = [];
+  const held = several ? collapse(scan) : null;
+  if (held) sections.push(section("collapse", "Who holds the rank up", held));
   const map = new HeadMap([scan], open);
   if (!several && !map.empty) sections.push(section("heads", "Heads", map.element));
   const planned = plan(scan);
   if (planned) sections.push(section("plan", "The plan", planned));
   const worth = importance(scan);
   if (worth) sections.push(section("importance", "What can go", worth));
-  if (!page.empty) sections.push(section("head", "One head", choose && h("div", { class: "controls" }, choose), page.element));
+  if (!page.empty) sections.push(section("head", "One head", chooser, page.element));
   const special = kind(scan);
   if (special) sections.push(section("kind", "This kind of attention", special));
   const sunk = sinks(scan, open);
@@ -62,6 +62,7 @@ function details(scan: Scan, several: boolean, choose: HTMLElement | null): { se
   if (linear) sections.push(section("operator", "The network as one linear map", linear));
   const way = paths(scan);
   if (way) sections.push(section("paths", "Paths", way));
+  if (page.empty && chooser) sections[0]?.querySelector("h2")?.after(chooser);
   return { sections, page };
 }
 
@@ -69,7 +70,8 @@ function details(scan: Scan, several: boolean, choose: HTMLElement | null): { se
 function theory(scan: Scan): HTMLElement[] {
   const said = scan.data.verdict.filter((s) => s.topic === "theory");
   if (said.length === 0) return [];
-  return [h("div", { class: "pair theory" }, theoryFigure(scan), h("div", {}, ...said.map((s) => h("p", { class: "lead" }, outside(s.sentence)))))];
+  const figure = theoryFigure(scan); // without one there is nothing to say again
+  return figure ? [h("div", { class: "pair theory" }, figure, h("div", {}, ...said.map((s) => h("p", { class: "lead" }, capital(outside(s.sentence))))))] : [];
 }
 
 function variantTable(scans: Scan[]): HTMLElement | null {
@@ -139,22 +141,35 @@ function streamView(given: ScanData[], changes: DiffData | null, chooser: HTMLEl
   const several = scans.length > 1;
   const holder = h("div", {});
   let page: HeadPage | undefined;
+  const toHead = (hash: string): boolean => {
+    const [, layer, head] = /^#L(\d+)H(\d+)$/.exec(hash) ?? [];
+    if (layer === undefined || head === undefined || !page) return false;
+    page.show(Number(layer), Number(head));
+    page.element.closest("section")?.scrollIntoView();
+    document.getElementById("head-name")?.focus({ preventScroll: true }); // the keyboard comes along
+    return true;
+  };
+  // An address that is there already is not gone to again: the head may be another one by now, or out of sight.
   const open = (layer: number, head: number): void => {
-    location.hash = `#${headName(layer, head)}`;
+    const hash = `#${headName(layer, head)}`;
+    if (location.hash === hash) toHead(hash);
+    else location.hash = hash;
   };
   const show = (index: number): void => {
     const scan = scans[index];
     if (!scan) return;
     const choose = several ? choice("results", scans.map((s, i): [string, string] => [String(i), s.data.name]), String(index), (v) => show(Number(v))) : null;
-    const detail = details(scan, several, choose);
+    const detail = details(scan, several, choose, open);
     page = detail.page;
     holder.replaceChildren(...detail.sections);
   };
   show(0);
 
   const sections: HTMLElement[] = [];
-  const depth = new Depth(scans);
-  const ofPaths = data[0]?.manifest["paths"] !== undefined;
+  // Against depth where some results have a depth; against the length of paths where there is nothing else.
+  const isOfPaths = (s: Scan): boolean => s.data.manifest["paths"] !== undefined;
+  const ofPaths = scans.every(isOfPaths);
+  const depth = new Depth(scans.filter((s) => isOfPaths(s) === ofPaths));
   if (several) {
     // One table and one figure; what each says for itself is folded below them.
     const said = scans.map((s, i) => h("details", { class: "one" }, h("summary", {}, "Verdict on ", h("bdi", {}, outside(s.data.name))), headline(s, open, `${i}-`)));
@@ -163,8 +178,8 @@ function streamView(given: ScanData[], changes: DiffData | null, chooser: HTMLEl
     sections.push(section("verdict", "What stands out", chooser, headline(scans[0] as Scan, open)));
   }
   if (changes) sections.push(section("diff", "What changed", diff(changes, open)));
-  const held = collapse(scans[0] as Scan);
-  if (!several && held) sections.push(section("collapse", "Who holds the rank up", held));
+  const held = several ? null : collapse(scans[0] as Scan);
+  if (held) sections.push(section("collapse", "Who holds the rank up", held));
   const steps = several ? series(scans) : null;
   if (steps) sections.push(section("series", "Over training", steps));
   const bound = several || held ? [] : theory(scans[0] as Scan);
@@ -174,7 +189,7 @@ function streamView(given: ScanData[], changes: DiffData | null, chooser: HTMLEl
     if (!map.empty) sections.push(section("heads", "Heads", map.element));
   }
   sections.push(holder);
-  const kl = variantTable(scans.filter((s) => s.data.manifest["paths"] === undefined)); // there it goes by length
+  const kl = variantTable(scans.filter((s) => !isOfPaths(s))); // there it goes by length
   if (kl) sections.push(section("variants", "Variants", kl));
   sections.push(section("numbers", "All numbers", numbers(scans)));
   sections.push(section("manifest", "Where this comes from", ...scans.map((s) => (several ? h("details", { open: scans.length === 2 }, h("summary", {}, h("bdi", {}, outside(s.data.name))), manifest(s.data)) : manifest(s.data)))));
@@ -183,12 +198,6 @@ function streamView(given: ScanData[], changes: DiffData | null, chooser: HTMLEl
     title: titleOf(data),
     subtitle: several ? `${scans.length} results side by side` : subtitle(scans[0] as Scan),
     sections,
-    navigate: (hash) => {
-      const [, layer, head] = /^#L(\d+)H(\d+)$/.exec(hash) ?? [];
-      if (layer === undefined || head === undefined || !page) return false;
-      page.show(Number(layer), Number(head));
-      document.getElementById("head")?.scrollIntoView();
-      return true;
-    },
+    navigate: toHead,
   };
 }

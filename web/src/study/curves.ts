@@ -48,7 +48,7 @@ export function learningCurves(study: Study): HTMLElement | null {
             points: (study.data.curves[trial.id]?.["step"] ?? []).map((step, k) => ({ x: toNumber(step), y: at(trial, what, k), says: `${name} · step ${toNumber(step)} · ${what} ${short(at(trial, what, k))} · ${trial.state}` })),
           };
         }),
-        { xLabel: "step", yLabel: axisName(what), logY: /loss|mse|error/.test(what) },
+        { xLabel: "step", yLabel: axisName(what), wholeX: true, logY: /loss|mse|error/.test(what) },
         t,
         width,
         true,

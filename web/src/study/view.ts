@@ -55,12 +55,9 @@ export function studyView(data: StudyData[]): View {
   if (curves.length > 0) sections.push(section("curves", "Learning curves", h("div", { class: "pair" }, ...curves)));
   const costs = studies.map(cost).filter((x) => x !== null);
   if (costs.length > 0) sections.push(section("cost", "Cost", h("div", { class: "pair" }, ...costs)));
-  // What the figure is about comes first: on a phone the rest is out of sight.
-  const ordered = (s: Study): number[] => {
-    const { by, x, y, bound } = s.data.figure;
-    const leading = ["id", "state", ...by, x, y, bound ?? ""].map((name) => s.data.columns.indexOf(name)).filter((i) => i >= 0);
-    return [...new Set([...leading, ...s.data.columns.keys()])];
-  };
+  // What the figure is about comes first: on a phone the rest stands under it.
+  const leading = (s: Study): number[] => ["id", "state", ...s.data.figure.by, s.data.figure.x, s.data.figure.y].map((name) => s.data.columns.indexOf(name)).filter((i) => i >= 0);
+  const ordered = (s: Study): number[] => [...new Set([...leading(s), s.data.columns.indexOf(s.data.figure.bound ?? ""), ...s.data.columns.keys()])].filter((i) => i >= 0);
   const numeric = (s: Study, i: number): boolean => s.data.trials.some((r) => typeof r[i] === "number");
   sections.push(
     section(
@@ -71,7 +68,7 @@ export function studyView(data: StudyData[]): View {
           new Table({
             name: "trials",
             caption: `Every trial of ${s.data.name}`,
-            columns: ordered(s).map((i) => ({ title: s.data.columns[i] ?? "", numeric: numeric(s, i) })),
+            columns: ordered(s).map((i) => ({ title: s.data.columns[i] ?? "", numeric: numeric(s, i), minor: !leading(s).includes(i) })),
             rows: s.data.trials.map((row) => ordered(s).map((i) => row[i] ?? null)),
             search: true,
           }).element,
