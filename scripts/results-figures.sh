@@ -27,6 +27,7 @@ trained positions --x rank --by positions,lr --log-x --where layers=3 --where wa
 trained positions-small --x rank --by positions,width,protocol --log-x --where seed=0 --where seed=1
 draw fig1-deaths --x layers --y answer_gain --by lr,warmup --where norm=unit --where norm_place=post
 trained fig1-memorise --x layers --by protocol
+trained fig1-small --x rank --by layers,width --log-x --where protocol=fresh --where steps=20000
 trained fig1-warmup --x rank --by warmup,seed --log-x
 trained fig1-start --x rank --by layers,start_scale --log-x
 trained quick --x rank --by start_scale --log-x --where lr=0.03
