@@ -125,7 +125,7 @@ What cannot be is refused before anything runs, by name.
     try  quick, fig1, figN   (rankscope study list shows all N)
   $ rankscope study runn quick
   error: there is no study command "runn"
-    try  run, list, resume   (rankscope study --help shows all 8)
+    try  run, list, keys   (rankscope study --help shows all 8)
   [2]
   $ rankscope study run quick --sedes 3
   error: there is no option "--sedes"
