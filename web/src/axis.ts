@@ -134,6 +134,11 @@ export function planAxis(curves: number[][], rules: { y: number; label: string }
   else high += far;
   const share = found.rest === "above" ? 0.45 : 0.55;
   const part = (a: number, b: number, size: number): number[] => (log ? logTicks([from(a), from(b)], Math.max(2, room * size)) : linearTicks(a, b, Math.max(2, Math.min(4, room * size))));
-  const ticks = [...part(low, at, share).filter((t) => to(t) < at - 0.06 * (at - low)), ...part(at, high, 1 - share).filter((t) => to(t) > at + 0.06 * (high - at))];
-  return { domain: [from(low), from(at), from(high)], share, breakAt: from(at), ticks, beyond };
+  const below = part(low, at, share).filter((t) => to(t) < at - clear * (at - low));
+  const above = part(at, high, 1 - share).filter((t) => to(t) > at + clear * (high - at));
+  // Two numbers on either side of the break may be too near each other.
+  const [last, first] = [below.at(-1), above[0]];
+  const gap = last === undefined || first === undefined ? 1 : (share * (at - to(last))) / (at - low) + ((1 - share) * (to(first) - at)) / (high - at);
+  if (gap < 1 / room) below.length > above.length ? below.pop() : above.shift();
+  return { domain: [from(low), from(at), from(high)], share, breakAt: from(at), ticks: [...below, ...above], beyond };
 }
