@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "verdict/alike_samples.h"
 #include "verdict/rule.h"
 
 namespace rankscope::verdict {
@@ -247,57 +248,24 @@ Side along_one_direction(const Case& c, const Seen& s) {
   return along_one_direction(c, s.units, s.rank, s.directions);
 }
 
-/// The samples of a place whose own tokens are nearly all alike, for the units that read them, too.
-struct SomeSamples {
-  const Seen* place = nullptr;
-  size_t alike = 0, all = 0;
-  double most = 0, least_other = INFINITY;  // normed residuals: of those, and of the others
-};
-
-/// Spread is one ratio of all samples together, which a few samples that lie far apart decide.
-SomeSamples alike_in_some(const Case& c, const Seen& s) {
-  SomeSamples out{&s};
-  if (s.left == nullptr || s.left->metric == "residual_fro_rel") return out;
-  const auto of = [&](const Row* r, const std::string& site) {
-    return r == nullptr ? std::map<int64_t, double>()
-                        : c.evidence.samples_at("full", r->metric.str(), site, r->tokens.str());
-  };
-  const std::string units = fmt::format("blocks.{}.mlp.hook_pre", s.layer);
-  const std::vector<std::pair<std::map<int64_t, double>, double>> more{
-      {of(s.left_out, s.left->site.str()), c.limit("collapse")},
-      {of(s.read, units), c.limit("read")},
-      {of(s.read, units + "_linear"), c.limit("read")}};
-  for (const auto& [sample, residual] : of(s.left, s.left->site.str())) {
-    const bool alike = residual < c.limit("collapse") && std::ranges::all_of(more, [&](const auto& m) {
-                         const auto found = m.first.find(sample);
-                         return found == m.first.end() || found->second < m.second;
-                       });
-    ++out.all;
-    out.alike += alike;
-    if (alike)
-      out.most = std::max(out.most, residual);
-    else
-      out.least_other = std::min(out.least_other, residual);
-  }
-  return out;
-}
-
 /// Samples on both sides of the threshold, and a gap between them. Whether there were any.
 bool collapse_in_some(Case& c, const std::vector<const Seen*>& standing) {
   SomeSamples worst;
+  const Seen* place = nullptr;
   std::vector<int> layers;
   bool equal = true;
   for (const Seen* s : standing) {
-    const SomeSamples some = alike_in_some(c, *s);
+    if (s->left == nullptr || s->left->metric == "residual_fro_rel") continue;
+    const SomeSamples some = alike_in_some(c, {*s->left, s->left_out, s->read, s->layer});
     if (some.alike == 0 || some.alike == some.all) continue;
     if (some.most > c.limit("collapse_ratio") * some.least_other) continue;
     const int layer = std::min(s->layer, c.path.final_layer - 1);
     if (layers.empty() || layers.back() != layer) layers.push_back(layer);
     equal = equal && (worst.alike == 0 || worst.alike == some.alike);
-    if (some.alike > worst.alike) worst = some;
+    if (some.alike > worst.alike) worst = some, place = s;
   }
   if (layers.empty()) return false;
-  const int at = std::min(worst.place->layer, c.path.final_layer - 1);
+  const int at = std::min(place->layer, c.path.final_layer - 1);
   Finding& f = c.say(
       "collapse",
       fmt::format("in {}{} of {} samples the tokens are nearly all alike after {}: their {} is {} or less{}, "
@@ -305,7 +273,7 @@ bool collapse_in_some(Case& c, const std::vector<const Seen*>& standing) {
                   equal ? "" : "up to ", worst.alike, worst.all, layers_text(layers), c.residual_name(),
                   c.residual_text(worst.most), layers.size() > 1 ? fmt::format(" after layer {}", at) : "",
                   number(worst.least_other), number(c.limit("collapse"))));
-  about(f, *worst.place->left, c.limit("collapse"));
+  about(f, *place->left, c.limit("collapse"));
   f.value = worst.most;
   for (const int layer : layers)
     f.claims.push_back({fmt::format("some alike {}", layer), Claim::Answer::yes});
