@@ -154,6 +154,33 @@ Json special_part(const std::string& name, int type) {
 }
 Json sequence_part(const char* name, int type) { return {{"Sequence", {{"id", name}, {"type_id", type}}}}; }
 
+// A first token in front of a text, and of a second one.
+Json bos_template(const std::string& bos, int64_t id) {
+  return {{"type", "TemplateProcessing"},
+          {"single", Json::array({special_part(bos, 0), sequence_part("A", 0)})},
+          {"pair", Json::array({special_part(bos, 0), sequence_part("A", 0), special_part(bos, 1),
+                                sequence_part("B", 1)})},
+          {"special_tokens", {{bos, {{"ids", Json::array({id})}}}}}};
+}
+
+// Llama's and Gemma's classes put a first token in front of every text where tokenizer_config.json says so,
+// though the post-processor of tokenizer.json may put none there (DeepSeek-V3).
+void put_first_token(Json& file, const fs::path& folder) {
+  const Settings settings(folder);
+  static const std::set<std::string> classes{"GemmaTokenizer", "GemmaTokenizerFast", "LlamaTokenizer",
+                                             "LlamaTokenizerFast"};
+  if (!file.is_object() || !classes.contains(settings.tokenizer.string("tokenizer_class", "")) ||
+      !settings.tokenizer.boolean("add_bos_token", false))
+    return;
+  const Json own = file.value("post_processor", Json());
+  if (!own.is_null() && !(own.is_object() && own.value("type", Json()) == "ByteLevel")) return;
+  const std::string bos = settings.token("bos_token", "");
+  for (const Json& token : file.value("added_tokens", Json::array()))
+    if (token.is_object() && token.value("content", Json()) == bos &&
+        token.value("id", Json()).is_number_integer())
+      file["post_processor"] = bos_template(bos, token["id"].get<int64_t>());
+}
+
 }  // namespace
 
 Json from_vocab_txt(const fs::path& folder) {
@@ -214,11 +241,7 @@ Json from_vocab_and_merges(const fs::path& folder) {
         {bos, settings.token("eos_token", "<|endoftext|>"), settings.token("unk_token", "<|endoftext|>")},
         "");
     if (settings.tokenizer.boolean("add_bos_token", false))
-      out["post_processor"] = {{"type", "TemplateProcessing"},
-                               {"single", Json::array({special_part(bos, 0), sequence_part("A", 0)})},
-                               {"pair", Json::array({special_part(bos, 0), sequence_part("A", 0),
-                                                     special_part(bos, 1), sequence_part("B", 1)})},
-                               {"special_tokens", {{bos, {{"ids", Json::array({need(vocab, bos, path)})}}}}}};
+      out["post_processor"] = bos_template(bos, need(vocab, bos, path));
   }
   add_tokens(out["added_tokens"], settings, folder);
   out["model"] = {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", std::move(merges)}};
@@ -231,7 +254,9 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& folder) {
   const auto has = [&](const char* name) { return std::filesystem::exists(folder / name); };
   if (has("tokenizer.json")) {
     const std::string place = (folder / "tokenizer.json").string();
-    return tokenizer_from_text(read_file(place, text::kLargestFile), place);
+    Json file = tokenizer_json(read_file(place, text::kLargestFile), place);
+    text::put_first_token(file, folder);
+    return tokenizer_from_json(file, place);
   }
   if (has("vocab.txt"))
     return tokenizer_from_json(text::from_vocab_txt(folder), (folder / "vocab.txt").string());

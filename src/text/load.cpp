@@ -114,9 +114,13 @@ void check_depth(std::string_view json, const std::string& place) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> tokenizer_from_text(std::string_view text, const std::string& place) {
+Json tokenizer_json(std::string_view text, const std::string& place) {
   check_depth(text, place);
-  return tokenizer_from_json(parse_json(text, place), place);
+  return parse_json(text, place);
+}
+
+std::unique_ptr<Tokenizer> tokenizer_from_text(std::string_view text, const std::string& place) {
+  return tokenizer_from_json(tokenizer_json(text, place), place);
 }
 
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& value, const std::string& place) {

@@ -73,6 +73,23 @@ TEST_F(Folder, WithAddedTokensFindsThem) {
   EXPECT_EQ(error(), "error: the id of \"[E1]\" should be a whole number\n  in   F/added_tokens.json\n");
 }
 
+// DeepSeek-V3: the class puts a token first that the post-processor of tokenizer.json does not know of.
+TEST_F(Folder, WithTokenizerJsonBeginsAsItsClassDoes) {
+  put("tokenizer.json", read_file(fixtures() / "tokenizers/gpt2/tokenizer.json"));
+  const Ids plain = load_tokenizer(folder)->encode("hello").ids;
+  const auto ids = [&](const char* config) {
+    put("tokenizer_config.json", config);
+    return load_tokenizer(folder)->encode("hello").ids;
+  };
+  const Ids with = ids(
+      R"({"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": true, "bos_token": "<|endoftext|>"})");
+  ASSERT_EQ(with.size(), plain.size() + 1);
+  EXPECT_EQ(Ids(with.begin() + 1, with.end()), plain);
+  EXPECT_EQ(load_tokenizer(folder)->token(with.front()), "<|endoftext|>");
+  EXPECT_EQ(ids(R"({"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": false})"), plain);
+  EXPECT_EQ(ids(R"({"tokenizer_class": "GPT2TokenizerFast", "add_bos_token": true})"), plain);
+}
+
 TEST_F(Folder, WithVocabTxtOfAnotherTokenizerIsRefused) {
   put("vocab.txt", bert);
   put("tokenizer_config.json", R"({"tokenizer_class": "BertJapaneseTokenizer"})");
