@@ -16,19 +16,52 @@ constexpr int kDeepest = 64;
 // Values, names and ends of lists: a vocabulary of a million tokens has half as many. Sixty bytes each, where
 // the text has three: memory is bounded by this, not by the size of the file.
 constexpr size_t kMostEvents = size_t{1} << 24;
+
+// What a text holds, counted before a tree is made of it. Not by a callback of the parser, which walks
+// through a list again at the end of each object in it.
+struct Count {
+  const std::string& place;
+  size_t events = 0;
+  int depth = 0;
+
+  bool event() {
+    if (++events > kMostEvents)
+      throw Error(fmt::format("this JSON holds more than {} values and names", kMostEvents)).in(place);
+    return true;
+  }
+  bool enter() {
+    if (++depth > kDeepest)
+      throw Error(fmt::format("this JSON is nested more than {} deep", kDeepest)).in(place);
+    return event();
+  }
+  bool leave() {
+    --depth;
+    return event();
+  }
+
+  bool null() { return event(); }
+  bool boolean(bool) { return event(); }
+  bool number_integer(Json::number_integer_t) { return event(); }
+  bool number_unsigned(Json::number_unsigned_t) { return event(); }
+  bool number_float(Json::number_float_t, const std::string&) { return event(); }
+  bool string(std::string&) { return event(); }
+  bool binary(Json::binary_t&) { return event(); }
+  bool key(std::string&) { return event(); }
+  bool start_object(size_t) { return enter(); }
+  bool end_object() { return leave(); }
+  bool start_array(size_t) { return enter(); }
+  bool end_array() { return leave(); }
+  bool parse_error(size_t, const std::string&, const Json::exception&) {
+    return false;
+  }  // said by the parser
+};
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& place) {
-  size_t events = 0;
-  const auto modest = [&](int depth, Json::parse_event_t, Json&) {
-    if (++events > kMostEvents)
-      throw Error(fmt::format("this JSON holds more than {} values and names", kMostEvents)).in(place);
-    if (depth > kDeepest)
-      throw Error(fmt::format("this JSON is nested more than {} deep", kDeepest)).in(place);
-    return true;
-  };
+  Count count{place};
+  Json::sax_parse(text.begin(), text.end(), &count);
   try {
-    return Json::parse(text.begin(), text.end(), modest);
+    return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& e) {
     const size_t at = std::min<size_t>(e.byte == 0 ? 0 : e.byte - 1, text.size());
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');

@@ -39,6 +39,14 @@ TEST(ParseJson, RefusesMoreValuesThanMemoryIsMeantFor) {
             "this JSON holds more than 16777216 values and names");
 }
 
+// A parser that looks through the list again behind each of them takes a minute for these.
+TEST(ParseJson, ReadsListsOfManyObjects) {
+  constexpr size_t kObjects = 300'000;
+  std::string text = "[{}";
+  for (size_t i = 1; i < kObjects; ++i) text += ",{}";
+  EXPECT_EQ(parse_json(text + "]", "c.json").size(), kObjects);
+}
+
 TEST(ParseJson, RefusesNumbersBeyondDouble) {
   EXPECT_EQ(error_of([] { parse_json("[1e999]", "c"); }).message(),
             "this JSON holds a number too large to read");
