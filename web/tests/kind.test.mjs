@@ -64,7 +64,7 @@ test("gates: a histogram and what passes, by head, from the rows of metrics.csv"
   const [, head, value] = /^L0H(\d) · .* (\S+) ±/.exec(said);
   assert.ok(["gate_share_00", "gate_mean"].some((m) => shown(Number(of(m)[head].value)) === numberIn(value)), said);
   await page.locator("#kind select").selectOption("1");
-  assert.match(await page.locator('[data-figure="gates"] figcaption').innerText(), /layer 1/);
+  await page.locator('[data-figure="gates"] figcaption').filter({ hasText: "layer 1" }).waitFor({ timeout: 5000 }); // figures are drawn a moment later
   assert.deepEqual(faults, []);
 });
 
